@@ -1,0 +1,1 @@
+"""Values and their types: typed, frozen settings, the YAML they are read from, and job contracts."""

@@ -1,0 +1,91 @@
+"""Job contracts: what a job promises its users and what the autoscaler may spend to keep the promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from configs.errors import SettingsError
+
+
+class Executors(BaseModel):
+    """Bounds of the executor target; the agent refuses decisions beyond them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min: int = Field(1, ge=1)
+    max: int = Field(4, ge=1)
+    cores: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Executors:
+        if self.min > self.max:
+            raise ValueError(f"min={self.min} is above max={self.max}; swap them")
+        return self
+
+
+class Planning(BaseModel):
+    """Knobs of the planner; times are wall seconds, because executors start in wall time."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target_utilisation: float = Field(0.8, gt=0, le=1)
+    quantile: float = Field(0.9, gt=0, lt=1)
+    lead_s: float = Field(8.0, ge=0)
+    hold_s: float = Field(6.0, ge=0)
+    catch_up_s: float = Field(15.0, gt=0)
+    batch_s: float = Field(2.0, gt=0)
+    scale_down_delay_s: float = Field(8.0, ge=0)
+    cooldown_s: float = Field(4.0, ge=0)
+    max_step_up: int = Field(2, ge=1)
+    forecast_age_s: float = Field(12.0, gt=0)
+    metrics_age_s: float = Field(5.0, gt=0)
+    overhead_s: float = Field(0.6, ge=0)
+    per_record_s: float = Field(0.0055, gt=0)
+    static_executors: int = Field(3, ge=1)
+
+
+class Contract(BaseModel):
+    """One job's contract.
+
+    Attributes:
+        job: name of the job, as given to `attach`.
+        latency_target_s: event time to committed result, wall seconds.
+        executors: bounds of the executor target.
+        error_budget: share of seconds that may be over the target.
+        planning: knobs of the planner.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str
+    latency_target_s: float = Field(5.0, gt=0)
+    executors: Executors = Executors()
+    error_budget: float = Field(0.01, ge=0, lt=1)
+    planning: Planning = Planning()
+
+
+def load_contract(job: str, folder: Path) -> Contract:
+    """The contract in `<folder>/<job>.yaml`.
+
+    Raises:
+        SettingsError: no such contract, or a key or value in it is wrong.
+    """
+    path = folder / f"{job}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
+        raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
+    try:
+        return Contract.model_validate(yaml.safe_load(path.read_text()) or {})
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not YAML: {error}") from None
+    except ValidationError as error:
+        lines = [f"{path.name}: {'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None
+
+
+def load_contracts(folder: Path) -> dict[str, Contract]:
+    """Every contract in the folder, by job."""
+    return {path.stem: load_contract(path.stem, folder) for path in sorted(folder.glob("*.yaml"))}

@@ -1,0 +1,1 @@
+"""What runs when: Airflow DAGs, each task one call."""

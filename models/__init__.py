@@ -1,0 +1,1 @@
+"""The core: thinking without I/O, clock or globals."""

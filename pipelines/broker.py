@@ -1,0 +1,196 @@
+"""Kafka for the pipeline: topics, publishing, following and reading ranges; its records are decoded here or rejected here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
+
+from configs.settings import Kafka
+from tidecast.messages import Message, Reject, encode
+from tidecast.transport import TOPICS, consumer, producer
+
+_KEPT_BY_KEY = {"control", "results"}
+
+
+class BrokerError(RuntimeError):
+    """The broker cannot be reached or refuses; the message names the address and the remedy."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record as it lies in a topic; `timestamp` is the broker's, in seconds."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: str | None
+    value: bytes
+    timestamp: float
+
+
+def create_topics(kafka: Kafka) -> None:
+    """Create every topic that does not exist; `events` and `results` get the event partitions, the others one each."""
+    admin = _admin(kafka)
+    try:
+        existing = set(admin.list_topics())
+        wanted = [
+            NewTopic(
+                name=topic,
+                num_partitions=kafka.event_partitions if topic in ("events", "results") else 1,
+                replication_factor=kafka.replication,
+                topic_configs={"cleanup.policy": "compact"}
+                if topic in _KEPT_BY_KEY
+                else {"retention.ms": str(400 * 86_400_000)},
+            )
+            for topic in TOPICS
+            if topic not in existing
+        ]
+        if wanted:
+            admin.create_topics(wanted)
+    except TopicAlreadyExistsError:
+        pass  # kafka-python's own retry can meet the topic it has just created
+    finally:
+        admin.close()
+
+
+class Publisher:
+    """Sends messages; `close` waits until everything sent is acknowledged."""
+
+    def __init__(self, kafka: Kafka, **options: Any) -> None:
+        self._producer = producer(_address(kafka), kafka.security, **options)
+
+    def send(self, topic: str, key: str, message: Message, timestamp_s: float | None = None) -> None:
+        """Queue one message; its failure shows at `flush`."""
+        self.send_bytes(topic, key.encode(), encode(message), timestamp_s=timestamp_s)
+
+    def send_bytes(
+        self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
+    ) -> Any:
+        """Queue raw bytes; returns the client's future of the record's metadata."""
+        stamp = None if timestamp_s is None else int(timestamp_s * 1000)
+        return self._producer.send(topic, key=key, value=value, partition=partition, timestamp_ms=stamp)
+
+    def reject(self, record: Record, by: str, reason: str) -> None:
+        """Put a record that could not be accepted on `rejects`, with the reason."""
+        text = record.value.decode("utf-8", "replace")[:2000] if record.value is not None else ""
+        self.send(
+            "rejects",
+            record.topic,
+            Reject(record.topic, record.partition, record.offset, by, reason, text, time.time()),
+        )
+
+    def flush(self, timeout: float = 120) -> None:
+        """Wait until everything sent is acknowledged."""
+        self._producer.flush(timeout=timeout)
+
+    def close(self) -> None:
+        """Flush and leave."""
+        self._producer.flush(timeout=120)
+        self._producer.close()
+
+
+class Follower:
+    """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`)."""
+
+    def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
+        self._consumer = consumer(_address(kafka), kafka.security)
+        partitions = [TopicPartition(t, p) for t in topics for p in sorted(_partitions(self._consumer, t))]
+        self._consumer.assign(partitions)
+        if start == "latest":
+            self._consumer.seek_to_end(*partitions)
+        else:
+            self._consumer.seek_to_beginning(*partitions)
+        for partition in partitions:
+            self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
+
+    def poll(self, wait_s: float) -> list[Record]:
+        """What came within the wait, in order per partition; may be empty."""
+        found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
+        return [_record(r) for records in found.values() for r in records]
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+
+def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
+    """First and next offset of every partition of a topic."""
+    client = consumer(_address(kafka), kafka.security)
+    try:
+        partitions = [TopicPartition(topic, p) for p in sorted(_partitions(client, topic))]
+        first, last = client.beginning_offsets(partitions), client.end_offsets(partitions)
+        return {p.partition: (first[p], last[p]) for p in partitions}
+    finally:
+        client.close()
+
+
+def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
+    """Every record of a topic up to the offsets at the time of the call."""
+    ends = {p: end for p, (first, end) in offsets(kafka, topic).items() if end > first}
+    client = consumer(_address(kafka), kafka.security)
+    try:
+        partitions = [TopicPartition(topic, p) for p in ends]
+        client.assign(partitions)
+        client.seek_to_beginning(*partitions)
+        while any(client.position(p) < ends[p.partition] for p in partitions):
+            for records in client.poll(timeout_ms=500).values():
+                yield from (_record(r) for r in records if r.offset < ends[r.partition])
+    finally:
+        client.close()
+
+
+def reachable(kafka: Kafka) -> bool:
+    """Whether a broker answers at the address."""
+    try:
+        KafkaAdminClient(bootstrap_servers=kafka.bootstrap, request_timeout_ms=3000, **kafka.security).close()
+    except (KafkaError, OSError):
+        return False
+    return True
+
+
+def spark_options(kafka: Kafka) -> Mapping[str, str]:
+    """The same connection as options of Spark's Kafka source and sink."""
+    names = {key: "kafka." + key.replace("_", ".") for key in kafka.security}
+    return {"kafka.bootstrap.servers": _address(kafka), **{names[k]: str(v) for k, v in kafka.security.items()}}
+
+
+def topic_id(kafka: Kafka, topic: str) -> str:
+    """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
+    admin = _admin(kafka)
+    try:
+        return str(admin.describe_topics([topic])[0]["topic_id"])
+    finally:
+        admin.close()
+
+
+def _admin(kafka: Kafka) -> KafkaAdminClient:
+    try:
+        return KafkaAdminClient(bootstrap_servers=_address(kafka), bootstrap_timeout_ms=10_000, **kafka.security)
+    except KafkaTimeoutError:
+        raise BrokerError(
+            f"no broker at {kafka.bootstrap}. Start one (`make up`) or set TIDECAST_KAFKA__BOOTSTRAP."
+        ) from None
+
+
+def _address(kafka: Kafka) -> str:
+    if not kafka.bootstrap:
+        raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
+    return kafka.bootstrap
+
+
+def _partitions(client: Any, topic: str) -> set[int]:
+    found = client.partitions_for_topic(topic)
+    if not found:
+        raise BrokerError(f"topic {topic!r} does not exist on the broker. `tidecast up` creates Tidecast's topics.")
+    return set(found)
+
+
+def _record(raw: Any) -> Record:
+    key = raw.key.decode("utf-8", "replace") if raw.key is not None else None
+    return Record(raw.topic, raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000)

@@ -1,0 +1,279 @@
+"""The records on Tidecast's topics: frozen, JSON on the wire, checked when they are read.
+
+Times are seconds since the epoch. `time` is the job's own time (trace time in a replay), `wall_time` the clock on the
+wall, `time_scale` how many seconds of the first pass in one of the second; rates and durations are per wall second.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+SCHEMA = 1
+FUTURE_S = 300.0
+"""A record whose `wall_time` lies further ahead than this is refused: its sender's clock is wrong."""
+
+
+class MessageError(ValueError):
+    """A record that cannot be accepted; the message says which field, which value, and what would be right."""
+
+
+def _at_least(least: float) -> Any:
+    return field(default=None, metadata={"least": least})
+
+
+@dataclass(frozen=True)
+class MetricSample:
+    """One second (`kind="interval"`) or one micro-batch (`kind="batch"`) of a job.
+
+    An interval carries what was seen from outside: arrivals by the broker's end offsets, lag, executors. A batch carries
+    what Spark said of it. An interval covers the job's own time `[time, time + span_s)` and was measured at its end,
+    `wall_time`; a back-dated history record is one with a long span.
+    """
+
+    job: str
+    kind: str
+    time: float
+    wall_time: float
+    time_scale: float = 1.0
+    span_s: float = 1.0
+    arrival_rps: float | None = _at_least(0)
+    processed_rps: float | None = _at_least(0)
+    lag_records: int | None = _at_least(0)
+    batch_id: int | None = _at_least(0)
+    batch_rows: int | None = _at_least(0)
+    batch_s: float | None = _at_least(0)
+    stage_s: float | None = _at_least(0)
+    executors: int | None = _at_least(0)
+    pending_executors: int | None = _at_least(0)
+    cores: int | None = _at_least(0)
+    task_ceiling: int | None = _at_least(1)
+    watermark_lag_s: float | None = None
+    state_rows: int | None = _at_least(0)
+    latency_p50_s: float | None = _at_least(0)
+    latency_p95_s: float | None = _at_least(0)
+    latency_max_s: float | None = _at_least(0)
+    mode: str | None = None
+    schema: int = SCHEMA
+
+    KINDS: typing.ClassVar = ("interval", "batch")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Quantiles of the arrival rate for the next steps.
+
+    `quantiles[h][q]` is records/s in the step that begins `h` steps after `time`, at `levels[q]`.
+    """
+
+    job: str
+    time: float
+    wall_time: float
+    time_scale: float
+    step_s: float
+    levels: list[float]
+    quantiles: list[list[float]]
+    model: str
+    version: str
+    alias: str
+    kind: str
+    history_steps: int
+    epoch: int
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One evaluation of a policy, holds included; `inputs` alone determine all that follows from them."""
+
+    id: str
+    job: str
+    time: float
+    wall_time: float
+    time_scale: float
+    mode: str
+    policy: str
+    executors: int
+    reason: str
+    codes: list[str]
+    inputs: dict[str, Any]
+    expected: dict[str, Any]
+    admission_rps: float | None = None
+    replay_rps: float | None = None
+    schema: int = SCHEMA
+
+    MODES: typing.ClassVar = ("observe", "act")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a decision really did. Times are wall times; None where it did not come to that.
+
+    `status`: confirmed (executors are as decided, and for a scale-up a batch has used them), ineffective (not within
+    the time allowed), refused (with the reason; nothing was changed), failed (the cluster said no).
+    """
+
+    decision_id: str
+    job: str
+    time: float
+    wall_time: float
+    time_scale: float
+    status: str
+    reason: str
+    executors_before: int | None = None
+    executors_after: int | None = None
+    target: int | None = None
+    decided_at: float | None = None
+    applied_at: float | None = None
+    confirmed_at: float | None = None
+    useful_at: float | None = None
+    expected: dict[str, Any] = field(default_factory=dict)
+    observed: dict[str, Any] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    STATUSES: typing.ClassVar = ("confirmed", "ineffective", "refused", "failed")
+
+
+@dataclass(frozen=True)
+class Control:
+    """A word to an agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
+
+    job: str
+    wall_time: float
+    mode: str | None = None
+    wall_start: float | None = None
+    trace_start: float | None = None
+    time_scale: float | None = None
+    schema: int = SCHEMA
+
+    MODES: typing.ClassVar = ("observe", "act", "freeze")
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A record that could not be accepted, with the reason; `by` is who refused it."""
+
+    topic: str
+    partition: int
+    offset: int
+    by: str
+    reason: str
+    value: str
+    wall_time: float
+    schema: int = SCHEMA
+
+
+Message = MetricSample | Forecast | Decision | Outcome | Control | Reject
+M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Reject)
+
+
+def encode(message: Message) -> bytes:
+    """The message as JSON; non-finite numbers are refused here, before anybody can read them."""
+    try:
+        return json.dumps(dataclasses.asdict(message), allow_nan=False, separators=(",", ":")).encode()
+    except ValueError as error:
+        raise MessageError(f"{type(message).__name__} of {getattr(message, 'job', '?')}: {error}") from None
+
+
+def decode(kind: type[M], raw: bytes | str | None, now: float | None = None) -> M:
+    """Read one record; with `now` (wall time), one from the far future is refused too.
+
+    Raises:
+        MessageError: not JSON, not an object, an unknown schema, a missing, unknown, mistyped, non-finite or
+            out-of-range field.
+    """
+    try:
+        data = json.loads(raw if raw is not None else "")
+    except (ValueError, UnicodeDecodeError) as error:
+        raise MessageError(f"not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise MessageError(f"a JSON {type(data).__name__}; an object is expected")
+    if data.get("schema") != SCHEMA:
+        raise MessageError(f"schema={data.get('schema')!r}; this reader knows {SCHEMA}. Upgrade the older side.")
+    hints = _hints(kind)
+    if unknown := sorted(set(data) - set(hints)):
+        raise MessageError(f"unknown field {unknown[0]!r}={data[unknown[0]]!r}")
+    values = {}
+    for spec in dataclasses.fields(kind):
+        if spec.name not in data:
+            if spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING:
+                raise MessageError(f"field {spec.name!r} is missing")
+            continue
+        values[spec.name] = _checked(spec.name, data[spec.name], hints[spec.name], spec.metadata.get("least"))
+    message = kind(**values)
+    _check_choices(message)
+    wall = getattr(message, "wall_time", None)
+    if now is not None and wall is not None and wall > now + FUTURE_S:
+        raise MessageError(f"wall_time={wall} is {wall - now:.0f} s ahead of the reader; set the sender's clock")
+    return message
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {spec.name: hints[spec.name] for spec in dataclasses.fields(kind)}
+
+
+def _checked(name: str, value: Any, hint: Any, least: float | None) -> Any:
+    if isinstance(hint, types.UnionType):
+        if value is None:
+            return None
+        hint = next(t for t in typing.get_args(hint) if t is not type(None))
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list:
+        if not isinstance(value, list):
+            raise MessageError(f"{name}={value!r}: a list is expected")
+        return [_checked(f"{name}[{i}]", item, arguments[0], least) for i, item in enumerate(value)]
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise MessageError(f"{name}={value!r}: an object is expected")
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, hint) or isinstance(value, bool):
+        raise MessageError(f"{name}={value!r}: {hint.__name__} is expected")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MessageError(f"{name}={value}: a finite number is expected")
+    if least is not None and value < least:
+        raise MessageError(f"{name}={value}: at least {least:g} is expected")
+    return value
+
+
+def _check_choices(message: Message) -> None:
+    if isinstance(message, MetricSample):
+        _one_of("kind", message.kind, MetricSample.KINDS)
+        if not (message.time_scale > 0 and message.span_s > 0):
+            raise MessageError(f"time_scale={message.time_scale}, span_s={message.span_s}: both must be above 0")
+        if message.kind == "interval" and message.arrival_rps is None:
+            raise MessageError("arrival_rps is missing from an interval")
+    elif isinstance(message, Decision):
+        _one_of("mode", message.mode, Decision.MODES)
+    elif isinstance(message, Outcome):
+        _one_of("status", message.status, Outcome.STATUSES)
+    elif isinstance(message, Control) and message.mode is not None:
+        _one_of("mode", message.mode, Control.MODES)
+    elif isinstance(message, Forecast):
+        _check_forecast(message)
+
+
+def _check_forecast(forecast: Forecast) -> None:
+    if not (forecast.step_s > 0 and forecast.time_scale > 0):
+        raise MessageError(f"step_s={forecast.step_s}, time_scale={forecast.time_scale}: both must be above 0")
+    if not forecast.quantiles or not forecast.levels:
+        raise MessageError("a forecast without steps or without levels")
+    for step, row in enumerate(forecast.quantiles):
+        if len(row) != len(forecast.levels):
+            raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(forecast.levels)} levels")
+        if min(row) < 0 or any(a > b for a, b in zip(row, row[1:], strict=False)):
+            raise MessageError(f"quantiles[{step}]={row}: they must rise from 0 upwards")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise MessageError(f"{name}={value!r}: one of {', '.join(allowed)} is expected")
