@@ -1,0 +1,1 @@
+"""Pure functions from an observation and a forecast to a decision."""

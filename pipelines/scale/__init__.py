@@ -1,0 +1,1 @@
+"""The autoscaler query: metrics and forecasts in, a policy's decision out, with its reason."""

@@ -1,0 +1,158 @@
+"""The keyed step of the autoscaler query: one job's records in, decisions and rejects out."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from configs.contract import Contract
+from models.policy.memory import Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval
+from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTPUT = "topic string, key string, value string"
+WATCHDOG_MS = 2000
+
+
+class Scaler:
+    """One job's part of the autoscaler, without Spark: `take` records, `decide`, `watch` for silence."""
+
+    def __init__(self, job: str, contract: Contract | None, policy: str, mode: str) -> None:
+        self.job, self.contract, self.policy, self.mode = job, contract, policy, mode
+
+    def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
+        """Memory after the records, whether a second of metrics was among them, and what could not be accepted."""
+        messages, rejects = [], []
+        for row in rows:
+            try:
+                messages.append(self._accepted(row, now))
+            except MessageError as error:
+                rejects.append(
+                    Reject(
+                        row["topic"],
+                        int(row["partition"]),
+                        int(row["offset"]),
+                        "autoscaler",
+                        str(error),
+                        row["value"] or "",
+                        now,
+                    )
+                )
+        ticked = False
+        for message in sorted(messages, key=lambda m: m.wall_time):
+            if isinstance(message, Forecast):
+                memory = saw_forecast(memory, dataclasses.asdict(message))
+            elif message.kind == "batch":
+                memory = saw_batch(memory, dataclasses.asdict(message), self._known())
+            elif message.executors is not None:  # back-dated history says nothing about now
+                memory, ticked = saw_interval(memory, dataclasses.asdict(message)), True
+        return memory, ticked, rejects
+
+    def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
+        """The memory and the record of one evaluation; None before the job has shown itself."""
+        contract = self._known()
+        memory, seen, made = evaluate(memory, now, contract, self.policy)
+        if seen is None or made is None:
+            return memory, None
+        inputs = {
+            **dataclasses.asdict(seen),
+            "metric_wall_time": memory.metric_at,
+            "capacity_rps": made.current_capacity_rps,
+            "needed_observed": made.needed_observed,
+            "needed_forecast": made.needed_forecast,
+            "forecast_version": memory.forecast.get("version") if made.needed_forecast is not None else None,
+            "contract": contract.model_dump(mode="json"),
+        }
+        expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
+        decision = self._record(memory, now, made.executors, made.reason, made.codes, inputs, expected)
+        return memory, decision
+
+    def watch(self, memory: Memory, now: float) -> Decision | None:
+        """A hold that says so when a known job's metrics have stopped coming."""
+        if memory.metric_at is None or memory.target is None:
+            return None
+        silent = now - memory.metric_at
+        if silent <= self._known().planning.metrics_age_s:
+            return None
+        reason = f"hold: no metrics for {silent:.0f} s; without an observation nothing is changed"
+        return self._record(
+            memory, now, memory.target, reason, ["hold", "no_metrics"], {"metric_wall_time": memory.metric_at}, {}
+        )
+
+    def _accepted(self, row: dict[str, Any], now: float) -> MetricSample | Forecast:
+        message = decode(MetricSample if row["topic"] == "metrics" else Forecast, row["value"], now)
+        if message.job != self.job:
+            raise MessageError(f"job={message.job!r} under the key {self.job!r}; key a record by its job")
+        if self.contract is None:
+            raise MessageError(f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml")
+        return message
+
+    def _known(self) -> Contract:
+        assert self.contract is not None, "records of a job without a contract are rejected before they get here"
+        return self.contract
+
+    def _record(
+        self, memory: Memory, now: float, executors: int, reason: str, codes: list[str],
+        inputs: dict[str, Any], expected: dict[str, Any],
+    ) -> Decision:  # fmt: skip
+        # The id follows from the metric and the code, so that a retried micro-batch writes the same decision twice.
+        stamp = int((memory.metric_at or 0) * 1000) if "no_metrics" not in codes else int(now * 1000)
+        job_time = memory.metric_time + (now - (memory.metric_at or now)) * memory.time_scale
+        return Decision(
+            id=f"{self.job}-{stamp}", job=self.job, time=job_time, wall_time=now, time_scale=memory.time_scale,
+            mode=self.mode, policy=self.policy, executors=executors, reason=reason, codes=codes,
+            inputs=inputs, expected=expected,
+        )  # fmt: skip
+
+
+def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -> Any:
+    """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
+    import pandas as pd
+    from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+    class AutoscalerProcessor(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.handle = handle
+            self.state = handle.getValueState("memory", "json string")
+
+        def handleInputRows(self, key: tuple[str], rows: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:
+            now = time.time()
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
+            records = [record for frame in rows for record in frame.to_dict("records")]
+            memory, ticked, rejects = scaler.take(self._memory(scaler), records, now)
+            out: list[tuple[str, str, bytes]] = [("rejects", r.topic, encode(r)) for r in rejects]
+            if ticked:
+                memory, decision = scaler.decide(memory, now)
+                out += [("decisions", scaler.job, encode(decision))] if decision else []
+            if scaler.contract is not None:
+                self.state.update((memory.to_json(),))
+                self._rearm(timers)
+            yield _frame(out)
+
+        def handleExpiredTimer(self, key: tuple[str], timers: Any, expired: Any) -> Iterator[pd.DataFrame]:
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
+            decision = scaler.watch(self._memory(scaler), time.time())
+            self._rearm(timers)
+            yield _frame([("decisions", scaler.job, encode(decision))] if decision else [])
+
+        def close(self) -> None:
+            pass
+
+        def _memory(self, scaler: Scaler) -> Memory:
+            if self.state.exists():
+                return Memory.from_json(self.state.get()[0])
+            return fresh(scaler.contract or Contract(job=scaler.job))
+
+        def _rearm(self, timers: Any) -> None:
+            for old in self.handle.listTimers():  # else every batch adds one
+                self.handle.deleteTimer(old)
+            self.handle.registerTimer(timers.getCurrentProcessingTimeInMs() + WATCHDOG_MS)
+
+    def _frame(rows: list[tuple[str, str, bytes]]) -> pd.DataFrame:
+        return pd.DataFrame([(t, k, v.decode()) for t, k, v in rows], columns=["topic", "key", "value"])
+
+    return AutoscalerProcessor()

@@ -1,0 +1,54 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.policy.capacity import BatchModel, capacity_rps, ceiling, is_busy, learn, parallelism
+
+
+@pytest.mark.parametrize(
+    ("executors", "tasks", "expected"),
+    [(1, 8, 1), (2, 8, 2), (3, 8, 8 / 3), (4, 8, 4), (5, 8, 4), (7, 8, 4), (8, 8, 8), (20, 8, 8), (0, 8, 0)],
+)
+def test_parallelism_counts_half_empty_last_waves(executors, tasks, expected):
+    assert parallelism(executors, 1, tasks) == pytest.approx(expected)
+
+
+def test_ceiling_is_tasks_over_cores():
+    assert ceiling(1, 8) == 8
+    assert ceiling(3, 8) == 3
+    assert ceiling(16, 8) == 1
+
+
+def test_capacity_by_hand():
+    # 4 slots, 5 ms per record, 0.5 s overhead in batches of 2 s: 4 / 0.005 * 0.75
+    assert capacity_rps(BatchModel.guess(0.5, 0.005), 4, 2.0) == pytest.approx(600)
+
+
+def test_an_idle_batch_teaches_nothing():
+    model = BatchModel.guess(0.6, 0.005)
+    assert not is_busy(model, rows=40, slots=1, duration_s=0.8)
+    assert not is_busy(model, rows=0, slots=1, duration_s=5.0)
+    assert is_busy(model, rows=400, slots=1, duration_s=2.6)
+
+
+def test_learns_the_true_service_time_from_busy_batches():
+    model = BatchModel.guess(0.6, 0.005)
+    for rows in range(300, 600, 10):
+        model = learn(model, rows, 2, 0.6 + 0.009 * rows / 2)
+    assert model.per_record_s == pytest.approx(0.009, rel=0.1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 8), st.floats(0.001, 60)), max_size=30))
+def test_learning_stays_within_its_bounds(batches):
+    model = BatchModel.guess(0.6, 0.005)
+    for rows, slots, duration in batches:
+        model = learn(model, rows, slots, duration)
+    assert 0.005 / 8 <= model.per_record_s <= 0.005 * 8
+
+
+@given(st.integers(1, 30), st.integers(1, 30))
+def test_more_executors_never_have_less_capacity(executors, tasks):
+    model = BatchModel.guess(0.6, 0.005)
+    less = capacity_rps(model, parallelism(executors, 1, tasks), 2)
+    more = capacity_rps(model, parallelism(executors + 1, 1, tasks), 2)
+    assert more >= less - 1e-9

@@ -1,0 +1,97 @@
+import json
+import math
+
+import pytest
+
+from configs.contract import Contract
+from models.policy.memory import fresh
+from pipelines.scale.processor import Scaler
+from tidecast.messages import Forecast, MetricSample, encode
+
+CONTRACT = Contract(job="orders")
+NOW = 1_000_000.0
+
+
+def row(topic, value, offset=0):
+    return {"topic": topic, "partition": 0, "offset": offset, "value": value}
+
+
+def metric(**changes):
+    fields = {"kind": "interval", "time": 0.0, "arrival_rps": 50.0, "lag_records": 5, "executors": 1, "task_ceiling": 8}
+    return encode(MetricSample(**{"job": "orders", "wall_time": NOW, **fields, **changes})).decode()
+
+
+def forecast(**changes):
+    fields = dict(
+        job="orders", time=0.0, wall_time=NOW, time_scale=1.0, step_s=60.0, levels=[0.5, 0.9], quantiles=[[1.0, 2.0]],
+        model="m", version="1", alias="champion", kind="network", history_steps=9, epoch=1,
+    )  # fmt: skip
+    return encode(Forecast(**{**fields, **changes})).decode()
+
+
+@pytest.fixture
+def scaler():
+    return Scaler("orders", CONTRACT, "forecast", "act")
+
+
+def test_every_second_of_metrics_leaves_a_record(scaler):
+    memory, ticked, rejects = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, decision = scaler.decide(memory, NOW + 0.2)
+    assert ticked and not rejects
+    assert decision.codes[0] == "hold" and "no_forecast" in decision.codes
+    assert decision.inputs["metric_wall_time"] == NOW
+    json.loads(encode(decision))
+
+
+def test_a_retried_micro_batch_writes_the_same_id(scaler):
+    ids = set()
+    for now in (NOW + 0.2, NOW + 1.7):
+        memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], now)
+        ids.add(scaler.decide(memory, now)[1].id)
+    assert len(ids) == 1
+
+
+def with_field(text, name, value):
+    return json.dumps({**json.loads(text), name: value})
+
+
+@pytest.mark.parametrize(
+    ("topic", "value", "why"),
+    [
+        ("metrics", "{", "not JSON"),
+        ("metrics", None, "not JSON"),
+        ("metrics", with_field(metric(), "arrival_rps", math.nan), "finite"),
+        ("metrics", with_field(metric(), "arrival_rps", -1), "at least 0"),
+        ("metrics", with_field(metric(), "schema", 9), "schema=9"),
+        ("metrics", metric(wall_time=NOW + 10_000), "ahead of the reader"),
+        ("metrics", metric(job="other"), "under the key"),
+        ("forecasts", with_field(forecast(), "quantiles", [[2.0, 1.0]]), "rise"),
+        ("forecasts", with_field(forecast(), "quantiles", [[math.nan, 1.0]]), "finite"),
+        ("forecasts", with_field(forecast(), "quantiles", []), "without steps"),
+        ("forecasts", forecast(wall_time=NOW + 10_000), "ahead of the reader"),
+    ],
+)
+def test_bad_records_are_rejected_with_the_reason_and_change_nothing(scaler, topic, value, why):
+    memory = fresh(CONTRACT)
+    after, ticked, rejects = scaler.take(memory, [row(topic, value, offset=7)], NOW)
+    assert after == memory and not ticked
+    assert len(rejects) == 1 and why in rejects[0].reason and rejects[0].offset == 7
+
+
+def test_a_job_without_a_contract_is_rejected_by_name():
+    _, _, rejects = Scaler("orders", None, "forecast", "act").take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    assert "configs/contracts/orders.yaml" in rejects[0].reason
+
+
+def test_history_says_nothing_about_now(scaler):
+    old = metric(executors=None, lag_records=None, span_s=1800.0)
+    memory, ticked, rejects = scaler.take(fresh(CONTRACT), [row("metrics", old)], NOW)
+    assert not ticked and not rejects and memory.executors is None
+
+
+def test_silence_is_reported_as_a_hold(scaler):
+    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, _ = scaler.decide(memory, NOW)
+    assert scaler.watch(memory, NOW + 1) is None
+    decision = scaler.watch(memory, NOW + 30)
+    assert decision.codes == ["hold", "no_metrics"] and decision.executors == 1
