@@ -78,12 +78,18 @@ def load_contract(job: str, folder: Path) -> Contract:
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"job {job!r} has no contract at {path}. Known contracts: {known}. Copy one and edit it.")
     try:
-        return Contract.model_validate(yaml.safe_load(path.read_text()) or {})
+        data = yaml.safe_load(path.read_text())
+        if not isinstance(data, dict):
+            raise SettingsError(f"{path}: {data!r} is not a mapping of keys to values.")
+        contract = Contract.model_validate(data)
     except yaml.YAMLError as error:
         raise SettingsError(f"{path}: not YAML: {error}") from None
     except ValidationError as error:
         lines = [f"{path.name}: {'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
+    if contract.job != job:
+        raise SettingsError(f"{path.name}: job={contract.job!r}; the file's name and the job's must be one.")
+    return contract
 
 
 def load_contracts(folder: Path) -> dict[str, Contract]:

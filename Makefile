@@ -1,0 +1,87 @@
+# Everything runs in .venv, made here. A bare computer needs Python 3.11 and make; `make doctor` says what else is missing.
+# Options of a run or of the tests: make run ARGS="--policy reactive", make test ARGS="tests/unit -x".
+
+PYTHON ?= $(shell for p in python3.11 python3 python; do $$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+ARGS ?=
+
+# uv reads none of pip's settings; what pip was told of certificates, index and wheels holds for uv, too.
+ifndef SSL_CERT_FILE
+ifdef PIP_CERT
+export SSL_CERT_FILE := $(PIP_CERT)
+endif
+endif
+ifndef UV_DEFAULT_INDEX
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX := $(PIP_INDEX_URL)
+endif
+endif
+ifndef UV_INDEX
+ifdef PIP_EXTRA_INDEX_URL
+export UV_INDEX := $(PIP_EXTRA_INDEX_URL)
+endif
+endif
+ifndef UV_FIND_LINKS
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+endif
+endif
+export UV_NO_PROGRESS := 1
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check up down doctor lock wheel
+
+help: ## Show these lines.
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready var/jars.json ## Environment, Java and jars; nothing is done twice.
+
+run: setup ## The main job: history, training, serving, a live day on real executors, a report.
+	@$(BIN)/tidecast run $(ARGS)
+
+test: setup ## The whole test suite.
+	@$(BIN)/pytest $(ARGS)
+
+check: setup ## Lint, format, types, import rules, unit tests.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/pytest -q tests/unit
+
+up: setup ## Start the stack, leave it running, print its addresses.
+	@$(BIN)/tidecast up $(ARGS)
+
+down: ## End what `make up` left running.
+	@[ ! -x $(BIN)/tidecast ] || $(BIN)/tidecast down
+
+doctor: $(VENV)/.ready ## What is missing on this computer and how to get it.
+	@$(BIN)/tidecast doctor
+
+lock: $(UV) ## Refresh requirements.lock from requirements.in.
+	$(UV) pip compile requirements.in -p 3.11 --upgrade --no-header --no-annotate -q -o requirements.lock
+
+wheel: $(UV) ## Build the wheel of the agent into dist/.
+	$(UV) build --wheel -q -o dist
+
+$(UV):
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 is needed and none was found on PATH. Install it (apt-get install python3.11 python3.11-venv, brew install python@3.11, or pyenv), or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1'
+
+# The lock constrains instead of being the list, so that a computer installs only what its platform needs: with
+# UV_TORCH_BACKEND=cpu (uv's own setting) none of the CUDA packages, and none of them on macOS.
+$(VENV)/.ready: $(UV) requirements.in requirements.lock pyproject.toml
+	@echo "installing the packages of requirements.lock (some minutes the first time)"
+	@$(UV) pip install -q --python $(BIN)/python -r requirements.in -c requirements.lock
+	@$(UV) pip install -q --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+var/jars.json: pipelines/jars.py $(VENV)/.ready
+	@$(BIN)/python -m pipelines.stack.java
+	@echo "resolving the jars of Kafka, its Spark connector and Delta"
+	@$(BIN)/python -m pipelines.jars

@@ -1,0 +1,229 @@
+"""Airflow for the pipeline: its REST API (v2), used as a person uses its UI."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from configs.settings import Settings
+
+_DONE = ("success", "failed")
+_LOG_LINES = 20
+
+
+class OrchestratorError(RuntimeError):
+    """Airflow cannot be reached, refuses, or a run failed; the message says which and shows the last log lines."""
+
+
+class Orchestrator:
+    """One Airflow; asks for a token by itself and renews it."""
+
+    def __init__(self, settings: Settings) -> None:
+        if not settings.airflow.url:
+            raise OrchestratorError("airflow.url is not set and no stack is running. `make up` starts one.")
+        self._url = settings.airflow.url.rstrip("/")
+        self._login = settings.airflow
+        self._token: str | None = None
+
+    def wait_for_dags(self, names: Collection[str], timeout_s: float = 90) -> None:
+        """Wait until Airflow has parsed these DAGs.
+
+        Raises:
+            OrchestratorError: names the missing ones, with Airflow's import errors.
+        """
+        deadline = time.monotonic() + timeout_s
+        while missing := set(names) - {dag["dag_id"] for dag in self._get("dags", limit=100)["dags"]}:
+            errors = self._get("importErrors", limit=10)["import_errors"]
+            if errors or time.monotonic() > deadline:
+                told = (
+                    "\n".join(f"{e['filename']}:\n{_indented(e['stack_trace'])}" for e in errors) or "no import errors"
+                )
+                raise OrchestratorError(
+                    f"Airflow does not know the DAGs {', '.join(sorted(missing))}; it reports {told}"
+                )
+            time.sleep(0.5)
+
+    def unpause(self, dag: str) -> None:
+        """Let the DAG run."""
+        self._call("PATCH", f"dags/{dag}", {"is_paused": False})
+
+    def pause(self, dag: str) -> None:
+        """Let no new run of the DAG start; a running one goes on."""
+        self._call("PATCH", f"dags/{dag}", {"is_paused": True})
+
+    def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Start a run as the trigger dialog does, with its form's values; returns the run id."""
+        run = self._call("POST", f"dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf or {})})
+        return str(run["dag_run_id"])
+
+    def wait_run(
+        self, dag: str, run_id: str, timeout_s: float = 600, on_tick: Callable[[str], None] = lambda state: None
+    ) -> str:
+        """Wait until the run has ended; returns "success".
+
+        Args:
+            dag: its DAG.
+            run_id: its id.
+            timeout_s: wall seconds to wait at most.
+            on_tick: told the run's state at every look.
+
+        Raises:
+            OrchestratorError: the run failed (with the failed task's last log lines) or did not end in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            state = str(self._run(dag, run_id)["state"])
+            on_tick(state)
+            if state == "failed":
+                raise OrchestratorError(f"run {run_id} of DAG {dag} failed.\n{self.failure(dag, run_id)}")
+            if state in _DONE:
+                return state
+            if time.monotonic() > deadline:
+                raise OrchestratorError(
+                    f"run {run_id} of DAG {dag} is {state} after {timeout_s:.0f} s.\n{self.failure(dag, run_id)}"
+                )
+            time.sleep(0.5)
+
+    def wait_next_run(
+        self, dag: str, after: float, triggered_by: str = "asset", timeout_s: float = 600, start_within_s: float = 60
+    ) -> str:
+        """Wait for the run that something else starts, e.g. an asset event, and for its end; returns its id.
+
+        Args:
+            dag: its DAG, unpaused.
+            after: epoch seconds; runs created earlier do not count.
+            triggered_by: Airflow's word for what started it: asset, timetable, rest_api.
+            timeout_s: wall seconds from its start to its end at most.
+            start_within_s: wall seconds until it is there at most.
+
+        Raises:
+            OrchestratorError: no run came, it failed, or it did not end in time.
+        """
+        deadline = time.monotonic() + start_within_s
+        while not (found := [r for r in self.runs(dag, after) if r["triggered_by"] == triggered_by]):
+            if time.monotonic() > deadline:
+                raise OrchestratorError(
+                    f"no run of DAG {dag} was started by {triggered_by} within {start_within_s:.0f} s. "
+                    f"Is it unpaused, and did the task before it succeed? See {self._url}/dags/{dag}."
+                )
+            time.sleep(0.3)
+        run_id = str(found[-1]["dag_run_id"])
+        self.wait_run(dag, run_id, timeout_s)
+        return run_id
+
+    def runs(self, dag: str, after: float | None = None) -> list[dict[str, Any]]:
+        """The newest hundred runs of a DAG, newest first; those queued at or after an epoch time."""
+        found: list[dict[str, Any]] = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
+        return [run for run in found if after is None or _epoch(run["queued_at"]) >= after]
+
+    def end_run(self, dag: str, run_id: str) -> None:
+        """End a run now: its tasks get SIGTERM at once. Pause a continuous DAG first, or the next run follows."""
+        self._call("PATCH", f"dags/{dag}/dagRuns/{_quoted(run_id)}", {"state": "failed"})
+
+    def result(self, dag: str, run_id: str, task: str) -> Any:
+        """What a task of a run returned."""
+        path = f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances/{task}/xcomEntries/return_value"
+        return self._get(path, deserialize="false", stringify="false")["value"]
+
+    def tasks(self, dag: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a run."""
+        found: list[dict[str, Any]] = self._get(f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances")["task_instances"]
+        return found
+
+    def task_log(self, dag: str, run_id: str, task: str, try_number: int = 1, map_index: int = -1) -> list[str]:
+        """The log of one try of a task, one line per event."""
+        path = f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances/{task}/logs/{try_number}"
+        content = self._get(path, full_content="true", map_index=map_index)["content"]
+        lines = [text for entry in content for text in _log_text(entry).splitlines()]
+        return [line for line in lines if not line.startswith(("::group::", "::endgroup::"))]
+
+    def failure(self, dag: str, run_id: str) -> str:
+        """What went wrong in a run: every failed task with its last log lines, or the state of each task."""
+        tasks = self.tasks(dag, run_id)
+        parts = []
+        for task in tasks:
+            if task["state"] != "failed":
+                continue
+            lines = self.task_log(dag, run_id, task["task_id"], max(task["try_number"], 1), task["map_index"])
+            parts.append(f"Last log lines of task {task['task_id']}:\n{_indented(chr(10).join(lines))}")
+        return "\n".join(parts) or "Its tasks: " + ", ".join(
+            f"{t['task_id']} {t['state'] or 'not started'}" for t in tasks
+        )
+
+    def _run(self, dag: str, run_id: str) -> Any:
+        return self._get(f"dags/{dag}/dagRuns/{_quoted(run_id)}")
+
+    def _get(self, path: str, **query: Any) -> Any:
+        return self._call("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""))
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        if self._token is None:
+            self._token = self._new_token()
+        try:
+            return self._send(method, f"{self._url}/api/v2/{path}", body, self._token)
+        except _RefusedError as refused:
+            if refused.status == 401:  # the token has aged
+                self._token = self._new_token()
+                return self._send(method, f"{self._url}/api/v2/{path}", body, self._token)
+            raise
+
+    def _new_token(self) -> str:
+        url, login = f"{self._url}/auth/token", self._login
+        if login.password is None:  # the embedded one listens on the loopback and knows administrators only
+            return str(self._send("GET", url)["access_token"])
+        return str(self._send("POST", url, {"username": login.username, "password": login.password})["access_token"])
+
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, token: str | None = None) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            raise _RefusedError(method, url, error) from None
+        except (urllib.error.URLError, OSError) as error:
+            raise OrchestratorError(
+                f"Airflow at {self._url} does not answer ({error}). "
+                "Start it (`make up`) or correct TIDECAST_AIRFLOW__URL."
+            ) from None
+        return json.loads(text) if text else None
+
+
+class _RefusedError(OrchestratorError):
+    def __init__(self, method: str, url: str, error: urllib.error.HTTPError) -> None:
+        self.status = error.code
+        told = error.read().decode("utf-8", "replace")[:500]
+        hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if error.code in (401, 403) else ""
+        super().__init__(f"Airflow refused {method} {url}: {error.code} {told}{hint}")
+
+
+def _quoted(run_id: str) -> str:
+    return urllib.parse.quote(run_id, safe="")
+
+
+def _epoch(text: str | None) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(UTC).timestamp() if text else 0.0
+
+
+def _indented(text: str) -> str:
+    return "\n".join("  " + line for line in text.splitlines()[-_LOG_LINES:])
+
+
+def _log_text(entry: Any) -> str:
+    """One log event as text; an exception comes as structured detail."""
+    if not isinstance(entry, dict):
+        return str(entry)
+    parts = [str(entry.get("event", ""))]
+    for error in entry.get("error_detail") or []:
+        frames = [f"  {f.get('filename')}:{f.get('lineno')} {f.get('name')}" for f in error.get("frames", [])]
+        parts += [*frames[-5:], f"{error.get('exc_type')}: {error.get('exc_value')}"]
+    return "\n".join(parts)

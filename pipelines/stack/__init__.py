@@ -1,0 +1,1 @@
+"""The embedded services: start, check and stop them."""

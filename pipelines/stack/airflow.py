@@ -1,0 +1,85 @@
+"""The embedded Airflow: api-server, scheduler and dag-processor on SQLite, tasks in the scheduler's LocalExecutor.
+
+Three processes rather than `airflow standalone`, which opens log servers on all interfaces and leaves children behind.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+from pipelines.stack.place import Place, page
+from pipelines.stack.ports import HOST
+
+PORTS = ("airflow",)
+_COMMAND = [sys.executable, "-m", "airflow"]
+
+
+def address(ports: Mapping[str, int]) -> str:
+    """URL of its API and UI."""
+    return f"http://{HOST}:{ports['airflow']}"
+
+
+def empty_database(place: Place) -> Path:
+    """A migrated, unused database: made once per Airflow version, because a migration takes seconds."""
+    folder = place.folder("templates")
+    database = folder / f"airflow-{version('apache-airflow-core')}.db"
+    if not database.exists():
+        making = folder / f"{database.name}.{place.id}"
+        place.run("airflow-migrate", [*_COMMAND, "db", "migrate"], _settings(place, place.folder("airflow"), making))
+        making.replace(database)
+    return database
+
+
+def start(place: Place) -> None:
+    """Start the three processes; wait until Airflow itself says that all three are healthy."""
+    home = place.folder("airflow", part="airflow")
+    database = home / "airflow.db"
+    if not database.exists():
+        shutil.copy(empty_database(place), database)
+    env = _settings(place, home, database)
+    url = address(place.ports)
+    healthy = page(f"{url}/api/v2/monitor/health", _healthy)
+    server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(place.ports["airflow"]), "--workers", "1"]
+    place.spawn("airflow-api-server", server, env, probe=healthy)
+    # Without the flag every scheduler and worker serves its logs on all interfaces.
+    place.spawn("airflow-scheduler", [*_COMMAND, "scheduler", "--skip-serve-logs"], env, probe=healthy)
+    place.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
+    for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):
+        place.await_ready(name)
+
+
+def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:
+    url = address(place.ports)
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(place.dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "4",  # the serving task holds one place for good
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}",
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__SECRET_KEY": place.secret,
+        "AIRFLOW__API_AUTH__JWT_SECRET": place.secret,
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
+        "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home / "logs" / "dag_processor"),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+        "AIRFLOW__DAG_PROCESSOR__FILE_PARSING_SORT_MODE": "modified_time",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # in this order a changed file is parsed at once
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home / "bundles"),
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+
+
+def _healthy(text: str) -> bool:
+    state = json.loads(text)
+    return all(
+        state.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
+    )

@@ -1,0 +1,65 @@
+"""The embedded Kafka broker: one node in KRaft mode, broker and controller in one JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipelines import jars
+from pipelines.stack.place import Place, port_open
+from pipelines.stack.ports import HOST
+from pipelines.stack.spark import spark_home
+
+PORTS = ("broker", "controller")
+_CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
+_JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
+
+
+def address(ports: Mapping[str, int]) -> str:
+    """Bootstrap address of the broker."""
+    return f"{HOST}:{ports['broker']}"
+
+
+def start(place: Place) -> None:
+    """Format the log folder if it is new, start the broker, wait until it listens."""
+    home = place.folder("kafka", part="broker")
+    properties = home / "server.properties"
+    properties.write_text(_properties(place, home / "data"))
+    java = [place.java.binary, *_JVM, "-cp", _class_path()]
+    if not (home / "data" / "meta.properties").exists():
+        tool = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), "--standalone"]
+        place.run("broker-format", tool)
+    place.spawn("broker", [*java, "kafka.Kafka", str(properties)], probe=port_open(place.ports["broker"]))
+    place.await_ready("broker")
+
+
+def _class_path() -> str:
+    # Kafka's own set lacks the Scala library under Ivy's rules; PySpark's fits.
+    scala = sorted(Path(spark_home(), "jars").glob("scala-library-2.13*.jar"))
+    return ":".join([*jars.paths("broker"), *map(str, scala)])
+
+
+def _properties(place: Place, data: Path) -> str:
+    broker, controller = place.ports["broker"], place.ports["controller"]
+    listeners = f"PLAINTEXT://{HOST}:{broker},CONTROLLER://{HOST}:{controller}"
+    lines = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.bootstrap.servers": f"{HOST}:{controller}",
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": data,
+        "group.initial.rebalance.delay.ms": 0,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.num.partitions": 4,
+        # One node cannot replicate.
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+    }
+    return "".join(f"{key}={value}\n" for key, value in lines.items())

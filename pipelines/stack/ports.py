@@ -1,0 +1,102 @@
+"""Ports of the embedded services on the loopback."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Iterable
+
+import psutil
+
+from configs.settings import Ports
+
+HOST = "127.0.0.1"
+# Below the ranges from which Linux (32768) and macOS (49152) take the local ends of outgoing connections, so that
+# nothing else is given a chosen port before its service listens.
+_RANGE = range(20_000, 32_000)
+
+
+class PortError(RuntimeError):
+    """A port cannot be had; the message names the port, its setting and who holds it."""
+
+
+def choose(ports: Ports, names: Iterable[str]) -> dict[str, int]:
+    """A port for every name: the one of the settings if it is free, any free one where the setting is 0.
+
+    Raises:
+        PortError: a port is in use, is named twice, or may not be opened.
+    """
+    held: dict[str, socket.socket] = {}
+    try:
+        for name in sorted(names, key=lambda n: getattr(ports, n) == 0):  # the fixed ones first
+            wanted = getattr(ports, name)
+            held[name] = _hold(name, wanted, held) if wanted else _hold_any()
+        return {name: sock.getsockname()[1] for name, sock in held.items()}
+    finally:
+        for sock in held.values():
+            sock.close()
+
+
+def holder(port: int) -> str | None:
+    """Who listens on the port, in words; None if that cannot be seen."""
+    try:
+        connections = psutil.net_connections(kind="inet")
+    except (psutil.AccessDenied, OSError):  # macOS shows other people's sockets to root only
+        return None
+    for connection in connections:
+        if (
+            connection.laddr
+            and connection.laddr.port == port
+            and connection.status == psutil.CONN_LISTEN
+            and connection.pid
+        ):
+            try:
+                return f"process {connection.pid} ({' '.join(psutil.Process(connection.pid).cmdline())[:120]})"
+            except psutil.Error:
+                return f"process {connection.pid}"
+    return None
+
+
+def _hold(name: str, port: int, held: dict[str, socket.socket]) -> socket.socket:
+    setting = f"TIDECAST_PORTS__{name.upper()}"
+    for other, sock in held.items():
+        if sock.getsockname()[1] == port:
+            raise PortError(
+                f"{setting}={port}: TIDECAST_PORTS__{other.upper()} names the same port. Give one of them another."
+            )
+    try:
+        return _bind(port)
+    except PermissionError:
+        raise PortError(f"{setting}={port}: this user may not open that port. Choose one above 1023, or 0.") from None
+    except OSError:
+        by = holder(port)
+        held_by = f"in use by {by}" if by else "in use"
+        raise PortError(
+            f"{setting}={port}: the port is {held_by}. End that, or choose another port; 0 takes any free one."
+        ) from None
+
+
+def _hold_any() -> socket.socket:
+    for port in random.sample(_RANGE, 200):
+        try:
+            return _bind(port)
+        except OSError:
+            continue
+    raise PortError(
+        f"no free port found between {_RANGE.start} and {_RANGE.stop} in 200 tries. "
+        "Name ports by TIDECAST_PORTS__<NAME>."
+    )
+
+
+def _bind(port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # As Java and uvicorn do: connections of an ended service that linger in TIME_WAIT do not count as use.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((HOST, port))
+        # A listener on all interfaces does not always stop the bind above, but it stops this.
+        sock.listen(1)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

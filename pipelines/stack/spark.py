@@ -1,0 +1,64 @@
+"""The embedded Spark standalone cluster: one master, and one worker that hosts all executors."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipelines.stack.place import Place, page, port_open
+from pipelines.stack.ports import HOST
+
+PORTS = ("spark_master", "spark_master_ui", "spark_worker", "spark_worker_ui")
+LOG4J = Path(__file__).with_name("log4j2.properties")
+_KEEP_S = 86_400  # executor logs of ended applications
+
+
+def spark_home() -> str:
+    """Folder of the installed PySpark, found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("pyspark is not installed in this environment. Run `make setup`.")
+    return str(spec.submodule_search_locations[0])
+
+
+def address(ports: Mapping[str, int]) -> str:
+    """URL of the master."""
+    return f"spark://{HOST}:{ports['spark_master']}"
+
+
+def ui(ports: Mapping[str, int]) -> str:
+    """Page of the master, which links to every application."""
+    return f"http://{HOST}:{ports['spark_master_ui']}"
+
+
+def start(place: Place) -> None:
+    """Start the master, then the worker (which would wait seconds before a second try); wait until it is registered."""
+    ports, spark = place.ports, place.settings.spark
+    env = {
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+        f" -Dspark.master.rest.enabled=false -Dlog4j2.configurationFile=file:{LOG4J}",  # nothing submits through it
+        "SPARK_WORKER_DIR": str(place.folder("spark-work", part="spark")),
+        "SPARK_WORKER_OPTS": f"-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl={_KEEP_S}",
+    }
+    run_class = str(Path(spark_home(), "bin", "spark-class"))
+    master = [
+        run_class, "org.apache.spark.deploy.master.Master",
+        "--host", HOST, "--port", str(ports["spark_master"]), "--webui-port", str(ports["spark_master_ui"]),
+    ]  # fmt: skip
+    worker = [
+        run_class, "org.apache.spark.deploy.worker.Worker",
+        "--host", HOST, "--port", str(ports["spark_worker"]), "--webui-port", str(ports["spark_worker_ui"]),
+        "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, address(ports),
+    ]  # fmt: skip
+    place.spawn("spark-master", master, env, probe=port_open(ports["spark_master"]))
+    place.await_ready("spark-master")
+    place.spawn("spark-worker", worker, env, probe=page(f"{ui(ports)}/json/", _has_worker))
+    place.await_ready("spark-worker")
+
+
+def _has_worker(text: str) -> bool:
+    state = json.loads(text)
+    return state.get("status") == "ALIVE" and any(w.get("state") == "ALIVE" for w in state.get("workers", []))

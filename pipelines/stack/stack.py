@@ -1,0 +1,221 @@
+"""The embedded stack: its parts started together, checked, written down, and ended as a whole."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from types import TracebackType
+
+from configs.settings import ROOT, Settings
+from pipelines.stack import addresses, airflow, external, java, kafka, mlflow, ports, processes, spark, state
+from pipelines.stack.place import AbandonedError, Place, Probe, StackError
+from pipelines.stack.processes import GRACE_S, Keeper, Process
+
+_STARTS: dict[str, Callable[[Place], None]] = {
+    "broker": kafka.start,
+    "spark": spark.start,
+    "airflow": airflow.start,
+    "mlflow": mlflow.start_store,
+    "mlflow_ui": mlflow.start_ui,
+}
+_PORTS: dict[str, tuple[str, ...]] = {
+    "broker": kafka.PORTS,
+    "spark": spark.PORTS,
+    "airflow": airflow.PORTS,
+    "mlflow_ui": mlflow.PORTS,
+}
+PARTS = frozenset(_STARTS)
+# What they hold belongs to one run; tables and models outlive it.
+TRANSIENT = frozenset({"broker", "spark", "airflow"})
+
+
+class Stack:
+    """The embedded services of one `var` folder; a part whose address is in the settings is used where it is.
+
+    ```python
+    with Stack(settings, {"broker", "spark"}) as stack:
+        stack.spawn("job", [sys.executable, "-m", "pipelines.jobs.word_count", "--run-dir", "..."])
+    ```
+
+    Attributes:
+        id: value of the environment variable that marks every process of the stack.
+        settings: the given ones with every address filled in.
+        addresses: where a person finds each service.
+        environment: what children are told besides the environment of this process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        parts: Collection[str] = ("broker", "spark", "airflow", "mlflow"),
+        fresh: Collection[str] = TRANSIENT,
+        dags: Path = ROOT / "dags",
+    ) -> None:
+        """Choose ports and addresses; nothing is started yet.
+
+        Args:
+            settings: addresses, ports, sizes.
+            parts: which of `PARTS` are needed.
+            fresh: parts that start with nothing instead of what an earlier stack left under `var`.
+            dags: Airflow's DAG folder.
+
+        Raises:
+            JavaError, PortError, StackError: before anything was started.
+        """
+        if unknown := set(parts) - PARTS:
+            raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
+        self.id = uuid.uuid4().hex
+        own = external.addresses(settings)
+        self._embedded = [part for part in _STARTS if part in parts and part not in own]
+        var = settings.var_dir
+        self._lock = state.lock(var)
+        try:
+            if self._lock is None or state.running(var) is not None:
+                raise StackError(
+                    f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
+                )
+            found = java.find()
+            chosen = ports.choose(settings.ports, [name for part in self._embedded for name in _PORTS.get(part, ())])
+            external.check(settings, parts)
+            self.environment = addresses.environment(
+                self.id, settings, found, addresses.told(self._embedded, chosen, var)
+            )
+            self.settings = state.addressed(settings, self.environment)
+            self.addresses = addresses.shown(self._embedded, chosen, var) | {
+                part: own[part] for part in parts if part in own
+            }
+            log = var / "log" / "keeper.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            self._place = Place(
+                id=self.id, settings=settings, java=found, ports=chosen, fresh=frozenset(fresh), dags=dags,
+                secret=secrets.token_hex(64), keeper=Keeper(self.id, log), environment=self.environment,
+            )  # fmt: skip
+        except BaseException:
+            self._unlock()
+            raise
+        self._guests: list[str] = []
+
+    def __enter__(self) -> Stack:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """Every process started, by name."""
+        return self._place.processes
+
+    def start(self, on_ready: Callable[[str, float], None] = lambda part, seconds: None) -> None:
+        """Start all parts at once and wait until each is healthy; `stop` is due after a failure, too.
+
+        Args:
+            on_ready: told each part and the seconds it took, from threads of its own.
+
+        Raises:
+            StackError: names the part that failed and shows its last log lines; the others are given up.
+        """
+        begin = time.monotonic()
+
+        def run(part: str) -> None:
+            _STARTS[part](self._place)
+            on_ready(part, time.monotonic() - begin)
+
+        # The UI brings its store along.
+        parts = [part for part in self._embedded if part != "mlflow" or "mlflow_ui" not in self._embedded]
+        with ThreadPoolExecutor(max_workers=len(_STARTS)) as pool:
+            futures = [pool.submit(run, part) for part in parts]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:  # also when this thread was interrupted
+                if not all(future.done() and future.exception() is None for future in futures):
+                    self._place.abandoned.set()
+        _raise_cause(futures)
+        self._write()
+
+    def spawn(
+        self, name: str, argv: list[str], env: Mapping[str, str] | None = None, probe: Probe | None = None
+    ) -> Process:
+        """Start a further process that is told the addresses and ends with the stack; log in `var/log/NAME.log`."""
+        process = self._place.spawn(name, argv, env, probe)
+        if name not in self._guests:
+            self._guests.append(name)
+        self._write()
+        return process
+
+    def respawn(self, name: str, timeout_s: float = 120) -> Process:
+        """Start an ended process again as before and wait until it is ready."""
+        process = self._place.respawn(name)
+        self._place.await_ready(name, timeout_s)
+        self._write()
+        return process
+
+    def end(self, name: str, grace_s: float = GRACE_S) -> int:
+        """End one process with all of its session; returns its exit status."""
+        process = self.processes[name]
+        code = process.stop(grace_s)
+        self._place.keeper.forget(process.pid)
+        return code
+
+    def detach(self) -> None:
+        """Leave everything running when this process ends; `down` ends it."""
+        self._write(detached=True)
+        self._place.keeper.release()
+        self._unlock()
+
+    def stop(self) -> None:
+        """End everything: first what was spawned besides the services (the newest first), then these, then the rest."""
+        self._place.abandoned.set()
+        for name in reversed(self._guests):
+            self.end(name)
+        sessions = [p.pid for p in self.processes.values()]
+        processes.end(
+            lambda: processes.members(sessions), leaders=[p.pid for p in self.processes.values() if p.running()]
+        )
+        for process in self.processes.values():
+            process.wait(10)
+            self._place.keeper.forget(process.pid)
+        self._place.keeper.end()
+        state.path(self.settings.var_dir).unlink(missing_ok=True)
+        self._unlock()
+
+    def _write(self, detached: bool = False) -> None:
+        known = {name: (p.pid, p.created) for name, p in self.processes.items()}
+        now = state.State(self.id, time.time(), detached, known, self.addresses, self.environment)
+        state.write(self.settings.var_dir, now)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+
+def down(var: Path) -> list[str]:
+    """End the stack of a `var` folder, whoever started it; returns the names of the processes that ran."""
+    known = state.read(var)
+    if known is None:
+        return []
+    living = known.living()
+    sessions = [known.processes[name][0] for name in living]
+    processes.end(lambda: processes.members(sessions, known.id), leaders=sessions)
+    state.path(var).unlink(missing_ok=True)
+    return living
+
+
+def _raise_cause(futures: Collection[Future[None]]) -> None:
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    for error in errors:
+        if not isinstance(error, AbandonedError):  # those were given up because of this one
+            raise error
+    if errors:
+        raise errors[0]

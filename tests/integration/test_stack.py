@@ -1,0 +1,181 @@
+"""The embedded stack against real processes: what it starts, what it says, and that nothing of it is left."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from configs.settings import load
+from pipelines.stack import java, processes, state
+from pipelines.stack.place import StackError
+from pipelines.stack.ports import PortError
+from pipelines.stack.stack import Stack, down
+
+pytestmark = pytest.mark.integration
+
+# A child that leaves its session and ignores SIGTERM, as badly behaved ones do.
+STRAY = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "if os.fork() == 0: os.setsid()\n"
+    "time.sleep(300)\n"
+)
+OWNER = f"""
+import sys, time
+from pathlib import Path
+from configs.settings import load
+from pipelines.stack.stack import Stack
+stack = Stack(load(var=Path(sys.argv[1])), sys.argv[2].split())
+stack.start()
+if sys.argv[3] == "detach":
+    stack.spawn("job", ["sleep", "300"])
+    stack.detach()
+else:
+    stack.spawn("stray", [sys.executable, "-c", {STRAY!r}])
+    time.sleep(0.5)
+    print(stack.id, *(p.pid for p in stack.processes.values()), flush=True)
+    time.sleep(300)
+"""
+
+
+def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
+    return processes.members(sessions, stack_id)
+
+
+def wait_until(holds, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.1)
+    return bool(holds())
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    settings = load(var=tmp_path_factory.mktemp("var"))
+    with Stack(settings, {"broker", "spark"}) as running:
+        yield running
+        sessions = [p.pid for p in running.processes.values()]
+    assert survivors(running.id, sessions) == []
+    assert state.read(settings.var_dir) is None
+
+
+def test_listens_on_the_loopback_only(stack):
+    mine = {p.pid for p in processes.alive(stack.id)}
+    listening = [c.laddr.ip for c in psutil.net_connections("inet") if c.pid in mine and c.status == psutil.CONN_LISTEN]
+    assert len(listening) >= 6  # broker, controller, master, worker, and the two pages of Spark
+    assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
+
+
+def test_children_are_told_the_addresses(stack, tmp_path):
+    out = tmp_path / "told"
+    script = (
+        "import sys, configs.settings as s; told = s.load(); "
+        "open(sys.argv[1], 'w').write(f'{told.kafka.bootstrap} {told.spark.master} {told.var_dir}')"
+    )
+    child = stack.spawn("child", [sys.executable, "-c", script, str(out)])
+    assert child.wait(30) == 0, child.last_lines()
+    assert out.read_text() == f"{stack.settings.kafka.bootstrap} {stack.settings.spark.master} {stack.settings.var_dir}"
+    found = state.running(stack.settings.var_dir)
+    assert found is not None and found.id == stack.id and {"broker", "spark-worker"} <= set(found.living())
+
+
+def test_second_stack_on_the_same_folder_is_refused(stack):
+    with pytest.raises(StackError, match=r"runs on .* already.*make down"):
+        Stack(load(var=stack.settings.var_dir), {"broker"})
+
+
+def test_killed_owner_leaves_nothing(tmp_path):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path), "broker", "hold"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert owner.stdout is not None and owner.stderr is not None
+        line = owner.stdout.readline().split()
+        assert line, owner.stderr.read()
+        stack_id, sessions = line[0], [int(pid) for pid in line[1:]]
+        assert len(survivors(stack_id, sessions)) >= 4  # broker, stray, the stray's child, keeper
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        owner.communicate()
+    assert wait_until(lambda: not survivors(stack_id, sessions), 20)
+
+
+def test_detached_stack_outlives_its_owner_until_down(tmp_path):
+    subprocess.run([sys.executable, "-c", OWNER, str(tmp_path), "broker", "detach"], check=True, timeout=120)
+    found = state.running(tmp_path)
+    assert found is not None
+    sessions = [pid for pid, _ in found.processes.values()]
+    try:
+        assert found.living() == ["broker", "job"]
+        assert state.addressed(load(var=tmp_path)).kafka.bootstrap == found.addresses["broker"]
+    finally:
+        ended = down(tmp_path)
+    assert ended == ["broker", "job"]
+    assert survivors(found.id, sessions) == []
+    assert down(tmp_path) == []
+
+
+def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
+    settings = load(var=tmp_path, spark={"worker_memory": "plenty"})
+    stack = Stack(settings, {"broker", "spark"})
+    with (
+        pytest.raises(
+            StackError, match=r"spark-worker ended with exit status 1(.|\n)*spark-worker\.log(.|\n)*--memory MEM"
+        ),
+        stack,
+    ):
+        pass
+    assert processes.alive(stack.id) == []
+    Stack(load(var=tmp_path), ()).stop()  # the folder is free again
+
+
+def test_port_in_use_is_told_before_anything_starts(tmp_path):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        port = sock.getsockname()[1]
+        with pytest.raises(PortError, match=rf"TIDECAST_PORTS__BROKER={port}.*process {os.getpid()}"):
+            Stack(load(var=tmp_path, ports={"broker": port}), {"broker"})
+    assert not (tmp_path / "log").exists()
+
+
+def test_java_too_old_is_told_before_anything_starts(tmp_path, monkeypatch):
+    program = tmp_path / "jdk" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho java.base@11.0.22\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(java, "_FOLDERS", ())
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(program.parent))
+    with pytest.raises(java.JavaError, match=r"version 11, which is not supported(.|\n)*openjdk-17"):
+        Stack(load(var=tmp_path), {"broker"})
+    assert not (tmp_path / "log").exists()
+
+
+def test_service_of_ones_own_that_does_not_answer_is_named(tmp_path):
+    with pytest.raises(StackError, match=r"TIDECAST_KAFKA__BOOTSTRAP=127\.0\.0\.1:1: nothing accepts connections"):
+        Stack(load(var=tmp_path, kafka={"bootstrap": "127.0.0.1:1"}), {"broker", "spark"})
+
+
+def test_service_of_ones_own_is_used_and_not_started(stack, tmp_path):
+    settings = load(var=tmp_path, kafka={"bootstrap": stack.settings.kafka.bootstrap})
+    with Stack(settings, {"broker"}) as other:
+        assert other.processes == {}
+        assert other.addresses == {"broker": stack.settings.kafka.bootstrap}
+        assert other.settings.kafka.bootstrap == stack.settings.kafka.bootstrap
+
+
+def test_unknown_part_is_named():
+    with pytest.raises(ValueError, match="brokr"):
+        Stack(load(var=Path("unused")), {"brokr"})

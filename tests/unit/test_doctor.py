@@ -1,0 +1,40 @@
+import pytest
+
+from configs.settings import load
+from pipelines import doctor
+from pipelines.stack import java
+
+
+def test_missing_things_come_with_a_remedy(monkeypatch):
+    def no_java():
+        raise java.JavaError("Java 17 or 21 is needed and was not found:\n  nothing")
+
+    monkeypatch.setattr(doctor.java, "find", no_java)
+    monkeypatch.setattr(doctor.jars, "missing", lambda: "jars.json does not exist")
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: type("M", (), {"total": 4 * 1024**3}))
+    found = {check.name: check for check in doctor.checks(load())}
+    for name in ("java", "jars", "memory"):
+        assert not found[name].ok and found[name].remedy
+        assert str(found[name]).startswith("missing") and found[name].remedy in str(found[name])
+    assert found["python"].ok and found["packages"].ok
+    assert str(found["python"]).startswith("ok")
+
+
+@pytest.mark.parametrize(
+    ("lock", "ok", "said"),
+    [
+        ("psutil==0.0.1\n", False, "instead of 0.0.1"),
+        ("no-such-package-at-all==1.0\n", False, "no-such-package-at-all is not installed"),
+        ("nvidia-nothing==1.0\n", True, "0 as in"),
+    ],
+)
+def test_packages_against_the_lock(tmp_path, lock, ok, said):
+    path = tmp_path / "requirements.lock"
+    path.write_text(lock)
+    check = doctor._packages(path)
+    assert check.ok is ok and said in check.found
+
+
+def test_container_limit_counts(monkeypatch):
+    monkeypatch.setattr(doctor, "_container_limit", lambda: [2 * 1024**3])
+    assert doctor._memory().found == "2.0 GiB"

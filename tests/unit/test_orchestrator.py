@@ -1,0 +1,148 @@
+import io
+import json
+import time
+import urllib.error
+from email.message import Message
+from typing import Any
+
+import pytest
+
+from configs.settings import load
+from pipelines import orchestrator
+from pipelines.orchestrator import Orchestrator, OrchestratorError
+
+URL = "http://127.0.0.1:1"
+
+
+class FakeAirflow:
+    """Answers by method and path; a list of answers is used up one by one, its last for good."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers = {"GET /auth/token": {"access_token": "t1"}, **answers}
+        self.calls: list[tuple[str, Any]] = []
+
+    def __call__(self, request, timeout):
+        name = f"{request.method} {request.full_url.removeprefix(URL).split('?')[0].removeprefix('/api/v2')}"
+        self.calls.append((name, json.loads(request.data) if request.data else None))
+        answer = self.answers[name]
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if isinstance(answer, int):
+            raise urllib.error.HTTPError(request.full_url, answer, "no", Message(), io.BytesIO(b"told why"))
+        return io.BytesIO(json.dumps(answer).encode())
+
+
+@pytest.fixture
+def airflow(monkeypatch):
+    def install(answers: dict[str, Any], **login: Any) -> tuple[Orchestrator, FakeAirflow]:
+        fake = FakeAirflow(answers)
+        monkeypatch.setattr(orchestrator.urllib.request, "urlopen", fake)
+        monkeypatch.setattr(orchestrator.time, "sleep", lambda seconds: None)
+        return Orchestrator(load(airflow={"url": URL, **login})), fake
+
+    return install
+
+
+def run(state: str, **more: Any) -> dict[str, Any]:
+    return {"dag_run_id": "r1", "state": state, "triggered_by": "rest_api", "queued_at": "2026-01-01T00:00:10Z", **more}
+
+
+def test_no_address_says_how_to_get_one():
+    with pytest.raises(OrchestratorError, match="make up"):
+        Orchestrator(load())
+
+
+def test_trigger_passes_the_form(airflow):
+    dags, fake = airflow({"POST /dags/ingest/dagRuns": run("queued")})
+    assert dags.trigger("ingest", {"partition": "2014-10-01T00"}) == "r1"
+    assert fake.calls[-1][1] == {"logical_date": None, "conf": {"partition": "2014-10-01T00"}}
+
+
+def test_wait_run_follows_to_success(airflow):
+    dags, _ = airflow({"GET /dags/d/dagRuns/r1": [run("queued"), run("running"), run("success")]})
+    seen: list[str] = []
+    assert dags.wait_run("d", "r1", on_tick=seen.append) == "success"
+    assert seen == ["queued", "running", "success"]
+
+
+def test_failed_run_shows_the_failed_tasks_last_log_lines(airflow):
+    lines = [{"event": f"line {i}"} for i in range(100)]
+    fault = {"event": "Task failed", "error_detail": [{"exc_type": "ValueError", "exc_value": "the lake is dry"}]}
+    dags, _ = airflow(
+        {
+            "GET /dags/d/dagRuns/r1": run("failed"),
+            "GET /dags/d/dagRuns/r1/taskInstances": {
+                "task_instances": [
+                    {"task_id": "good", "state": "success", "try_number": 1, "map_index": -1},
+                    {"task_id": "bad", "state": "failed", "try_number": 2, "map_index": -1},
+                ]
+            },
+            "GET /dags/d/dagRuns/r1/taskInstances/bad/logs/2": {"content": [*lines, fault]},
+        }
+    )
+    with pytest.raises(OrchestratorError) as error:
+        dags.wait_run("d", "r1")
+    text = str(error.value)
+    assert "task bad" in text and "ValueError: the lake is dry" in text and "line 99" in text
+    assert "line 5\n" not in text and "good" not in text
+
+
+def test_run_that_does_not_end_names_its_tasks(airflow):
+    tasks = {"task_instances": [{"task_id": "slow", "state": "running"}, {"task_id": "next", "state": None}]}
+    dags, _ = airflow({"GET /dags/d/dagRuns/r1": run("running"), "GET /dags/d/dagRuns/r1/taskInstances": tasks})
+    with pytest.raises(OrchestratorError, match=r"is running after 0 s(.|\n)*slow running, next not started"):
+        dags.wait_run("d", "r1", timeout_s=0)
+
+
+def test_next_run_is_one_that_the_asset_started_afterwards(airflow):
+    queued = 1_767_225_610.0  # 2026-01-01T00:00:10Z
+    runs = {
+        "dag_runs": [
+            run("success", dag_run_id="by hand"),
+            run("success", dag_run_id="mine", triggered_by="asset"),
+            run("success", dag_run_id="old", triggered_by="asset", queued_at="2025-12-31T00:00:00Z"),
+        ]
+    }
+    dags, _ = airflow({"GET /dags/d/dagRuns": runs, "GET /dags/d/dagRuns/mine": run("success")})
+    assert dags.wait_next_run("d", after=queued - 1) == "mine"
+    with pytest.raises(OrchestratorError, match="no run of DAG d was started by asset"):
+        dags.wait_next_run("d", after=queued + 1, start_within_s=0)
+
+
+def test_missing_dag_shows_import_errors(airflow):
+    told = {"import_errors": [{"filename": "retrain.py", "stack_trace": "NameError: name 'dagg' is not defined"}]}
+    dags, _ = airflow({"GET /dags": {"dags": [{"dag_id": "a"}]}, "GET /importErrors": told})
+    dags.wait_for_dags(["a"])
+    with pytest.raises(OrchestratorError, match=r"DAGs b(.|\n)*retrain\.py(.|\n)*dagg"):
+        dags.wait_for_dags(["a", "b"])
+
+
+def test_aged_token_is_renewed_once(airflow):
+    dags, fake = airflow({"PATCH /dags/d": [{}, 401, {}]})
+    dags.unpause("d")
+    dags.pause("d")
+    assert [name for name, _ in fake.calls].count("GET /auth/token") == 2
+    assert fake.calls[-1][1] == {"is_paused": True}
+
+
+def test_refusal_names_the_call_and_airflows_words(airflow):
+    dags, _ = airflow({"PATCH /dags/d": 404})
+    with pytest.raises(OrchestratorError, match=r"PATCH http.*/dags/d: 404 told why"):
+        dags.unpause("d")
+
+
+def test_password_is_used_where_one_is_set(airflow):
+    dags, fake = airflow({"POST /auth/token": {"access_token": "t"}, "PATCH /dags/d": {}}, password="secret")
+    dags.pause("d")
+    assert fake.calls[0] == ("POST /auth/token", {"username": "admin", "password": "secret"})
+
+
+def test_nobody_answers(monkeypatch):
+    def refuse(request, timeout):
+        raise urllib.error.URLError("connection refused")
+
+    monkeypatch.setattr(orchestrator.urllib.request, "urlopen", refuse)
+    begin = time.monotonic()
+    with pytest.raises(OrchestratorError, match="TIDECAST_AIRFLOW__URL"):
+        Orchestrator(load(airflow={"url": URL})).pause("d")
+    assert time.monotonic() - begin < 5

@@ -1,0 +1,89 @@
+import pytest
+
+from configs.contract import load_contract, load_contracts
+from configs.errors import SettingsError
+from configs.settings import ROOT, Settings, load
+
+CONTRACTS = ROOT / "configs" / "contracts"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("TIDECAST_"):
+            monkeypatch.delenv(name)
+
+
+def test_the_default_file_says_what_the_types_say():
+    assert load() == Settings()
+
+
+def test_environment_beats_file_beats_default(monkeypatch, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("replay: {speed: 60, peak_rps: 90}\n")
+    monkeypatch.setenv("TIDECAST_FILE", str(own))
+    monkeypatch.setenv("TIDECAST_REPLAY__SPEED", "30")
+    settings = load()
+    assert (settings.replay.speed, settings.replay.peak_rps, settings.replay.keys) == (30, 90, 50)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("TIDECAST_REPLAY__SPED", "3", "replay.sped"),
+        ("TIDECAST_REPLY__SPEED", "3", "Sections are"),
+        ("TIDECAST_REPLAY__SPEED", "fast", "replay.speed='fast'"),
+        ("TIDECAST_REPLAY__SPEED", "-1", "replay.speed='-1'"),
+        ("TIDECAST_PORTS__AIRFLOW", "70000", "ports.airflow='70000'"),
+        ("TIDECAST_AUTOSCALER__POLICY", "magic", "autoscaler.policy='magic'"),
+        ("TIDECAST_TRAINING__LEVELS", "[0.9, 0.5]", "must rise"),
+        ("TIDECAST_FILE", "/nowhere/at/all.yaml", "no such file"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(monkeypatch, name, value, says):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=says.replace("[", "\\[").replace(".", "\\.")):
+        load()
+
+
+def test_a_file_that_is_not_yaml_is_named(monkeypatch, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text("replay: {speed: 60")
+    monkeypatch.setenv("TIDECAST_FILE", str(own))
+    with pytest.raises(SettingsError, match="not YAML"):
+        load()
+
+
+def test_settings_are_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        load().replay.speed = 3
+
+
+def test_every_shipped_contract_loads_under_its_own_name():
+    contracts = load_contracts(CONTRACTS)
+    assert set(contracts) == {"word_count", "key_window"}
+    assert all(name == contract.job for name, contract in contracts.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("job: a\nexecutors: {min: 5, max: 2}", "min=5 is above max=2"),
+        ("job: a\nplanning: {target_utilization: 0.7}", "target_utilization"),
+        ("job: a\nplanning: {target_utilisation: 1.7}", "1.7"),
+        ("job: b", "job='b'"),
+        ("job: [", "not YAML"),
+        ("- a", "mapping"),
+    ],
+)
+def test_a_wrong_contract_is_named(tmp_path, text, says):
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(SettingsError, match=says):
+        load_contract("a", tmp_path)
+
+
+def test_a_missing_contract_lists_the_known_ones():
+    with pytest.raises(SettingsError, match="key_window, word_count"):
+        load_contract("orders", CONTRACTS)
