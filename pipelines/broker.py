@@ -59,6 +59,21 @@ def create_topics(kafka: Kafka) -> None:
         admin.close()
 
 
+def delete_topics(kafka: Kafka, wait_s: float = 10.0) -> None:
+    """Delete every topic of ours with all it holds, and wait until the broker has forgotten the names."""
+    admin = _admin(kafka)
+    try:
+        if found := sorted(set(admin.list_topics()) & set(TOPICS)):
+            admin.delete_topics(found)
+        until = time.monotonic() + wait_s
+        while set(admin.list_topics()) & set(TOPICS):
+            if time.monotonic() > until:
+                raise BrokerError(f"{kafka.bootstrap} still has topics {wait_s:.0f} s after they were deleted")
+            time.sleep(0.1)
+    finally:
+        admin.close()
+
+
 class Publisher:
     """Sends messages; `close` waits until everything sent is acknowledged."""
 
@@ -133,6 +148,8 @@ def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
 def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
     """Every record of a topic up to the offsets at the time of the call."""
     ends = {p: end for p, (first, end) in offsets(kafka, topic).items() if end > first}
+    if not ends:
+        return  # a consumer without partitions cannot be told where to begin
     client = consumer(_address(kafka), kafka.security)
     try:
         partitions = [TopicPartition(topic, p) for p in ends]

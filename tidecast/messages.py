@@ -7,6 +7,7 @@ wall, `time_scale` how many seconds of the first pass in one of the second; rate
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import types
@@ -32,9 +33,9 @@ def _at_least(least: float) -> Any:
 class MetricSample:
     """One second (`kind="interval"`) or one micro-batch (`kind="batch"`) of a job.
 
-    An interval carries what was seen from outside: arrivals by the broker's end offsets, lag, executors. A batch carries
-    what Spark said of it. An interval covers the job's own time `[time, time + span_s)` and was measured at its end,
-    `wall_time`; a back-dated history record is one with a long span.
+    An interval carries what was seen from outside: arrivals by the broker's end offsets, lag, executors. A batch
+    carries what Spark said of it. An interval covers the job's own time `[time, time + span_s)` and was measured at its
+    end, `wall_time`; a back-dated history record is one with a long span.
     """
 
     job: str
@@ -190,13 +191,13 @@ def decode(kind: type[M], raw: bytes | str | None, now: float | None = None) -> 
     """
     try:
         data = json.loads(raw if raw is not None else "")
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise MessageError(f"not JSON: {error}") from None
     if not isinstance(data, dict):
         raise MessageError(f"a JSON {type(data).__name__}; an object is expected")
     if data.get("schema") != SCHEMA:
         raise MessageError(f"schema={data.get('schema')!r}; this reader knows {SCHEMA}. Upgrade the older side.")
-    hints = _hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     if unknown := sorted(set(data) - set(hints)):
         raise MessageError(f"unknown field {unknown[0]!r}={data[unknown[0]]!r}")
     values = {}
@@ -233,9 +234,13 @@ def _checked(name: str, value: Any, hint: Any, least: float | None) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise MessageError(f"{name}={value!r}: an object is expected")
+        _finite_inside(name, value)
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
     if not isinstance(value, hint) or isinstance(value, bool):
         raise MessageError(f"{name}={value!r}: {hint.__name__} is expected")
     if isinstance(value, float) and not math.isfinite(value):
@@ -245,15 +250,28 @@ def _checked(name: str, value: Any, hint: Any, least: float | None) -> Any:
     return value
 
 
+def _finite_inside(name: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise MessageError(f"{name}={value}: a finite number is expected")
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inside:
+        _finite_inside(f"{name}[{key!r}]", item)
+
+
 def _check_choices(message: Message) -> None:
+    scale = getattr(message, "time_scale", None)
+    if scale is not None and not scale > 0:
+        raise MessageError(f"time_scale={scale}: above 0 is expected")
     if isinstance(message, MetricSample):
         _one_of("kind", message.kind, MetricSample.KINDS)
-        if not (message.time_scale > 0 and message.span_s > 0):
-            raise MessageError(f"time_scale={message.time_scale}, span_s={message.span_s}: both must be above 0")
+        if not message.span_s > 0:
+            raise MessageError(f"span_s={message.span_s}: above 0 is expected")
         if message.kind == "interval" and message.arrival_rps is None:
             raise MessageError("arrival_rps is missing from an interval")
     elif isinstance(message, Decision):
         _one_of("mode", message.mode, Decision.MODES)
+        if message.executors < 0:
+            raise MessageError(f"executors={message.executors}: at least 0 is expected")
     elif isinstance(message, Outcome):
         _one_of("status", message.status, Outcome.STATUSES)
     elif isinstance(message, Control) and message.mode is not None:
@@ -263,14 +281,16 @@ def _check_choices(message: Message) -> None:
 
 
 def _check_forecast(forecast: Forecast) -> None:
-    if not (forecast.step_s > 0 and forecast.time_scale > 0):
-        raise MessageError(f"step_s={forecast.step_s}, time_scale={forecast.time_scale}: both must be above 0")
+    if not forecast.step_s > 0:
+        raise MessageError(f"step_s={forecast.step_s}: above 0 is expected")
     if not forecast.quantiles or not forecast.levels:
         raise MessageError("a forecast without steps or without levels")
+    if not all(a < b for a, b in itertools.pairwise([0.0, *forecast.levels, 1.0])):
+        raise MessageError(f"levels={forecast.levels}: they must rise between 0 and 1")
     for step, row in enumerate(forecast.quantiles):
         if len(row) != len(forecast.levels):
             raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(forecast.levels)} levels")
-        if min(row) < 0 or any(a > b for a, b in zip(row, row[1:], strict=False)):
+        if min(row) < 0 or any(a > b for a, b in itertools.pairwise(row)):
             raise MessageError(f"quantiles[{step}]={row}: they must rise from 0 upwards")
 
 

@@ -114,12 +114,14 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
     import pandas as pd
     from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-    class AutoscalerProcessor(StatefulProcessor):
+    class AutoscalerProcessor(StatefulProcessor):  # Spark calls by these names
         def init(self, handle: StatefulProcessorHandle) -> None:
             self.handle = handle
             self.state = handle.getValueState("memory", "json string")
 
-        def handleInputRows(self, key: tuple[str], rows: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:
+        def handleInputRows(
+            self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
+        ) -> Iterator[pd.DataFrame]:
             now = time.time()
             scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
             records = [record for frame in rows for record in frame.to_dict("records")]
@@ -130,13 +132,15 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
                 out += [("decisions", scaler.job, encode(decision))] if decision else []
             if scaler.contract is not None:
                 self.state.update((memory.to_json(),))
-                self._rearm(timers)
+                self._rearm(timerValues)
             yield _frame(out)
 
-        def handleExpiredTimer(self, key: tuple[str], timers: Any, expired: Any) -> Iterator[pd.DataFrame]:
+        def handleExpiredTimer(
+            self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
+        ) -> Iterator[pd.DataFrame]:
             scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
             decision = scaler.watch(self._memory(scaler), time.time())
-            self._rearm(timers)
+            self._rearm(timerValues)
             yield _frame([("decisions", scaler.job, encode(decision))] if decision else [])
 
         def close(self) -> None:

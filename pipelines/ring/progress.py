@@ -1,0 +1,101 @@
+"""What a person sees while the ring runs: stages with their seconds, a bar, and one live line."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tidecast.messages import Decision, Forecast, MetricSample
+
+BAR = 24
+PLAIN_EVERY_S = 10.0
+"""Without a terminal the live line is printed this often instead of being rewritten."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The newest figure of each kind, as the live line shows them."""
+
+    arrival_rps: float | None = None
+    ahead_rps: float | None = None
+    executors: int | None = None
+    target: int | None = None
+    lag_records: int | None = None
+    latency_s: float | None = None
+    last_change: str = ""
+
+    def seen(self, message: MetricSample | Forecast | Decision) -> View:
+        """The view after one message."""
+        if isinstance(message, MetricSample):
+            if message.kind == "batch":
+                return replace(self, latency_s=message.latency_p95_s if message.batch_rows else self.latency_s)
+            if message.executors is None:
+                return self
+            return replace(
+                self, arrival_rps=message.arrival_rps, executors=message.executors, lag_records=message.lag_records
+            )
+        if isinstance(message, Forecast):
+            middle = min(range(len(message.levels)), key=lambda i: abs(message.levels[i] - 0.5))
+            step = min(3, len(message.quantiles) - 1)
+            return replace(self, ahead_rps=message.quantiles[step][middle])
+        changed = {"up", "down"} & set(message.codes)
+        return replace(self, target=message.executors, last_change=message.reason if changed else self.last_change)
+
+    def line(self) -> str:
+        """One line of figures; a dash where nothing is known yet."""
+        return (
+            f"arrival {_figure(self.arrival_rps, '4.0f')}/s  ahead {_figure(self.ahead_rps, '4.0f')}/s  "
+            f"executors {_figure(self.executors, 'd')}→{_figure(self.target, 'd')}  "
+            f"lag {_figure(self.lag_records, '5d')}  latency p95 {_figure(self.latency_s, '4.1f')} s"
+        )
+
+
+def _figure(value: float | int | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+@dataclass
+class Screen:
+    """Prints stages and the live line; quiet about everything else."""
+
+    begun: float = field(default_factory=time.monotonic)
+    _drawn: float = -PLAIN_EVERY_S
+    _open: bool = False
+
+    @contextmanager
+    def stage(self, number: int, of: int, text: str) -> Iterator[None]:
+        """A stage with its seconds, also when it fails."""
+        start = time.monotonic()
+        print(f"[{number}/{of}] {text} ...", flush=True)
+        try:
+            yield
+        except BaseException:
+            self._end_line()
+            print(f"[{number}/{of}] {text}: failed after {time.monotonic() - start:.0f} s", flush=True)
+            raise
+        self._end_line()
+        print(f"[{number}/{of}] {text}: done in {time.monotonic() - start:.0f} s", flush=True)
+
+    def note(self, text: str) -> None:
+        """One indented line within a stage."""
+        self._end_line()
+        print(f"      {text}", flush=True)
+
+    def live(self, share: float, view: View) -> None:
+        """The bar and the live line; rewritten on a terminal, printed now and then elsewhere."""
+        done = round(min(max(share, 0.0), 1.0) * BAR)
+        text = f"      [{'█' * done}{'·' * (BAR - done)}] {min(share, 1.0):4.0%}  {view.line()}"
+        if sys.stdout.isatty():
+            print(f"\r\033[K{text}", end="", flush=True)
+            self._open = True
+        elif time.monotonic() - self._drawn >= PLAIN_EVERY_S:
+            self._drawn = time.monotonic()
+            print(text, flush=True)
+
+    def _end_line(self) -> None:
+        if self._open:
+            print(flush=True)
+            self._open = False

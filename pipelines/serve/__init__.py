@@ -1,0 +1,1 @@
+"""Forecasts out: follow metrics, step the champion, publish."""

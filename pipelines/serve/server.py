@@ -1,0 +1,155 @@
+"""The forecast server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
+
+One server serves at a time. Each claims an epoch, the offset of its claim on `control`, and a server that sees a later
+claim leaves: forecasts carry the epoch, and the autoscaler never goes back to an older one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+from configs.contract import load_contracts
+from configs.settings import Settings, load
+from pipelines.broker import Follower, Publisher, Record, create_topics, offsets
+from pipelines.registry import Registry, RegistryError
+from pipelines.serve.fleet import Champion, JobState
+from tidecast.messages import Control, MessageError, MetricSample, decode, encode
+
+CLAIM = "serving:epoch"
+SILENT_S = 10.0
+"""A job without metrics for this long gets no more repeated forecasts: they would hide that it is silent."""
+
+
+class Server:
+    """The state of serving; `tick` is one round, so that a test can drive it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._jobs: dict[str, JobState] = {}
+        self._known = set(load_contracts(settings.contracts_dir))
+        self._registry = Registry(settings)
+        self._publisher = Publisher(settings.kafka)
+        self._published: dict[str, float] = {}
+        self._alias_read = 0.0
+        create_topics(settings.kafka)
+        claim = encode(Control(job="serving", wall_time=time.time()))
+        self.epoch = int(self._publisher.send_bytes("control", CLAIM.encode(), claim).get(timeout=30).offset)
+        self._claims = Follower(settings.kafka, ["control"])
+        self._fresh_from = {p: end for p, (_, end) in offsets(settings.kafka, "metrics").items()}
+        self._metrics = Follower(settings.kafka, ["metrics"])
+        self._warm()
+
+    def tick(self) -> bool:
+        """One round: metrics in, forecasts out, alias and claims looked at; False once another server took over."""
+        now = time.time()
+        for record in self._metrics.poll(self._settings.serving.poll_s):
+            self._take(record, now)
+        if now - self._alias_read >= self._settings.serving.alias_poll_s:
+            self._alias_read = now
+            self._look_for_champions()
+        return not any(r.key == CLAIM and r.offset > self.epoch for r in self._claims.poll(0))
+
+    def close(self) -> None:
+        """Send what is queued and leave."""
+        for part in (self._metrics, self._claims, self._publisher):
+            part.close()
+
+    def _warm(self) -> None:
+        """Everything that is already on the topic, job by job, in one pass each."""
+        history: dict[str, list[MetricSample]] = {}
+        for record in self._backlog():
+            try:
+                sample = decode(MetricSample, record.value)
+            except MessageError:
+                continue  # was rejected when it came
+            if sample.kind == "interval" and sample.job in self._known:
+                history.setdefault(sample.job, []).append(sample)
+        for job, samples in history.items():
+            self._job(job).warm(samples)
+        self._look_for_champions()
+        for job, state in self._jobs.items():
+            version = state.champion.version if state.champion else "none yet"
+            print(f"serving {job}: {len(state.steps)} steps of history, champion version {version}", flush=True)
+
+    def _backlog(self) -> list[Record]:
+        records: list[Record] = []
+        ends = {p: end for p, end in self._fresh_from.items() if end > 0}
+        reached: dict[int, int] = {}
+        deadline = time.monotonic() + 60
+        while any(reached.get(p, 0) < end for p, end in ends.items()) and time.monotonic() < deadline:
+            for record in self._metrics.poll(0.5):
+                reached[record.partition] = record.offset + 1
+                records.append(record)
+        return records
+
+    def _take(self, record: Record, now: float) -> None:
+        try:
+            sample = decode(MetricSample, record.value, now)
+            if sample.job not in self._known:
+                raise MessageError(f"job {sample.job!r} has no contract in {self._settings.contracts_dir}")
+        except MessageError as error:
+            self._publisher.reject(record, "serving", str(error))
+            return
+        if sample.kind != "interval":
+            return
+        state = self._job(sample.job)
+        completed = state.push(sample)
+        due = now - self._published.get(sample.job, 0.0) >= self._settings.serving.publish_s
+        if (completed or due) and now - sample.wall_time < SILENT_S:
+            self._publish(sample.job, state, now)
+
+    def _publish(self, job: str, state: JobState, now: float) -> None:
+        forecast = state.forecast(job, now, self.epoch)
+        if forecast is not None:
+            self._publisher.send("forecasts", job, forecast)
+            self._published[job] = now
+
+    def _job(self, job: str) -> JobState:
+        return self._jobs.setdefault(job, JobState(self._settings.training.step_s))
+
+    def _look_for_champions(self) -> None:
+        for job, state in self._jobs.items():
+            try:
+                version = self._registry.champion_version(job)
+                if version is None or (state.champion and state.champion.version == version):
+                    continue
+                forecaster = self._registry.load(job, version)
+            except RegistryError as error:
+                print(f"serving {job}: {error}; the present champion stays", flush=True)
+                continue
+            if forecaster.step_s != state.step_s:
+                steps = f"{forecaster.step_s:g} s steps, training.step_s is {state.step_s:g}"
+                print(f"serving {job}: version {version} has {steps}; the present champion stays", flush=True)
+                continue
+            state.crown(Champion(self._registry.model_name(job), version, forecaster))
+            print(f"serving {job}: champion is version {version} ({forecaster.kind})", flush=True)
+            self._publish(job, state, time.time())
+
+
+def serve() -> None:
+    """Serve until SIGTERM, ctrl-C, or until another server takes over."""
+    stop = threading.Event()
+    with _signals(stop):
+        server = Server(load())
+        print(f"serving: epoch {server.epoch}, process {os.getpid()}", flush=True)
+        try:
+            while not stop.is_set():
+                if not server.tick():
+                    print("serving: a server with a later epoch has taken over; leaving", flush=True)
+                    return
+        finally:
+            server.close()
+
+
+@contextmanager
+def _signals(stop: threading.Event):  # type: ignore[no-untyped-def]
+    before = {name: signal.signal(name, lambda *_: stop.set()) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

@@ -1,0 +1,110 @@
+"""Faults for the ring's test, each against real processes, at shares of the live replay."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import time
+
+import psutil
+
+from pipelines.broker import Publisher
+from pipelines.ring.progress import Screen, View
+from pipelines.stack.processes import alive
+from pipelines.stack.stack import Stack
+from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
+
+BROKER_AWAY_S = 20.0
+
+
+class FaultyScreen(Screen):
+    """A screen that breaks things as the live bar passes their place."""
+
+    def __init__(self, stack: Stack, job: str) -> None:
+        super().__init__()
+        self.stack, self.job = stack, job
+        self.done: dict[str, float] = {}
+        self.threads: list[threading.Thread] = []
+        self.plan = [
+            (0.25, self.kill_executor),
+            (0.35, self.send_bad_records),
+            (0.45, self.kill_serving),
+            (0.62, self.take_broker_away),
+        ]
+
+    def live(self, share: float, view: View) -> None:
+        super().live(share, view)
+        while self.plan and share >= self.plan[0][0]:
+            _, fault = self.plan.pop(0)
+            thread = threading.Thread(target=self._guarded, args=(fault,))
+            thread.start()
+            self.threads.append(thread)
+
+    def _guarded(self, fault) -> None:
+        fault()
+        self.done[fault.__name__] = time.time()
+
+    def kill_executor(self) -> None:
+        executors = [p for p in alive(self.stack.id) if "CoarseGrainedExecutorBackend" in " ".join(p.cmdline())]
+        max(executors, key=lambda p: p.create_time()).kill()
+
+    def kill_serving(self) -> None:
+        logs = self.stack.settings.var_dir / "airflow" / "logs"
+        found = [
+            int(m)
+            for f in logs.rglob("*.log")
+            for m in re.findall(r"serving: epoch \d+, process (\d+)", f.read_text(errors="replace"))
+        ]
+        living = [pid for pid in found if psutil.pid_exists(pid)]
+        psutil.Process(living[-1]).kill()
+
+    def take_broker_away(self) -> None:
+        self.stack.processes["broker"].kill()
+        time.sleep(BROKER_AWAY_S)
+        self.stack.respawn("broker")
+
+    def send_bad_records(self) -> None:
+        publisher = Publisher(self.stack.settings.kafka)
+        for topic, good in good_messages(self.job).items():
+            for bad in bad_versions(good):
+                publisher.send_bytes(topic, self.job.encode(), bad)
+        publisher.send("decisions", self.job, good_decision(self.job, executors=99, id="beyond-bounds"))
+        publisher.close()
+
+
+def good_decision(job: str, **changes) -> Decision:
+    now = time.time()
+    fields = dict(
+        id="test", job=job, time=now, wall_time=now, time_scale=1.0, mode="act", policy="forecast", executors=2,
+        reason="a test", codes=["up"], inputs={}, expected={},
+    )  # fmt: skip
+    return Decision(**{**fields, **changes})
+
+
+def good_messages(job: str) -> dict[str, bytes]:
+    """One well-formed message per topic, from which the bad ones are made."""
+    now = time.time()
+    return {
+        "metrics": encode(MetricSample(job, "interval", now, now, arrival_rps=1.0)),
+        "forecasts": encode(
+            Forecast(job, now, now, 1.0, 60.0, [0.5], [[1.0]], "m", "1", "champion", "network", 1, epoch=0)
+        ),
+        "decisions": encode(good_decision(job)),
+        "outcomes": encode(Outcome("d", job, now, now, 1.0, "confirmed", "a test")),
+    }
+
+
+def bad_versions(good: bytes) -> list[bytes]:
+    """Malformed, NaN, negative, far-future and unknown-schema versions of a message."""
+    data = json.loads(good)
+    number = next(k for k in ("arrival_rps", "quantiles", "executors", "target") if k in data)
+    negative = [[-5.0]] if number == "quantiles" else -5
+    return [
+        b"{not json",
+        json.dumps({**data, "wall_time": math.nan}).encode(),
+        json.dumps({**data, number: negative}).encode(),
+        json.dumps({**data, "wall_time": data["wall_time"] + 10**7}).encode(),
+        json.dumps({**data, "schema": 99}).encode(),
+    ]

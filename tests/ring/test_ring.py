@@ -1,0 +1,111 @@
+"""The whole ring on the real stack, once, with everything broken on the way that may break."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from configs.settings import load
+from models.policy.replay import replayed
+from pipelines.report.page import render
+from pipelines.report.summary import summarise
+from pipelines.ring.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
+from tests.ring.faults import FaultyScreen
+
+pytestmark = pytest.mark.ring
+PARTS = {"broker", "spark", "airflow", "mlflow"}
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    settings = load(
+        var=tmp_path_factory.mktemp("ring"),
+        replay={"history_days": 14, "live_hours": 24},
+        training={"epochs": 15, "holdout_steps": 24},
+    )
+    run_dir, began = new_run_dir(settings), time.time()
+    screen = FaultyScreen(None, settings.job.name)
+    with fresh_stack(settings, PARTS, screen, of=7) as stack:
+        screen.stack = stack
+        found = close_ring(stack, run_dir, screen, began)
+    for thread in screen.threads:
+        thread.join(60)
+    facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    return {
+        "dir": run_dir,
+        "facts": facts,
+        "summary": summarise(run_dir),
+        "faults": screen.done,
+        "page": render(run_dir),
+    }
+
+
+def lines(ring, name):
+    return [json.loads(line) for line in (ring["dir"] / f"{name}.jsonl").read_text().splitlines()]
+
+
+def test_the_ring_closes_although_everything_was_broken(ring):
+    assert set(ring["faults"]) == {"kill_executor", "send_bad_records", "kill_serving", "take_broker_away"}
+    assert open_ends(ring["summary"], ring["facts"]) == []
+
+
+def test_every_record_is_counted_exactly_once(ring):
+    summary = ring["summary"]
+    assert summary["produced"] == summary["counted"] > 10_000
+    assert summary["lost"] == summary["duplicated"] == 0
+
+
+def test_the_query_was_never_restarted_and_scaled_both_ways(ring):
+    summary = ring["summary"]
+    assert summary["restarts"] == 0
+    assert summary["scale_ups"] >= 2 and summary["scale_downs"] >= 1
+
+
+def test_bad_records_on_every_topic_are_rejected_with_a_reason(ring):
+    rejects = lines(ring, "rejects")
+    for topic in ("metrics", "forecasts", "decisions"):
+        reasons = " ".join(r["reason"] for r in rejects if r["topic"] == topic)
+        for word in ("not JSON", "finite", "schema=99", "ahead"):
+            assert word in reasons, f"{topic}: no reject says {word!r}"
+
+
+def test_a_decision_beyond_the_bounds_is_refused(ring):
+    outcome = next(o for o in lines(ring, "outcomes") if o["decision_id"] == "beyond-bounds")
+    assert outcome["status"] == "refused" and "99" in outcome["reason"]
+
+
+def test_serving_came_back_with_a_later_epoch_and_no_earlier_one_followed(ring):
+    epochs = [f["epoch"] for f in lines(ring, "forecasts") if f["epoch"] > 0]
+    assert len(set(epochs)) >= 2
+    assert epochs == sorted(epochs)
+
+
+def test_everybody_went_on_after_the_broker_was_away(ring):
+    back = ring["faults"]["take_broker_away"]
+    for topic in ("metrics", "forecasts", "decisions"):
+        assert any(back < m["wall_time"] < back + 3600 for m in lines(ring, topic)), (
+            f"{topic}: silent after the broker was back"
+        )
+
+
+def test_the_log_replays_to_the_same_decisions(ring):
+    decisions = [d for d in lines(ring, "decisions") if replayed(d) is not None]
+    assert len(decisions) > 30
+    for decision in decisions:
+        assert replayed(decision) == (decision["executors"], decision["reason"], decision["codes"])
+
+
+def test_a_challenger_was_judged_on_the_same_rows_as_champion_and_naive(ring):
+    verdict = ring["facts"]["challenger"]
+    assert verdict["reason"] and isinstance(verdict["promoted"], bool)
+
+
+def test_the_report_opens_offline(ring):
+    text = ring["page"].read_text()
+    assert "<html" in text and 'src="http' not in text and 'href="http' not in text
+
+
+def test_nothing_is_left_alive(ring):
+    assert ring["facts"]["left_alive"] == []
