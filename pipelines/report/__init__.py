@@ -1,0 +1,1 @@
+"""What a run did: its summary and its page."""

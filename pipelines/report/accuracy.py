@@ -1,0 +1,79 @@
+"""How right the served forecasts were, by model version and by steps ahead."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from models.forecast.series import Series, regular
+
+
+def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
+    """The arrival rate per trace step, from intervals of metrics: records/s, NaN where a step was hardly seen."""
+    fitting = arrivals[arrivals["span_s"] <= step_s]
+    times, rates, spans = (fitting[c].to_numpy(float) for c in ("time", "arrival_rps", "span_s"))
+    return regular(times, rates, spans, step_s)
+
+
+def against(forecasts: pd.DataFrame, actual: Series, upper: float = 0.9) -> pd.DataFrame:
+    """One forecast step whose step has come per row.
+
+    Columns: `version`, `model`, `kind`, `issued` (wall time), `time` (trace time the step begins), `ahead` (steps, 1 is
+    the first), `low`, `median`, `upper`, `high` (records/s; `upper` at the level `upper`, low and high the outermost),
+    `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued).
+    Of forecasts that a version issued for the same time, the first counts.
+    """
+    columns = ["version", "model", "kind", "issued", "time", "ahead", "low", "median", "upper", "high", "came", "last"]
+    rows = []
+    for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
+        middle, level = f.levels.index(0.5), _nearest(f.levels, upper)
+        last = _value(actual, f.time - f.step_s)
+        for h, q in enumerate(f.quantiles):
+            time = f.time + h * f.step_s
+            came = _value(actual, time)
+            rows.append(
+                (f.version, f.model, f.kind, f.wall_time, time, h + 1, q[0], q[middle], q[level], q[-1], came, last)
+            )
+    return pd.DataFrame(rows, columns=columns)
+
+
+def error(steps: pd.DataFrame) -> dict[str, Any]:
+    """WAPE = Σ|median − came| / Σ came, RMSE in records/s, share of steps at or under the upper quantile, n.
+
+    `wape_last_value` is the WAPE of saying "as now" for the same steps; None where nothing can be said.
+    """
+    seen = steps[steps["came"].notna()]
+    miss = (seen["median"] - seen["came"]).abs()
+    naive = seen[seen["last"].notna()]
+    return {
+        "n": len(seen),
+        "wape": _ratio(miss.sum(), seen["came"].sum()),
+        "rmse": round(math.sqrt(float((miss**2).mean())), 3) if len(seen) else None,
+        "coverage_90": round(float((seen["came"] <= seen["upper"]).mean()), 4) if len(seen) else None,
+        "wape_last_value": _ratio((naive["last"] - naive["came"]).abs().sum(), naive["came"].sum()),
+    }
+
+
+def by_version(steps: pd.DataFrame) -> dict[str, Any]:
+    """`error` of each model version, with `kind`, `model` and `by_step`: the same figures per step ahead."""
+    found = {}
+    for version, mine in steps.groupby("version", sort=False):
+        per_step = [{"ahead": int(ahead), **error(part)} for ahead, part in mine.groupby("ahead")]
+        names = {"model": mine["model"].iloc[0], "kind": mine["kind"].iloc[0]}
+        found[str(version)] = {**names, **error(mine), "by_step": [p for p in per_step if p["n"]]}
+    return found
+
+
+def _nearest(levels: list[float], level: float) -> int:
+    return min(range(len(levels)), key=lambda i: abs(levels[i] - level))
+
+
+def _value(series: Series, time: float) -> float:
+    step = round((time - series.start) / series.step_s)
+    return float(series.values[step]) if 0 <= step < len(series) else math.nan
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return round(float(part / whole), 4) if whole > 0 else None

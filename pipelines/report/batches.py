@@ -1,0 +1,72 @@
+"""The micro-batches of a query, from its progress log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pipelines.report.lines import RunError, json_lines
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """The query's micro-batches in the order they were committed.
+
+    Attributes:
+        ids: (B,) batch ids.
+        runs: (B,) run id of the query; a new one after a restart.
+        query: the query's id, which survives restarts.
+        started, committed: (B,) wall times; committed = trigger time + the whole duration of the trigger.
+        rows: (B,) input records.
+        ends: per partition of `events`, (B,) next offset after the batch; never falls.
+    """
+
+    ids: NDArray[np.int64]
+    runs: list[str]
+    query: set[str]
+    started: NDArray[np.float64]
+    committed: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    ends: dict[int, NDArray[np.int64]]
+
+
+def read_batches(path: Path) -> Batches:
+    """Read a `<job>.progress.jsonl`.
+
+    Raises:
+        RunError: it is missing, broken or empty.
+    """
+    rows = json_lines(path)
+    if not rows:
+        raise RunError(f"{path}: empty; the query finished no batch.")
+    started = [pd.Timestamp(row["timestamp"]).timestamp() for row in rows]
+    committed = [s + row["durationMs"].get("triggerExecution", 0) / 1000 for s, row in zip(started, rows, strict=True)]
+    order = np.argsort(committed, kind="stable")
+    ends = [_end_offsets(row) for row in rows]
+    partitions = sorted({p for end in ends for p in end})
+    return Batches(
+        ids=np.array([row["batchId"] for row in rows])[order],
+        runs=[rows[i]["runId"] for i in order],
+        query={row["id"] for row in rows},
+        started=np.array(started)[order],
+        committed=np.array(committed)[order],
+        rows=np.array([row["numInputRows"] for row in rows])[order],
+        ends={p: np.maximum.accumulate(np.array([end.get(p, 0) for end in ends])[order]) for p in partitions},
+    )
+
+
+def _end_offsets(progress: dict[str, Any]) -> dict[int, int]:
+    """Next offset per partition of `events` after a batch; Spark writes it as an object or as JSON in a string."""
+    found: dict[int, int] = {}
+    for source in progress["sources"]:
+        end = source["endOffset"]
+        end = json.loads(end) if isinstance(end, str) else end
+        if isinstance(end, dict):
+            found |= {int(p): int(o) for p, o in end.get("events", {}).items()}
+    return found

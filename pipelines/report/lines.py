@@ -1,0 +1,41 @@
+"""Files of a run's folder, read with errors that name the file and the line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class RunError(RuntimeError):
+    """A run folder that cannot be read; the message names the file and what would be right."""
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        return dict(json.loads(existing(path).read_text()))
+    except ValueError as error:
+        raise RunError(f"{path}: not JSON: {error}") from None
+
+
+def existing(path: Path) -> Path:
+    """The path, if there is something at it."""
+    if not path.exists():
+        raise RunError(
+            f"{path}: no such file. A run writes it; did this one end early, or is {path.parent} no run's folder?"
+        )
+    return path
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines; a last line that was cut off by a killed writer is left out."""
+    rows, lines = [], existing(path).read_text().splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise RunError(f"{path}:{number}: not JSON: {error}") from None
+    return rows

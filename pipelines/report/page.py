@@ -1,0 +1,127 @@
+"""A run's report: one HTML file that holds everything it needs and opens without a network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pipelines.report import charts, summary, tables, words
+from pipelines.report.markup import document, holder, section, tile_row
+from pipelines.report.plot import Chart, trace_moments
+from pipelines.report.read import load
+from pipelines.report.summary import Measured
+
+
+def render(run_dir: Path, compare: Path | None = None) -> Path:
+    """Write `report.html` into a run's folder; with another run's folder, both are shown side by side.
+
+    Raises:
+        RunError, EventLogError: a file of a run is missing or broken.
+    """
+    measured = summary.measure(load(run_dir))
+    other = summary.measure(load(compare)) if compare else None
+    path = run_dir / "report.html"
+    path.write_text(_page(measured, other), encoding="utf-8")
+    return path
+
+
+def _page(measured: Measured, other: Measured | None) -> str:
+    found = summary.of(measured)
+    theirs = summary.of(other) if other else None
+    figures = {
+        "load": charts.load(measured, other),
+        "service": charts.service(measured, other),
+        "cost": charts.cost(found, theirs),
+    }
+    bars = len(figures["cost"]["data"][0]["y"])
+    parts = [
+        _head(measured, found, theirs),
+        tile_row(words.tiles(found, theirs)),
+        section(
+            "Load and capacity",
+            "Records arriving per second against what the executors running can sustain, as the planner knew it. "
+            "Below, the executors: registered with the cluster, asked for, and every change with what caused it.",
+            holder("load", 520, "arrival rate, capacity and executors over time"),
+        ),
+        section(
+            "Latency, lag, and whether anything stopped",
+            "Each record's time from production to the commit that counted it. "
+            f"Grey: a scale action was under way. {_stops(found)}",
+            holder("service", 560, "latency, lag and running tasks, second by second"),
+        ),
+        section(
+            "Decisions",
+            f"{words.number(found['decisions'])} evaluations, of which {found['scale_ups'] + found['scale_downs']} "
+            "changed the executors. Each says why, what it expected and what it really did. "
+            "Holds in a row for the same cause are one line.",
+            tables.decisions(measured),
+        ),
+        _forecast(measured, found, figures),
+        section(
+            "Cost",
+            f"Executors registered, summed over the {found['live_s']:.0f} s "
+            "from the first record produced to the last one committed.",
+            holder("cost", 60 + 44 * bars, "executor-seconds of this run and of fixed numbers of executors"),
+        ),
+        section("About this run", "", tables.about(measured.run, found)),
+    ]
+    return document(f"Tidecast run {found['id']}", "\n".join(parts), figures)
+
+
+def _head(measured: Measured, found: dict[str, Any], theirs: dict[str, Any] | None) -> str:
+    run, length = measured.run, measured.run.end - measured.run.start
+    begin, end = trace_moments(run, [0, length])
+    started = datetime.fromtimestamp(run.start, UTC)
+    about = [
+        f"{found['policy']} policy, job {found['job']}.",
+        f"Trace {found['trace']}, {begin:%a %-d %b %Y %H:%M} to {end:%a %-d %b %H:%M}, replayed in {length:.0f} s",
+        f"({found['time_scale']:g} times faster) on {started:%-d %B %Y at %H:%M} UTC.",
+    ]
+    if theirs:
+        about.append(f"Compared with {theirs['id']} ({theirs['policy']} policy).")
+    return (
+        f'<h1>Tidecast run {escape(found["id"])}</h1><p class="about">{escape(" ".join(about))}</p>'
+        f'<p class="verdict">{escape(words.verdict(found))}</p>'
+    )
+
+
+def _stops(found: dict[str, Any]) -> str:
+    pause = f"The longest pause between tasks while a record waited was {found['longest_pause_s']:.2f} s."
+    if found["stopped_s"] == 0:
+        return f"In every second in which a record waited, a task of the query ran. {pause}"
+    during = f"{found['stopped_in_action_s']} of them in a scale action"
+    return f"In {found['stopped_s']} seconds records waited and no task ran ({during}). {pause}"
+
+
+def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Chart]) -> str:
+    if not measured.steps["came"].notna().any():
+        nothing = "No forecast was served while the load ran, so there is nothing to compare."
+        return section("Forecast", nothing, tables.challenger(found))
+    planning, step_s = measured.run.contract.planning, charts.step_s(measured)
+    last = int(measured.steps["ahead"].max())
+    needed = round((planning.lead_s + planning.hold_s) * measured.run.clock.scale / step_s)
+    first = min(max(needed, 1), last)
+    choices = {1: "the next step", last: "the furthest", first: "what the planner needs"}
+    figures |= {f"fan-{ahead}": charts.fan(measured, ahead) for ahead in choices}
+    figures |= {"fans": charts.fans(measured), "errors": charts.errors(found)}
+    buttons = "".join(
+        f'<button type="button" data-in="fan" data-show="fan-{ahead}" aria-pressed="{str(ahead == first).lower()}">'
+        f"{ahead} ahead: {text}</button>"
+        for ahead, text in sorted(choices.items())
+    )
+    columns = [
+        f'<h3>As it was forecast so many steps before</h3><div class="controls">{buttons}</div>'
+        + holder(f"fan-{first}", 340, "forecast band and what came", "fan"),
+        "<h3>As it stood at six moments</h3>" + holder("fans", 380, "whole forecasts at six moments, and what came"),
+        "<h3>Error by model version</h3>" + holder("errors", 320, "forecast error by steps ahead"),
+        f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.challenger(found)}",
+    ]
+    note = (
+        f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / measured.run.clock.scale:.1f} s here. "
+        f"Executors need {planning.lead_s:g} s to be of use and should stay right for {planning.hold_s:g} s more: "
+        f"that is {needed} steps ahead."
+    )
+    body = "".join(f"<div>{column}</div>" for column in columns)
+    return section("Forecast", note, f'<div class="columns">{body}</div>')

@@ -1,0 +1,108 @@
+"""Pieces of Plotly figures: lines, marks, stacked rows over one time axis that says wall seconds and trace time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from pipelines.report.read import Run
+
+Chart = dict[str, Any]
+"""A Plotly figure as a plain dict; colours are names such as `@arrival` or `@forecast/20` (per cent of opacity)."""
+
+_TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
+_TICKS = 9
+_GAP = 0.09  # between rows, share of the height; their titles stand in it
+
+
+def line(
+    x: Any, y: Any, name: str, color: str, *,
+    width: float = 1.8, shape: str = "linear", dash: str = "solid", fill: str | None = None,
+) -> Chart:  # fmt: skip
+    """A line over seconds since the run's start; hovering says its value."""
+    trace = {
+        "type": "scatter", "mode": "lines", "x": values(x), "y": values(y), "name": name, "hovertemplate": "%{y:.4~g}",
+        "line": {"color": color, "width": width, "shape": shape, "dash": dash},
+    }  # fmt: skip
+    return {**trace, "fill": "tozeroy", "fillcolor": fill} if fill else trace
+
+
+def marks(x: Any, y: Any, name: str, symbol: str, color: str, text: Any = None) -> Chart:
+    """Symbols at single moments; hovering says their text."""
+    return {
+        "type": "scatter", "mode": "markers", "x": values(x), "y": values(y), "name": name,
+        "marker": {"symbol": symbol, "color": color, "size": 11, "line": {"color": "@panel", "width": 1}},
+        "text": values(text) or None, "hovertemplate": "%{text}" if text is not None else "%{y:.4~g}",
+    }  # fmt: skip
+
+
+def silent(trace: Chart) -> Chart:
+    """The trace without hovering and without a place in the legend."""
+    return {**trace, "hoverinfo": "skip", "hovertemplate": None, "showlegend": False}
+
+
+def rows(titles: list[tuple[str, float]]) -> Chart:
+    """A layout of rows over one another that share the x axis: (title with unit, share of the height) from the top."""
+    layout: Chart = {
+        "hovermode": "x unified", "margin": {"l": 46, "r": 14, "t": 58, "b": 48}, "annotations": [], "bargap": 0,
+        "legend": {"orientation": "h", "x": 0, "yref": "container", "y": 1, "yanchor": "top", "itemwidth": 30},
+        "xaxis": {"zeroline": False, "anchor": f"y{len(titles)}" if len(titles) > 1 else "y"},
+    }  # fmt: skip
+    usable, top = 1 - _GAP * (len(titles) - 1), 1.0
+    for i, (title, share) in enumerate(titles, 1):
+        bottom = max(0.0, top - usable * share)
+        layout["yaxis" if i == 1 else f"yaxis{i}"] = {"domain": [bottom, top], "zeroline": False, "rangemode": "tozero"}
+        layout["annotations"].append({
+            "text": title, "xref": "paper", "yref": "paper", "x": 0, "y": top, "xanchor": "left", "yanchor": "bottom",
+            "yshift": 3, "showarrow": False, "font": {"size": 12, "color": "@muted"},
+        })  # fmt: skip
+        top = bottom - _GAP
+    return layout
+
+
+def over_time(run: Run, until: float, titles: list[tuple[str, float]]) -> Chart:
+    """`rows` with the time axis from the run's start to a wall time."""
+    layout, span = rows(titles), until - run.start
+    step = next((t for t in _TICKS_S if span / t <= _TICKS), _TICKS_S[-1])
+    ticks = np.arange(0, span, step)
+    words, day = [], ""
+    for tick, moment in zip(ticks, trace_moments(run, ticks), strict=True):
+        new, day = moment.strftime("%-d %b") != day, moment.strftime("%-d %b")
+        words.append(f"{tick:g} s<br>{moment:%H:%M}" + (f"<br>{day}" if new else ""))
+    layout["xaxis"] |= {"tickvals": ticks.tolist(), "ticktext": words, "range": [0, span], "tickangle": 0}
+    layout["xaxis"]["unifiedhovertitle"] = {"text": "%{x:.1f} s"}
+    layout["margin"]["b"] = 62
+    return layout
+
+
+def trace_moments(run: Run, seconds: Any) -> list[datetime]:
+    """Trace times, in the trace's own time zone, of seconds since the run's start."""
+    zone = ZoneInfo(run.info["replay"].get("timezone", "UTC"))
+    return [datetime.fromtimestamp(run.clock.at(run.start + float(s)), UTC).astimezone(zone) for s in seconds]
+
+
+def trace_times(run: Run, seconds: Any) -> list[str]:
+    """The same as text."""
+    return [f"{moment:%a %H:%M}" for moment in trace_moments(run, seconds)]
+
+
+def second_of(run: Run, trace_time: float) -> float:
+    """Wall seconds since the run's start at a trace time."""
+    return (trace_time - run.clock.trace_start) / run.clock.scale
+
+
+def values(column: Any) -> list[Any]:
+    """A column as JSON can hold it: numbers to four digits after the point, None for what is missing."""
+    if column is None:
+        return []
+    return [None if pd.isna(v) else v if isinstance(v, str) else round(float(v), 4) for v in column]
+
+
+def ranges(flags: Any) -> list[tuple[int, int]]:
+    """The stretches `[first, last)` in which flags are set."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

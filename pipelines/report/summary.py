@@ -1,0 +1,200 @@
+"""A run's `summary.json`: one flat object with stable keys, each defined in `KEYS`."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipelines.report import accuracy, actions, figures, read
+from pipelines.report.read import Run
+
+KEYS = {
+    "id": "name of the run, and of its folder",
+    "policy": "forecast, reactive or static",
+    "job": "the managed job that is reported",
+    "trace": "the load that was replayed",
+    "time_scale": "trace seconds per wall second",
+    "live_s": "wall seconds from the first record produced to the last one committed; executors are paid over them",
+    "produced_s": "wall seconds in which records were produced",
+    "produced": "records produced, warm-up included, by the load generator's own count",
+    "counted": "records in the job's results",
+    "lost": "records produced and not counted",
+    "duplicated": "records counted more than once",
+    "late": "records produced late and out of order on purpose; they count like all others, from their production",
+    "rejected": "records on the topic `rejects`, of any kind and cause",
+    "unfinished": "live records that no batch had committed by the end",
+    "scale_ups": "scale-ups that reached the cluster",
+    "scale_downs": "scale-downs that reached the cluster",
+    "scale_ups_by_forecast": "of the scale-ups, those the forecast caused: observed load alone asked for no more",
+    "forecast_scale_ups_confirmed": "of these, those confirmed: the executors came and a batch used them",
+    "ineffective": "decisions that had no effect within the time allowed",
+    "refused": "decisions the agent refused (out of bounds, stale, doubled, malformed)",
+    "failed": "decisions the cluster turned down",
+    "decisions": "evaluations of the policy, holds included",
+    "stopped_s": "seconds all through which a record waited, and in which no task of the query ran",
+    "stopped_in_action_s": "those of them in which a scale action was under way",
+    "longest_pause_s": "longest time in which a record waited and no task of the query ran; between batches, too",
+    "restarts": "restarts of the query",
+    "failed_tasks": "tasks of the query that failed",
+    "executors_lost": "executors that left without having been asked to",
+    "decision_to_executor_s": "decision to all its executors seen, scale-ups only",
+    "decision_to_useful_s": "decision to the end of the first batch that used its executors, scale-ups only",
+    "metric_to_decision_s": "metrics record to the first decision made with it",
+    "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
+    "latency_target_s": "the contract's promise for that",
+    "over_target_s": "seconds of production in which any record took longer than the target",
+    "executor_s": "executors registered, summed over live_s",
+    "static_executor_s": "what the contract's most executors would have cost over live_s",
+    "static_fixed_executor_s": "what the contract's fixed number (`static_executors`) would have cost over live_s",
+    "mean_executors": "executor_s / live_s",
+    "forecast_model": "the model that served last, None if none did",
+    "forecast_version": "its version in the registry",
+    "forecast_error": "per version: WAPE and RMSE of the median, share of steps within the 90 % level, by steps ahead",
+    "challenger": "the model trained on history and live load, its loss, and what the gate said of it",
+    "peak_memory_mb": "highest memory of all processes together",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A run and what was computed from it: the page draws it, the summary condenses it.
+
+    Attributes:
+        run: the run.
+        committed: (N,) when each produced record was committed, inf for never.
+        live_end: wall time of the last commit of a live record, or the end of production if that is later.
+        seconds: `figures.by_second` and `figures.busy_by_second` side by side, with `stopped` and `in_action`.
+        acts: `actions.table` of the live decisions.
+        steps: `accuracy.against` of the live forecasts.
+    """
+
+    run: Run
+    committed: np.ndarray
+    live_end: float
+    seconds: pd.DataFrame
+    acts: pd.DataFrame
+    steps: pd.DataFrame
+
+
+def measure(run: Run) -> Measured:
+    """Everything that is computed once from a run."""
+    produced, tasks = run.produced, run.tasks
+    made_at = produced["produced_at"].to_numpy()
+    committed = figures.commit_times(
+        produced["partition"].to_numpy(), produced["offset"].to_numpy(), run.batches.committed, run.batches.ends
+    )
+    finished = committed[np.isfinite(committed)]
+    live_end = max(run.end, float(finished.max()) if len(finished) else run.end)
+    length = math.ceil(live_end - run.start)
+    acts = actions.table(run.live_decisions, run.outcomes)
+    seconds = figures.by_second(made_at, committed, run.start, length)
+    busy = figures.busy_by_second(tasks["start"].to_numpy(float), tasks["end"].to_numpy(float), run.start, length)
+    seconds = seconds.join(busy)
+    seconds["stopped"] = figures.stopped(seconds["waiting"].to_numpy(), seconds["ran"].to_numpy())
+    seconds["in_action"] = actions.seconds_in_action(acts, run.start, length)
+    forecasts = run.live_forecasts
+    step_s = float(forecasts["step_s"].iloc[-1]) if len(forecasts) else 1800.0
+    steps = accuracy.against(forecasts, accuracy.actual_load(run.arrivals, step_s))
+    return Measured(run, committed, live_end, seconds, acts, steps)
+
+
+def summarise(run_dir: Path) -> dict[str, Any]:
+    """Compute a run's summary and write it to `summary.json` in its folder; `KEYS` says what each key means.
+
+    Raises:
+        RunError, EventLogError: a file of the run is missing or broken.
+    """
+    summary = of(measure(read.load(run_dir)))
+    (run_dir / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    return summary
+
+
+def of(measured: Measured) -> dict[str, Any]:
+    """The summary of what was measured, in the order of `KEYS`."""
+    run = measured.run
+    found = {
+        **_what(run),
+        **{key: run.counts[key] for key in ("produced", "counted", "lost", "duplicated")},
+        "late": run.truth.get("late", 0),
+        "rejected": len(run.rejects),
+        **actions.counts(measured.acts, run.outcomes),
+        **{name: figures.spread(values) for name, values in actions.delays(measured.acts).items()},
+        **_continuity(measured),
+        **_latency(measured),
+        **_cost(measured),
+        **_forecasting(measured),
+        "challenger": run.info.get("challenger"),
+        "peak_memory_mb": run.info.get("peak_memory_mb"),
+    }
+    return {key: found[key] for key in KEYS}
+
+
+def _what(run: Run) -> dict[str, Any]:
+    named = {key: run.info[key] for key in ("id", "policy", "job", "time_scale")}
+    return {**named, "trace": run.info["replay"]["trace"]}
+
+
+def _continuity(measured: Measured) -> dict[str, Any]:
+    run, seconds, tasks = measured.run, measured.seconds, measured.run.tasks
+    pause = figures.longest_pause(
+        tasks["start"].to_numpy(float), tasks["end"].to_numpy(float),
+        run.produced["produced_at"].to_numpy(), measured.committed,
+    )  # fmt: skip
+    return {
+        "stopped_s": int(seconds["stopped"].sum()),
+        "stopped_in_action_s": int((seconds["stopped"] & seconds["in_action"]).sum()),
+        "longest_pause_s": round(pause, 3),
+        "restarts": len(set(run.batches.runs)) - 1,
+        "failed_tasks": int(tasks["failed"].sum()),
+        "executors_lost": int(lost(measured).sum()),
+    }
+
+
+def lost(measured: Measured) -> pd.Series:
+    """Which rows of the run's executors left during the live load without having been asked to."""
+    executors = measured.run.executors
+    during = executors["removed"].between(measured.run.start, measured.live_end)
+    asked = executors["reason"].str.contains("decommission", case=False) | (executors["reason"] == "application ended")
+    return during & ~asked
+
+
+def _latency(measured: Measured) -> dict[str, Any]:
+    run, target = measured.run, measured.run.contract.latency_target_s
+    latency = measured.committed - run.produced["produced_at"].to_numpy()
+    finite = latency[np.isfinite(latency)]
+    return {
+        "latency_s": {**figures.spread(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
+        "latency_target_s": target,
+        "over_target_s": int((measured.seconds["latency_max_s"] > target).sum()),
+        "produced_s": int((measured.seconds["produced"] > 0).sum()),
+        "unfinished": int(np.isinf(latency).sum()),
+    }
+
+
+def _cost(measured: Measured) -> dict[str, Any]:
+    run, live_s = measured.run, measured.live_end - measured.run.start
+    added, removed = run.executors["added"].to_numpy(float), run.executors["removed"].to_numpy(float)
+    paid = figures.executor_seconds(added, removed, run.start, measured.live_end)
+    return {
+        "live_s": round(live_s, 1),
+        "executor_s": round(paid, 1),
+        "static_executor_s": round(run.contract.executors.max * live_s, 1),
+        "static_fixed_executor_s": round(run.contract.planning.static_executors * live_s, 1),
+        "mean_executors": round(paid / live_s, 2),
+    }
+
+
+def _forecasting(measured: Measured) -> dict[str, Any]:
+    served = measured.run.live_forecasts
+    last = served.iloc[-1] if len(served) else {"model": None, "version": None}
+    return {
+        "forecast_model": last["model"],
+        "forecast_version": last["version"],
+        "forecast_error": accuracy.by_version(measured.steps),
+    }

@@ -1,0 +1,170 @@
+"""The report's tables as HTML: decisions, forecast errors, the challenger, and what the run was."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from pipelines.report.markup import NOWRAP, NUMBER, PLAIN, below, row, table
+from pipelines.report.plot import trace_times
+from pipelines.report.read import Run
+from pipelines.report.summary import KEYS, Measured
+from pipelines.report.words import number, share
+
+_DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]
+_SIGNS = {"up": "▲", "down": "▼", "hold": "●"}
+_ERROR = [PLAIN, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER]
+
+
+def decisions(measured: Measured) -> str:
+    """Every decision that changed something; holds, joined where they follow each other for one cause, are hidden."""
+    rows = []
+    for (held, _), group in groupby(measured.acts.to_dict("records"), key=_kind):
+        found = list(group)
+        rows += [_holds(measured.run, found)] if held else [_change(measured.run, act) for act in found]
+    controls = (
+        '<div class="controls"><button type="button" id="holds" aria-pressed="false">show holds</button>'
+        '<input type="search" id="search" placeholder="find in decisions" aria-label="find in decisions"></div>'
+    )
+    titles = ["at", "decision", "why", "expected", "what it did"]
+    return controls + table(titles, _DECISION, rows, 'id="decisions"')
+
+
+def _kind(act: dict[str, Any]) -> tuple[bool, Any]:
+    held = not isinstance(act["status"], str) and not {"up", "down"} & set(act["codes"])
+    return held, tuple(act["codes"]) if held else act["id"]
+
+
+def _when(run: Run, wall: float) -> str:
+    second = wall - run.start
+    return f"{second:.1f} s{below(trace_times(run, [second])[0])}"
+
+
+def _holds(run: Run, acts: list[dict[str, Any]]) -> str:
+    first, last = acts[0], acts[-1]
+    until = below(f"to {last['wall_time'] - run.start:.1f} s")
+    what = "hold" if len(acts) == 1 else f"hold × {len(acts)}{until}"
+    cells = [_when(run, first["wall_time"]), what, _why(last), "", ""]
+    return row(cells, _DECISION, 'class="hold" hidden')
+
+
+def _change(run: Run, act: dict[str, Any]) -> str:
+    way = next((code for code in act["codes"] if code in ("up", "down")), "hold")
+    before = "" if pd.isna(act["executors_before"]) else f"{act['executors_before']:.0f} "
+    what = f"{_SIGNS[way]} {before}→ {act['executors']}" + below(f"{way} by forecast" if act["by_forecast"] else way)
+    cells = [_when(run, act["wall_time"]), what, _why(act), _expected(act["expected"]), _did(act)]
+    return row(cells, _DECISION, 'class="change"')
+
+
+def _why(act: dict[str, Any]) -> str:
+    chips = "".join(f'<span class="chip">{escape(code.replace("_", " "))}</span>' for code in act["codes"][1:])
+    return f"{escape(act['reason'])}<div>{chips}</div>"
+
+
+def _expected(expected: dict[str, Any]) -> str:
+    said = []
+    if (capacity := expected.get("capacity_rps")) is not None:
+        said.append(f"{capacity:,.0f} records/s")
+    if (used := expected.get("utilisation")) is not None:
+        said.append(share(used) + " used")
+    return "<br>".join(said)
+
+
+def _did(act: dict[str, Any]) -> str:
+    status = act["status"]
+    if not isinstance(status, str):
+        return below("no outcome was published")
+    colour, sign = ("good", "✓") if status == "confirmed" else ("bad", "✗")
+    said = []
+    if not pd.isna(act["confirmed_at"]):
+        said.append(f"{'gone' if act['down'] else 'there'} after {act['confirmed_at'] - act['decided_at']:.1f} s")
+    if not pd.isna(act["useful_at"]):
+        said.append(f"in use after {act['useful_at'] - act['decided_at']:.1f} s")
+    observed = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in (act["observed"] or {}).items()]
+    more = below("; ".join([act["outcome_reason"], *observed]))
+    return f'<span class="{colour}">{sign} {escape(status)}</span> {", ".join(said)}{more}'
+
+
+def _value(value: Any) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def errors(summary: dict[str, Any]) -> str:
+    """A model version per row."""
+    rows = [
+        row(
+            [
+                escape(f"{version}, {e['kind'].replace('_', ' ')}"), number(e["n"]), share(e["wape"], 1),
+                share(e["wape_last_value"], 1), number(e["rmse"], 1), share(e["coverage_90"]),
+            ],
+            _ERROR,
+        )
+        for version, e in summary["forecast_error"].items()
+    ]  # fmt: skip
+    note = (
+        "WAPE is the sum of misses over the sum of what came, RMSE is in records/s. 90 % of the steps should lie at or "
+        "under the 90 % level. Every step counts once for each time it was forecast."
+    )
+    titles = ["version", "steps", "WAPE", "“as now”", "RMSE", "in 90 %"]
+    return table(titles, _ERROR, rows) + f'<p class="note">{note}</p>'
+
+
+def challenger(summary: dict[str, Any]) -> str:
+    """What the gate said of the model trained on history and live load."""
+    verdict = summary["challenger"]
+    if not verdict:
+        return '<h3>Challenger</h3><p class="note">None was judged in this run.</p>'
+    said = f"Version {verdict['version']} {verdict['reason']}." if verdict.get("version") else f"{verdict['reason']}."
+    losses = {key: verdict.get(f"{key}_loss") for key in ("challenger", "champion", "naive")}
+    kinds = [PLAIN, NUMBER]
+    rows = [row([escape(key), number(loss, 2)], kinds) for key, loss in losses.items() if loss is not None]
+    shown = table(["", "pinball loss, records/s"], kinds, rows) if rows else ""
+    return f"<h3>Challenger</h3><p>{escape(said)}</p>{shown}"
+
+
+def about(run: Run, summary: dict[str, Any]) -> str:
+    """The note on compressed time, the settings, and what every figure means."""
+    kinds = [NOWRAP, PLAIN, PLAIN]
+    meant = [
+        row([f"<code>{key}</code>", escape(_shown(summary[key])), escape(text)], kinds) for key, text in KEYS.items()
+    ]
+    figures = table(["figure", "here", "what it means"], kinds, meant)
+    return (
+        f"<p>{escape(_compression(run))}</p><details><summary>What every figure means</summary>{figures}</details>"
+        f"<details><summary>Contract, replay and versions</summary>{_settings(run)}</details>"
+    )
+
+
+def _compression(run: Run) -> str:
+    scale, lead = run.clock.scale, run.contract.planning.lead_s
+    if scale == 1:
+        return "Time is not compressed: trace time is wall time."
+    return (
+        f"Time is compressed {scale:g} times, but executors start no faster for it: their {lead:g} s of lead are "
+        f"{lead * scale / 60:.0f} minutes of the trace. Lead times that are long against the ramps of the load are "
+        "where a forecast is worth most. At the trace's own speed the same forecast would be worth less, unless "
+        "capacity takes minutes or hours to arrive. All durations, rates and costs here are in wall time."
+    )
+
+
+def _settings(run: Run) -> str:
+    parts = {key: run.info.get(key) or {} for key in ("contract", "replay", "job_settings", "versions")}
+    rows = [f"<dt>{escape(key)}</dt><dd>{escape(_value(value))}</dd>" for key, value in _flat(parts)]
+    return f"<dl>{''.join(rows)}</dl>"
+
+
+def _flat(tree: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        found += _flat(value, f"{before}{key}.") if isinstance(value, dict) else [(before + key, value)]
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        parts = [f"{key} {_shown(inner)}" for key, inner in value.items() if not isinstance(inner, dict | list)]
+        return ", ".join(parts) if parts else f"{len(value)} versions"
+    return "–" if value is None else _value(value)

@@ -1,0 +1,97 @@
+import json
+import re
+
+import plotly.graph_objects as go
+import pytest
+
+from pipelines.report.page import render
+from tests.fakes import run_dir
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    ours, theirs = tmp_path_factory.mktemp("ours"), tmp_path_factory.mktemp("theirs")
+    run_dir.write(ours, seconds=60, stop=(50, 3))
+    run_dir.write(theirs, policy="reactive", seconds=60)
+    return {
+        "compared": render(ours, theirs).read_text(), "reactive": render(theirs).read_text(), "ours": ours,
+    }  # fmt: skip
+
+
+def figures(page):
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found.group(1), parse_constant=pytest.fail)
+
+
+def undressed(value):
+    """Named colours replaced, so that Plotly's own checks can read the figure."""
+    if isinstance(value, dict):
+        return {k: undressed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [undressed(v) for v in value]
+    return "#123456" if isinstance(value, str) and re.fullmatch(r"@[a-z]+(/\d+)?", value) else value
+
+
+def without_plotly(page):
+    return re.sub(r"<script>/\*\*.*?</script>", "", page, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("which", ["compared", "reactive"])
+def test_plotly_accepts_every_figure(pages, which):
+    drawn = figures(pages[which])
+    assert {"load", "service", "cost"} <= set(drawn)
+    for figure in drawn.values():
+        go.Figure(undressed(figure))
+
+
+def test_the_page_needs_nothing_from_outside(pages):
+    own = without_plotly(pages["compared"])
+    assert len(own) < 1_000_000 < len(pages["compared"])
+    assert pages["compared"].count("Plotly.js v") <= 1 or pages["compared"].count("plotly.js v") == 1
+    assert not re.search(r'(src|href)="(?!data:)', own)
+    assert not re.search(r"@import|url\(|https?://", own)
+
+
+def test_every_holder_has_its_figure_and_every_colour_its_value(pages):
+    page = pages["compared"]
+    drawn = figures(page)
+    assert set(re.findall(r'data-(?:chart|show)="([^"]+)"', without_plotly(page))) == set(drawn)
+    used = set(re.findall(r'"@([a-z]+)(?:/\d+)?"', json.dumps(drawn)))
+    light, dark = (set(re.findall(r"--([a-z]+):", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", page)[:2])
+    assert used <= light == dark
+
+
+def test_changes_are_shown_and_holds_are_joined_and_hidden(pages):
+    rows = re.findall(r'<tr class="(change|hold)"( hidden)?>', pages["compared"])
+    decisions = [json.loads(line) for line in (pages["ours"] / "decisions.jsonl").read_text().splitlines()]
+    assert sum(kind == "change" for kind, _ in rows) == sum(d["codes"] != ["hold"] for d in decisions)
+    assert all(hidden for kind, hidden in rows if kind == "hold")
+    assert sum(kind == "hold" for kind, _ in rows) < 10
+
+
+def test_stopped_seconds_are_marked(pages):
+    names = [trace["name"] for trace in figures(pages["compared"])["service"]["data"]]
+    assert any("stopped" in name for name in names)
+    assert not any("stopped" in t["name"] for t in figures(pages["reactive"])["service"]["data"])
+
+
+def test_the_other_run_is_laid_over_this_one(pages):
+    drawn = figures(pages["compared"])
+    for chart in ("load", "service"):
+        assert any("reactive run" in trace["name"] for trace in drawn[chart]["data"])
+    assert 'class="versus"' in pages["compared"]
+    assert 'class="versus"' not in pages["reactive"]
+
+
+def test_a_run_without_forecasts_says_so(pages):
+    assert "No forecast was served" in pages["reactive"]
+    assert "fans" not in figures(pages["reactive"])
+
+
+def test_what_others_wrote_stays_text(tmp_path):
+    run_dir.write(tmp_path, seconds=20)
+    file = tmp_path / "decisions.jsonl"
+    file.write_text(file.read_text().replace('"reason": "', '"reason": "<script>alert(1)</script> '))
+    page = render(tmp_path).read_text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page

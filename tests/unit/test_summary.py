@@ -1,0 +1,100 @@
+import json
+
+import pytest
+
+from pipelines.report.lines import RunError
+from pipelines.report.summary import KEYS, summarise
+from pipelines.report.table import table
+from tests.fakes import run_dir
+
+
+@pytest.fixture(scope="module")
+def forecast(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("forecast")
+    return folder, run_dir.write(folder), summarise(folder)
+
+
+def test_a_run_says_what_it_is_known_to_hold(forecast):
+    _, facts, s = forecast
+    assert (s["produced"], s["counted"], s["lost"], s["duplicated"]) == (facts.produced, facts.produced, 0, 0)
+    assert (s["scale_ups"], s["scale_downs"]) == (facts.scale_ups, facts.scale_downs)
+    assert s["forecast_scale_ups_confirmed"] == s["scale_ups_by_forecast"] == facts.scale_ups
+    assert s["decision_to_executor_s"] == {"p50": run_dir.REGISTERS_S, "p95": run_dir.REGISTERS_S, "n": facts.scale_ups}
+    assert s["metric_to_decision_s"]["p50"] == 0.4
+    assert (s["stopped_s"], s["restarts"], s["failed_tasks"], s["executors_lost"], s["unfinished"]) == (0, 0, 0, 0, 0)
+    assert 0 < s["latency_s"]["p50"] <= s["latency_s"]["p95"] <= s["latency_s"]["max"]
+    assert s["live_s"] < s["executor_s"] < s["static_executor_s"] == pytest.approx(4 * s["live_s"], abs=0.3)
+    assert s["forecast_version"] == "3"
+    for e in s["forecast_error"].values():
+        assert 0.02 < e["wape"] < 0.1 < e["wape_last_value"]  # the median is 4 % high, and arrivals are noisy
+
+
+def test_the_keys_are_the_documented_ones_and_the_file_is_strict_json(forecast):
+    folder, _, s = forecast
+    assert list(s) == list(KEYS)
+    assert json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail) == json.loads(json.dumps(s))
+
+
+def test_the_table_shows_the_figures(forecast):
+    _, facts, s = forecast
+    text = table(s)
+    assert f"{facts.produced:,} produced, {facts.produced:,} counted: exact" in text
+    assert "Processing never stopped." in text
+    assert len({line.index(line.split("  ", 1)[1].strip()) for line in text.splitlines()[2:]}) == 1  # aligned
+
+
+def test_a_stop_is_found_to_the_second(tmp_path):
+    facts = run_dir.write(tmp_path, seconds=60, stop=(44, 4))
+    s = summarise(tmp_path)
+    assert s["stopped_s"] == facts.stopped_s == 4
+    assert s["stopped_in_action_s"] == 0
+    assert 4 < s["longest_pause_s"] < 5.5
+    assert "stopped for 4 s" in table(s)
+
+
+def test_an_executor_that_was_not_asked_to_leave_is_lost(tmp_path):
+    run_dir.write(tmp_path, seconds=40)
+    log = tmp_path / "eventlog" / run_dir.APP
+    gone = {
+        "Event": "SparkListenerExecutorRemoved", "Timestamp": int((run_dir.START + 38) * 1000), "Executor ID": "1",
+        "Removed Reason": "Command exited with code 137",
+    }  # fmt: skip
+    log.write_text(log.read_text() + json.dumps(gone, separators=(",", ":")) + "\n")
+    assert summarise(tmp_path)["executors_lost"] == 1
+
+
+def test_a_record_that_was_never_committed_is_over_the_target(tmp_path):
+    run_dir.write(tmp_path, seconds=40)
+    progress = tmp_path / "word_count.progress.jsonl"
+    lines = progress.read_text().splitlines()
+    progress.write_text("\n".join(lines[:-1]) + "\n")
+    s = summarise(tmp_path)
+    assert s["unfinished"] == json.loads(lines[-1])["numInputRows"] > 0
+    assert s["over_target_s"] > 0
+
+
+def test_a_restart_of_the_query_is_counted(tmp_path):
+    run_dir.write(tmp_path, seconds=40)
+    progress = tmp_path / "word_count.progress.jsonl"
+    lines = progress.read_text().splitlines()
+    progress.write_text("\n".join([*lines[:20], *(line.replace("run-1", "run-2") for line in lines[20:])]) + "\n")
+    assert summarise(tmp_path)["restarts"] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "truth.json", "produced.npz", "counts.json", "metrics.jsonl", "word_count.progress.jsonl"]
+)
+def test_a_missing_file_is_named(tmp_path, name):
+    run_dir.write(tmp_path, seconds=10)
+    (tmp_path / name).unlink()
+    with pytest.raises(RunError, match=name):
+        summarise(tmp_path)
+
+
+def test_a_broken_line_is_named(tmp_path):
+    run_dir.write(tmp_path, seconds=10)
+    file = tmp_path / "decisions.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], "{", *lines[1:]]) + "\n")
+    with pytest.raises(RunError, match=r"decisions\.jsonl:2"):
+        summarise(tmp_path)
