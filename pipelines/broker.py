@@ -1,4 +1,4 @@
-"""Kafka for the pipeline: topics, publishing, following and reading ranges; its records are decoded here or rejected here."""
+"""Kafka for the pipeline: topics, publishing, following and reading ranges, rejecting what cannot be accepted."""
 
 from __future__ import annotations
 

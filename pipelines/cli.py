@@ -13,7 +13,10 @@ from configs.errors import SettingsError
 from configs.settings import Settings, load
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Forecast-driven autoscaling of Spark Structured Streaming."
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
 job_app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
 bench_app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")

@@ -114,7 +114,7 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         if champion is None:
             raise RingError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
         screen.note(f"champion: {registry.model_name(name)} version {champion}")
-    live = Live(stack, settings, run_dir, screen)
+    live = Live(stack, settings, run_dir, screen, began)
     with screen.stage(4, STAGES, "start serving DAG, managed job and autoscaler"):
         write_facts(run_dir, facts(settings, run_dir.name, began, {"champion": champion}))
         forecasts = Follower(settings.kafka, ["forecasts"])

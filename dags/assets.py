@@ -1,0 +1,9 @@
+"""Every asset, declared once, shared by producer and consumer."""
+
+from airflow.sdk import Asset, AssetAlias
+
+METRICS = Asset(name="metrics", uri="tidecast://lake/metrics", group="lake")
+"""The lake's metrics table; an event means that an ingest stored rows, and carries its counts."""
+
+METRICS_STORED = AssetAlias(name="metrics_stored")
+"""What the ingest declares instead: an ingest that stores nothing must start no training."""

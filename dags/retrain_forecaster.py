@@ -1,0 +1,83 @@
+"""Train a forecaster per job on the lake, compare it with the champion, and let the gate decide.
+
+Runs when new metrics are in the lake, every night, or by hand with other settings. A job without data is left out;
+with none at all the run is skipped. The seasonal naive forecast is registered first, so a champion always exists; with
+too little data for a network it stays the champion. Every run is in MLflow, with the reason of the verdict.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task
+
+from configs.contract import load_contracts
+from configs.settings import load
+from dags.assets import METRICS
+from dags.defaults import DEFAULTS
+
+
+def setting(kind: str, title: str, description: str, **bounds: Any) -> Param:
+    """A field of the trigger dialog; empty means the value in the settings."""
+    return Param(None, type=["null", kind], title=title, description=f"{description} Empty: as set.", **bounds)
+
+
+JOBS = list(load_contracts(load().contracts_dir))
+JOB = Param(
+    None,
+    type=["null", "string"],
+    enum=[None, *JOBS],
+    title="Job",
+    description="Whose load is learned. Empty: every job that has data in the lake.",
+)
+FORM = {
+    "epochs": setting("integer", "Epochs", "Passes over the training windows.", minimum=1),
+    "hidden": setting("integer", "Hidden size", "Units of the GRU.", minimum=1),
+    "context": setting("integer", "Context", "Steps the network reads.", minimum=2),
+    "learning_rate": setting("number", "Learning rate", "Of the Adam optimiser.", exclusiveMinimum=0),
+    "holdout_steps": setting("integer", "Held-out steps", "Newest steps, on which all are compared.", minimum=1),
+    "minimum_steps": setting("integer", "Minimum steps", "With fewer steps no network is trained.", minimum=1),
+    "improvement": setting(
+        "number", "Improvement", "Share by which the champion must be beaten.", minimum=0, maximum=0.99
+    ),
+}
+
+
+@dag(
+    # No start date and not "immediately": unpausing must not start a run of its own beside the asset's.
+    schedule=AssetOrTimeSchedule(
+        timetable=CronTriggerTimetable("30 2 * * *", timezone="UTC", run_immediately=timedelta()), assets=[METRICS]
+    ),
+    catchup=False,
+    max_active_runs=1,  # a challenger is compared with the champion that it may replace
+    is_paused_upon_creation=True,
+    params={"job": JOB, **FORM},
+    tags=["forecasting", "training"],
+    doc_md=__doc__,
+    default_args=DEFAULTS,
+)
+def retrain_forecaster() -> None:
+    """See the module."""
+
+    @task
+    def enough(params: Any = None) -> list[str]:
+        from pipelines.train import forecaster
+
+        return [job for job in ([params["job"]] if params["job"] else JOBS) if forecaster.enough(job)]
+
+    @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
+    def train(job: str, params: Any = None) -> dict[str, str]:
+        from pipelines.train import forecaster
+
+        form = {name: params[name] for name in FORM if params[name] is not None}
+        return {"job": job, "run_id": forecaster.train(job, **form)}
+
+    @task
+    def judge(trained: dict[str, str]) -> dict[str, Any]:
+        from pipelines.train import forecaster
+
+        return forecaster.judge(trained["job"], trained["run_id"])
+
+    judge.expand(trained=train.expand(job=enough()))  # over no job at all, both are skipped
+
+
+retrain_forecaster()

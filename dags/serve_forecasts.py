@@ -1,0 +1,36 @@
+"""Follow the metrics of every job and publish forecasts by its champion; models are swapped by their alias.
+
+Runs without end: when a run ends, the next one begins. A second server by mistake is fenced off by its epoch. To end
+it, pause the DAG and then set its run to failed.
+"""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import dag, task
+
+from dags.defaults import DEFAULTS
+
+
+@dag(
+    schedule="@continuous",
+    start_date=datetime(2025, 1, 1, tzinfo=UTC),  # a continuous DAG without one never runs
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=True,
+    tags=["forecasting", "serving"],
+    doc_md=__doc__,
+    default_args=DEFAULTS,
+)
+def serve_forecasts() -> None:
+    """See the module."""
+
+    @task(retries=0)  # the next run follows at once; a retry would wait
+    def serve() -> None:
+        from pipelines.serve.server import serve
+
+        serve()
+
+    serve()
+
+
+serve_forecasts()

@@ -1,0 +1,1 @@
+"""Load forecasters: regular series, networks, naive baselines, scores and the gate."""

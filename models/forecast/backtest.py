@@ -1,0 +1,75 @@
+"""Rolling origin: a forecaster is stepped through held-out steps exactly as it is when it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.forecast import scores
+from models.forecast.forecaster import Forecaster
+from models.forecast.series import Floats, Series, SeriesError
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """What was forecast at every held-out step, and what came.
+
+    Attributes:
+        levels: quantile levels.
+        start: epoch seconds of the first held-out step.
+        step_s: seconds per step.
+        actual: (origins, horizon) records/s; NaN beyond the end and where a step is missing.
+        quantiles: (origins, horizon, levels) records/s.
+    """
+
+    levels: tuple[float, ...]
+    start: float
+    step_s: float
+    actual: Floats
+    quantiles: Floats
+
+    @property
+    def median(self) -> Floats:
+        """(origins, horizon) the level nearest to one half."""
+        middle = int(np.argmin(np.abs(np.array(self.levels) - 0.5)))
+        return self.quantiles[..., middle]
+
+    def figures(self) -> dict[str, float]:
+        """Errors in records/s over all origins and horizons, `rmse_h<n>` n steps ahead, and coverage as a share."""
+        figures = {
+            "pinball": scores.pinball(self.actual, self.quantiles, self.levels),
+            "rmse": scores.rmse(self.actual, self.median),
+            "mae": scores.mae(self.actual, self.median),
+        }
+        for level, upper in zip(self.levels, np.moveaxis(self.quantiles, -1, 0), strict=True):
+            figures[f"coverage_{level:g}"] = scores.coverage(self.actual, upper)
+        for h in range(1, self.actual.shape[1] + 1):
+            figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
+        return figures
+
+    def pinball_by_horizon(self) -> list[float]:
+        """Mean pinball loss of every horizon, nearest first."""
+        horizons = range(self.actual.shape[1])
+        return [scores.pinball(self.actual[:, h], self.quantiles[:, h], self.levels) for h in horizons]
+
+
+def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
+    """Forecast from every step of `held`, beginning with what `history` says of its first step.
+
+    Raises:
+        SeriesError: nothing is held out, or it does not follow the history.
+    """
+    if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
+        raise SeriesError(
+            f"{len(held)} held-out steps from {held.start}; the history ends at {history.end}. Split one series in two."
+        )
+    horizon, steps = forecaster.horizon, len(held)
+    state = forecaster.init(history)
+    quantiles = [forecaster.current(state)]
+    for value in held.values[:-1]:
+        state, made = forecaster.step(state, float(value))
+        quantiles.append(made)
+    padded = np.append(held.values, np.full(horizon - 1, np.nan))
+    actual = np.lib.stride_tricks.sliding_window_view(padded, horizon)[:steps]
+    return Backtest(forecaster.levels, held.start, held.step_s, actual.copy(), np.stack(quantiles))

@@ -1,0 +1,57 @@
+"""Forecasters as data: what must be kept of one, and a forecaster from what was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from models.forecast.forecaster import Forecaster, Task
+from models.forecast.naive import Naive
+from models.forecast.network import Network
+from models.forecast.windows import CHANNELS, View
+
+
+class KindError(ValueError):
+    """A description that makes no forecaster; the message names the value and what would be right."""
+
+
+def describe(forecaster: Forecaster) -> dict[str, Any]:
+    """The forecaster's parameters as JSON values; a network's weights are kept apart."""
+    common = {
+        "kind": forecaster.kind,
+        "step_s": forecaster.step_s,
+        "horizon": forecaster.horizon,
+        "levels": list(forecaster.levels),
+    }
+    if isinstance(forecaster, Network):
+        return {**common, "context": forecaster.view.context, "season": forecaster.view.season}
+    return common
+
+
+def revive(described: dict[str, Any], module: Callable[[Tensor], Tensor] | None = None) -> Forecaster:
+    """The forecaster that was described, with its network's module where it has one.
+
+    Raises:
+        KindError: an unknown kind, a missing parameter, or a network without its module.
+    """
+    try:
+        kind = described["kind"]
+        task = Task(float(described["step_s"]), int(described["horizon"]), tuple(described["levels"]))
+        if kind in ("seasonal_naive", "last_value"):
+            return Naive(task, seasonal=kind == "seasonal_naive")
+        if kind == "gru" and module is not None:
+            return Network(View(task, int(described["context"]), int(described["season"])), module)
+    except KeyError as error:
+        raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
+    if kind == "gru":
+        raise KindError("a network needs its module; load it from the same artifact")
+    raise KindError(f"kind={kind!r}: one of gru, last_value, seasonal_naive is expected. Is this code older?")
+
+
+def shapes(forecaster: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of what a network reads and says; -1 is the batch."""
+    view = forecaster.view
+    horizon = view.task.horizon
+    return (-1, view.context + horizon, CHANNELS), (-1, horizon, len(view.task.levels))

@@ -1,0 +1,174 @@
+"""Regular series made of irregular records: as one batch, or record by record with the same result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Column = Sequence[float] | Floats
+Steps = list[tuple[float, float]]
+
+COVERED = 0.5
+"""A step of which a smaller share than this was seen counts as missing."""
+MAX_STEPS = 1_000_000
+"""A series or a gap of more steps than this is a mistake in the times or in the step."""
+_GRAIN = 1e-6  # of a step: what float times of today may lack to the end of a step
+
+
+class SeriesError(ValueError):
+    """Records that make no series; the message names the value and the remedy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A load at regular steps.
+
+    Attributes:
+        start: epoch seconds at which the first step begins.
+        step_s: seconds per step.
+        values: (T,) records/s, mean over the step; NaN where a step is missing.
+    """
+
+    start: float
+    step_s: float
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def end(self) -> float:
+        """Epoch seconds at which the last step ends and the next begins."""
+        return self.start + len(self.values) * self.step_s
+
+    def split(self, newest: int) -> tuple[Series, Series]:
+        """All but the newest steps, and the newest steps."""
+        cut = max(len(self.values) - newest, 0)
+        older = Series(self.start, self.step_s, self.values[:cut])
+        return older, Series(older.end, self.step_s, self.values[cut:])
+
+
+@dataclass(frozen=True)
+class Partial:
+    """What an `Accumulator` knows of the step in progress.
+
+    Attributes:
+        step: index of that step, counted from the epoch; None before the first record.
+        weight: seconds of it that were seen.
+        total: values times seconds seen.
+        carried: parts of records that reach beyond it, as (begin, end, value).
+    """
+
+    step: int | None = None
+    weight: float = 0.0
+    total: float = 0.0
+    carried: tuple[tuple[float, float, float], ...] = ()
+
+
+def regular(
+    times: Sequence[float] | Floats, values: Sequence[float] | Floats, spans: Sequence[float] | Floats, step_s: float
+) -> Series:
+    """Mean per step of records that each cover `[time, time + span)`, weighted by the seconds they lie in the step.
+
+    Steps are multiples of `step_s` since the epoch. The series ends with the last step that a record covers to its
+    end; a step of which less than half was seen is NaN. The order of the records does not matter, and a record that
+    came twice changes nothing but its weight.
+
+    Args:
+        times: (N,) epoch seconds, where a record's span begins.
+        values: (N,) records/s.
+        spans: (N,) seconds, above 0.
+        step_s: seconds per step.
+
+    Raises:
+        SeriesError: a time, value or span is not finite, a span is not above 0, or the times span too many steps.
+    """
+    t, v, s = (np.asarray(x, dtype=np.float64) for x in (times, values, spans))
+    _check(t, v, s, step_s)
+    if len(t) == 0:
+        return Series(0.0, step_s, np.empty(0))
+    first = _step_of(t, step_s)
+    last = np.maximum(_step_of(t + s, step_s, closing=True), first)
+    origin, complete = int(first.min()), int(_step_of((t + s).max(), step_s))
+    if complete - origin > MAX_STEPS:
+        raise SeriesError(
+            f"the times span {complete - origin} steps of {step_s:g} s (at most {MAX_STEPS}). "
+            "Look for a wrong time, or choose a longer step."
+        )
+    pieces = last - first + 1  # a record may straddle several steps
+    record = np.repeat(np.arange(len(t)), pieces)
+    step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
+    seen = np.minimum((t + s)[record], (step + 1) * step_s) - np.maximum(t[record], step * step_s)
+    seen = np.maximum(seen, 0.0)
+    size = int(last.max()) - origin + 1
+    weight = np.bincount(step - origin, weights=seen, minlength=size)
+    total = np.bincount(step - origin, weights=seen * v[record], minlength=size)
+    kept = max(complete - origin, 0)
+    weight, total = weight[:kept], total[:kept]
+    means = np.divide(total, weight, out=np.full(kept, np.nan), where=weight >= COVERED * step_s)
+    return Series(origin * step_s, step_s, means)
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """The streaming twin of `regular`: records pushed one by one, in order and not overlapping, give the same steps."""
+
+    step_s: float
+
+    def push(
+        self, state: Partial, time: float, value: float, span_s: float
+    ) -> tuple[Partial, list[tuple[float, float]]]:
+        """Take in one record that covers `[time, time + span_s)`.
+
+        Returns:
+            The state, and the steps this record completed as (epoch seconds of the begin, records/s); NaN for a step
+            that was missed. What falls into a step that is already completed is left out.
+
+        Raises:
+            SeriesError: as `regular`; also a record so far ahead that more than MAX_STEPS steps would be missing.
+        """
+        _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)
+        end = time + span_s
+        step = int(_step_of(time, self.step_s)) if state.step is None else state.step
+        complete = int(_step_of(end, self.step_s))
+        if complete - step > MAX_STEPS:
+            raise SeriesError(f"time={time}: {complete - step} steps after the last record. Look for a wrong clock.")
+        weight, total = state.weight, state.total
+        pieces = [*state.carried, (time, end, value)]
+        completed: Steps = []
+        while True:
+            closes = (step + 1) * self.step_s
+            for begin, until, amount in pieces:
+                seen = max(min(until, closes) - max(begin, step * self.step_s), 0.0)
+                weight, total = weight + seen, total + seen * amount
+            rest = tuple((max(b, closes), u, a) for b, u, a in pieces if u > closes)
+            if step >= complete:
+                return Partial(step, weight, total, rest), completed
+            enough = weight >= COVERED * self.step_s
+            completed.append((step * self.step_s, total / weight if enough else math.nan))
+            step, weight, total, pieces = step + 1, 0.0, 0.0, list(rest)
+
+
+def _step_of(time: Floats | float, step_s: float, closing: bool = False) -> NDArray[np.int64]:
+    """Index of the step that a time lies in; with `closing`, a time on a border belongs to the step before it."""
+    position = np.asarray(time, dtype=np.float64) / step_s
+    steps = np.ceil(position - _GRAIN) - 1 if closing else np.floor(position + _GRAIN)
+    return steps.astype(np.int64)
+
+
+def _check(times: Floats, values: Floats, spans: Floats, step_s: float) -> None:
+    if not (math.isfinite(step_s) and step_s > 0):
+        raise SeriesError(f"step_s={step_s}: a length above 0 s is expected")
+    if not len(times) == len(values) == len(spans):
+        raise SeriesError(f"{len(times)} times, {len(values)} values, {len(spans)} spans: as many of each are expected")
+    for name, column in (("time", times), ("value", values), ("span", spans)):
+        if (bad := ~np.isfinite(column)).any():
+            row = int(np.argmax(bad))
+            raise SeriesError(f"row {row}: {name}={column[row]}; a finite number is expected. Quarantine the record.")
+    if (bad := spans <= 0).any():
+        raise SeriesError(f"row {int(np.argmax(bad))}: span={spans[np.argmax(bad)]}; a length above 0 s is expected.")

@@ -1,0 +1,5 @@
+"""Metrics in: read a range of offsets, check quality, write one partition of the lake."""
+
+from pipelines.ingest.run import ingest
+
+__all__ = ["ingest"]

@@ -1,0 +1,103 @@
+"""Which offsets a partition takes: recorded ones again, or those since the last commit; ranges tile each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from configs.errors import FinalError
+from pipelines.lake import Origin
+
+Offsets = dict[int, int]
+
+
+class OffsetsError(FinalError):
+    """The broker no longer has what the partition needs, or never had it."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What to read from one topic for one partition: offsets [start, end) of every Kafka partition.
+
+    `judged_at` is the wall time that the gate judges by; a re-run is judged by the first run's, or else a record from
+    the near future would be refused at first and accepted later.
+    """
+
+    topic: str
+    topic_id: str
+    partition: str
+    start: Offsets
+    end: Offsets
+    judged_at: float
+    again: bool
+
+    @property
+    def records(self) -> int:
+        """How many offsets the range holds."""
+        return sum(self.end[p] - self.start[p] for p in self.end)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is now: its id and the first and next offset of every Kafka partition."""
+
+    name: str
+    id: str
+    offsets: Mapping[int, tuple[int, int]]
+
+
+def plan(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:
+    """The range of a partition.
+
+    Args:
+        topic: what the broker has.
+        partition: its name; the first run under it takes what came since the last commit, a later one the same again.
+        history: origins of the table's commits, in any order.
+        now: wall time.
+        skip_lost: go on behind records that the broker has deleted before anybody ingested them.
+
+    Raises:
+        OffsetsError: records of the range are gone, or the lake knows offsets that the topic never had.
+    """
+    if recorded := next((o for o in history if o.partition == partition), None):
+        return _again(topic, recorded)
+    committed = _committed(topic, history)
+    for p, (first, end) in topic.offsets.items():
+        if committed.get(p, first) < first and not skip_lost:
+            raise OffsetsError(
+                f"{topic.name}-{p}: offsets {committed[p]} to {first - 1} were deleted by the broker's retention "
+                "before they were ingested. Run again with skip_lost to go on without them, and ingest more often."
+            )
+        if committed.get(p, first) > end:
+            raise OffsetsError(
+                f"{topic.name}-{p}: the lake holds offsets up to {committed[p]}, the topic ends at {end}. The broker "
+                "lost data; restore it, or delete the topic and create it anew."
+            )
+    starts = {p: max(committed.get(p, first), first) for p, (first, _) in topic.offsets.items()}
+    ends = {p: end for p, (_, end) in topic.offsets.items()}
+    return Range(topic.name, topic.id, partition, starts, ends, now, again=False)
+
+
+def _committed(topic: Topic, history: Sequence[Origin]) -> Offsets:
+    """Ends of what was ingested; a topic of the same name on a fresh broker counts from zero again."""
+    ends: Offsets = {}
+    for origin in history:
+        if origin.topic_id == topic.id:
+            ends |= {p: max(ends.get(p, 0), end) for p, end in origin.end.items()}
+    return ends
+
+
+def _again(topic: Topic, recorded: Origin) -> Range:
+    if recorded.topic_id != topic.id:
+        raise OffsetsError(
+            f"{recorded.partition} of {topic.name} came from another topic of that name (id {recorded.topic_id}, now "
+            f"{topic.id}): its rows stay as they are. Give the present topic's records a new partition name."
+        )
+    for p, start in recorded.start.items():
+        first, end = topic.offsets.get(p, (0, 0))
+        if start < recorded.end[p] and (start < first or recorded.end[p] > end):
+            raise OffsetsError(
+                f"{recorded.partition} needs {topic.name}-{p} offsets {start} to {recorded.end[p] - 1}, the broker has "
+                f"{first} to {end - 1}. Its rows stay as they are."
+            )
+    return Range(topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, again=True)

@@ -1,0 +1,151 @@
+"""One ingest: for every topic take the partition's offsets, read, judge, commit."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from configs.settings import Settings, load
+from pipelines import broker, lake
+from pipelines.ingest import partition as names
+from pipelines.ingest.columns import KINDS
+from pipelines.ingest.offsets import Range, Topic, plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_IDENTITY = ("kafka_partition", "kafka_offset")
+_log = logging.getLogger(__name__)
+
+
+def ingest(partition: str, skip_lost: bool = False) -> dict[str, dict[str, Any]]:
+    """Take what came on every topic since its last commit into the lake, under the name of an event hour or interval.
+
+    A second run under the same name reads the same offsets again and changes nothing. Rows keep their own `event_hour`,
+    so late ones are stored with the partition in which they arrived.
+
+    Args:
+        partition: `2014-10-22T04`, or `2014-09-24T04/2014-10-22T04`.
+        skip_lost: go on behind records that the broker deleted before they were ingested.
+
+    Returns:
+        For every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version (of the
+        Delta table; None while there is none), again (whether it was a re-run).
+
+    Raises:
+        PartitionError: the name is not an hour nor an interval.
+        OffsetsError: the broker no longer has the records.
+        BrokerError: no broker, or no such topic.
+    """
+    from pipelines.session import local_session
+
+    settings = load()
+    ranges = planned(settings, names.checked(partition), time.time(), skip_lost)
+    if not any(r.records for r in ranges):
+        return {r.topic: _nothing(settings, r) for r in ranges}
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(import_module, "pipelines.quality")  # seconds, while the JVM starts
+        spark = local_session("tidecast-ingest", cores=2, delta=True)
+    try:
+        return take(spark, settings, ranges)
+    finally:
+        spark.stop()
+
+
+def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
+    """The range of every topic; unfinished partitions of earlier runs come first, so a topic can occur twice."""
+    found = []
+    for topic in KINDS:
+        commits = lake.history(settings.lake_dir, topic)
+        at_broker = Topic(topic, broker.topic_id(settings.kafka, topic), broker.offsets(settings.kafka, topic))
+        unfinished = _unfinished(settings, topic, at_broker.id, commits)
+        if unfinished is not None and unfinished.partition != partition:
+            found.append(plan(at_broker, unfinished.partition, commits, now))
+        found.append(plan(at_broker, partition, commits, now, skip_lost))
+    return found
+
+
+def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
+    """Read, judge and commit every range, in order; what `ingest` returns."""
+    return {r.topic: _take(spark, settings, r) if r.records else _nothing(settings, r) for r in ranges}
+
+
+def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
+    from pipelines.ingest.parse import parsed, quarantined, stored
+    from pipelines.ingest.rules import rules
+    from pipelines.quality import gate
+
+    kind, store = KINDS[r.topic], lake.Lake(spark, settings.lake_dir)
+    rows = parsed(_records(spark, settings, r), kind).localCheckpoint()
+    verdict = gate(rows, rules(kind, r.judged_at), _IDENTITY)
+    good = stored(verdict.good, kind, r.partition)
+    origin = lake.Origin(
+        r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,
+        _spans(good) if r.topic == "metrics" else {},
+    )  # fmt: skip
+    # The table first: its commit moves the offsets. Should the second fail, `_unfinished` finds it.
+    version = store.commit(r.topic, good, origin)
+    if verdict.refused or r.again:
+        _quarantine(store, quarantined(verdict.bad, r.topic, r.partition), origin)
+    counts = _counts(r, version) | {
+        "read": verdict.read,
+        "stored": verdict.kept,
+        "quarantined": verdict.refused,
+        "warnings": verdict.warnings,
+    }
+    _log.info("%s %s: %s", r.topic, r.partition, counts)
+    return counts
+
+
+def _records(spark: SparkSession, settings: Settings, r: Range) -> DataFrame:
+    """The range's records as Spark's Kafka source gives them."""
+    source = spark.read.format("kafka").options(**broker.spark_options(settings.kafka))
+    return (
+        source.option("assign", json.dumps({r.topic: sorted(r.end)}))
+        .option("startingOffsets", json.dumps({r.topic: r.start}))
+        .option("endingOffsets", json.dumps({r.topic: r.end}))
+        .load()
+    )
+
+
+def _quarantine(store: lake.Lake, bad: DataFrame, origin: lake.Origin) -> None:
+    before = _in_quarantine(lake.history(store.root, lake.QUARANTINE), origin)
+    if origin.quarantined or before is not None:
+        store.commit(lake.QUARANTINE, bad, origin)
+
+
+def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lake.Origin]) -> lake.Origin | None:
+    """The newest partition whose bad rows did not reach the quarantine, because a run ended between the two commits."""
+    kept = lake.history(settings.lake_dir, lake.QUARANTINE)
+    newest = commits[0] if commits else None
+    if newest is None or newest.topic_id != topic_id or not newest.quarantined:
+        return None
+    return newest if _in_quarantine(kept, newest) is None else None
+
+
+def _in_quarantine(kept: list[lake.Origin], origin: lake.Origin) -> lake.Origin | None:
+    return next((o for o in kept if (o.topic, o.partition) == (origin.topic, origin.partition)), None)
+
+
+def _spans(good: DataFrame) -> dict[str, float]:
+    rows = good.where("kind = 'interval'").groupBy("job").sum("span_s").collect()
+    return {row[0]: row[1] for row in rows}
+
+
+def _nothing(settings: Settings, r: Range) -> dict[str, Any]:
+    """Nothing came: nothing is committed, and the next run may use the same name."""
+    _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
+    return _counts(r, lake.version(settings.lake_dir, r.topic)) | {
+        "read": 0,
+        "stored": 0,
+        "quarantined": 0,
+        "warnings": {},
+    }
+
+
+def _counts(r: Range, version: int | None) -> dict[str, Any]:
+    return {"offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.again}

@@ -1,0 +1,110 @@
+"""The second managed job: events per key in windows of some seconds, JVM only.
+
+`python -m pipelines.jobs.key_window --run-dir DIR [--no-agent]`. The windows tumble over the moment of production;
+every change of a count goes to `windows` under the key `<key>@<begin of the window, epoch seconds>`: the last record of
+a key holds. The service time per record is a sleep in the JVM.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from pipelines.jobs.events import FUTURE_S, MAX_KEY, MAX_SEQ
+from pipelines.jobs.running import Launch, run_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+JOB = "key_window"
+SERVICE_MS = 2
+WINDOW = "10 seconds"
+PATIENCE = "60 seconds"
+"""How long a window waits for more: longer than a broker may be away while its producers hold records back."""
+
+
+def checked(events: DataFrame) -> DataFrame:
+    """Decode Kafka records by the rules of `events.decode_event`, except that a number as key is taken as text.
+
+    Returns the columns at (moment of production), key (null if refused), rejected (the record for `rejects`, or null).
+    """
+    from pyspark.sql import functions as F
+
+    text = F.make_valid_utf8(F.col("value").cast("string"))
+    event = F.from_json(text, "seq LONG, time DOUBLE, key STRING", {"mode": "PERMISSIVE"})
+    rejected = F.to_json(F.struct(
+        "topic", "partition", "offset", F.lit(JOB).alias("by"), "reason",
+        F.substring(F.coalesce(text, F.lit("")), 1, 2000).alias("value"),
+        (F.unix_micros(F.current_timestamp()) / 1e6).alias("wall_time"), F.lit(1).alias("schema"),
+    ))  # fmt: skip
+    read = events.withColumn("event", event).withColumn("reason", _reason())
+    return read.select(
+        # A stamp from the future would close every window before its time; the batch's own time bounds it.
+        F.least("timestamp", F.current_timestamp()).alias("at"),
+        F.when(F.col("reason").isNull(), F.col("event.key")).alias("key"),
+        F.when(F.col("reason").isNotNull(), rejected).alias("rejected"),
+    )
+
+
+def _reason() -> Column:
+    """Why an event is refused, null if it is not."""
+    from pyspark.sql import functions as F
+
+    seq, time, key = F.col("event.seq"), F.col("event.time"), F.col("event.key")
+    return (
+        F.when(
+            ~F.coalesce(F.is_valid_utf8(F.col("value").cast("string")), F.lit(False)),
+            "not JSON: not UTF-8, or nothing at all",
+        )
+        .when(
+            ~F.coalesce(seq.between(0, MAX_SEQ), F.lit(False)), f"seq: a whole number from 0 to {MAX_SEQ} is expected"
+        )
+        .when(~F.coalesce((time >= 0) & ~F.isnan(time), F.lit(False)), "time: epoch seconds are expected")
+        .when(
+            time > F.col("timestamp").cast("double") + FUTURE_S,
+            "time lies ahead of its production; set the sender's clock",
+        )
+        .when(
+            ~F.coalesce(F.length(key).between(1, MAX_KEY), F.lit(False)),
+            f"key: text of 1 to {MAX_KEY} characters is expected",
+        )
+    )
+
+
+def windows(events: DataFrame) -> DataFrame:
+    """Count per key and window, and refused events, as records for Kafka: columns topic, key, value.
+
+    A refused event is a group of its own, so that it leaves with the batch that read it, as a result does, and is
+    forgotten with its window.
+    """
+    from pyspark.sql import functions as F
+
+    observed = checked(events).observe(
+        "events", F.count(F.lit(1)).alias("seen"), F.count_if(F.col("rejected").isNotNull()).alias("rejected")
+    )
+    counts = (
+        observed.withColumn(
+            "served", F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(SERVICE_MS).cast("long"))
+        )
+        .where("served IS NULL OR served IS NOT NULL")  # whoever does not use the answer does not wait for it
+        .withWatermark("at", PATIENCE)
+        .groupBy(F.window("at", WINDOW), "key", "rejected")
+        .agg(F.count(F.lit(1)).alias("n"))
+        .withColumn("begin", F.unix_timestamp("window.start"))
+    )
+    good = F.col("rejected").isNull()
+    return counts.select(
+        F.when(good, "windows").otherwise("rejects").alias("topic"),
+        F.when(good, F.concat_ws("@", "key", "begin")).otherwise("events").alias("key"),
+        F.coalesce("rejected", F.to_json(F.struct("key", "begin", "n"))).alias("value"),
+    )
+
+
+def start_query(launch: Launch) -> StreamingQuery:
+    """Read, check, count, publish."""
+    return launch.to_kafka(windows(launch.events()))
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(JOB, start_query))

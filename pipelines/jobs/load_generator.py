@@ -1,0 +1,190 @@
+"""The load generator: replays a trace into `events`, keeps to its plan, and writes down the truth of what it produced.
+
+`python -m pipelines.jobs.load_generator --run-dir DIR` announces the replay's clock on `control`, produces, waits until
+everything is acknowledged and leaves in DIR:
+
+- `truth.json`: produced (warm-up included), warm_up, late, planned, unacknowledged, wall_start, wall_end, and per_key
+  ({key: {n, seq_sum}});
+- `produced.csv`: wall second since `wall_start`, records produced in it;
+- `produced.npz`: partition, offset, produced_at (epoch seconds) and late of every acknowledged record of the replay.
+
+`--warm-up` instead sends a few records to every partition, so that the first real batch does not meet a cold job; they
+are kept in `warmup.json` and belong to the truth. SIGTERM ends a replay early; the truth is written all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.contract import load_contracts
+from configs.errors import SettingsError
+from configs.settings import Replay, Settings, load
+from pipelines.broker import BrokerError, Publisher, offsets
+from pipelines.jobs.events import Event, encode_event
+from pipelines.jobs.replay import Plan, plan_replay
+from pipelines.jobs.trace import Trace, TraceError, load_trace
+from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
+from tidecast.messages import Control
+
+HEAD_START_S = 1.0
+"""The clock is announced so long before the first record, so that every agent knows it by then."""
+_TICK_S = 0.01
+_OUTAGE_S = 300
+_ACKNOWLEDGE_S = 120.0
+_WARM_UP_SEQ = 1_000_000_000
+_WARM_UP_ROUNDS, _WARM_UP_PAUSE_S, _WARM_UP_RECORDS = 3, 1.5, 2
+
+Sent = list[tuple[Event, Any]]
+"""Events with the client's futures of their places."""
+
+
+def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str, Any]:
+    """Produce the live part of the trace and write the truth; returns it.
+
+    Raises:
+        TraceError: the trace cannot be replayed.
+        BrokerError: no broker, or no topic `events`.
+    """
+    trace = load_trace(settings.replay)
+    if trace.live_end > time.time():
+        raise TraceError(
+            f"trace {trace.name!r}: the live part ends in the future, and a job refuses events from there. "
+            "Choose an earlier replay.live_start."
+        )
+    plan = plan_replay(trace, settings.replay)
+    partitions = sorted(offsets(settings.kafka, "events"))
+    publisher = _publisher(settings)
+    wall_start = time.time() + HEAD_START_S
+    _announce(publisher, settings, trace, wall_start)
+    sent, produced_at = _produce(publisher, plan, trace, settings.replay, partitions, wall_start, stop)
+    wall_end = time.time()
+    good = _acknowledged([future for _, future in sent])
+    warm = read_warm_up(run_dir)
+    replayed = [event for (event, _), ok in zip(sent, good, strict=True) if ok]
+    late = plan.late[: len(sent)][good]
+    truth = {
+        "produced": len(replayed) + len(warm), "warm_up": len(warm), "late": int(late.sum()), "planned": len(plan),
+        "unacknowledged": int((~good).sum()), "wall_start": wall_start, "wall_end": wall_end,
+        "per_key": per_key([*replayed, *warm]),
+    }  # fmt: skip
+    places = [future.value for (_, future), ok in zip(sent, good, strict=True) if ok]
+    write_truth(run_dir, truth, places, produced_at[good], late)
+    return truth
+
+
+def warm_up(settings: Settings, run_dir: Path) -> int:
+    """Send a few records to every partition, some batches long; returns how many were acknowledged."""
+    earlier = read_warm_up(run_dir)
+    time_of_all = load_trace(settings.replay).live_start
+    partitions = sorted(offsets(settings.kafka, "events"))
+    publisher = _publisher(settings)
+    sent: Sent = []
+    for turn in range(_WARM_UP_ROUNDS):
+        for partition in partitions * _WARM_UP_RECORDS:
+            seq = _WARM_UP_SEQ + len(earlier) + len(sent)
+            event = Event(seq, time_of_all, key_name(seq % settings.replay.keys))
+            sent.append(_send(publisher, event, partition, time.time()))
+        if turn + 1 < _WARM_UP_ROUNDS:
+            time.sleep(_WARM_UP_PAUSE_S)
+    good = _acknowledged([future for _, future in sent])
+    write_warm_up(run_dir, earlier + [event for (event, _), ok in zip(sent, good, strict=True) if ok])
+    return int(good.sum())
+
+
+def key_name(index: int) -> str:
+    """The key of this rank."""
+    return f"key-{index:03d}"
+
+
+def _publisher(settings: Settings) -> Publisher:
+    """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record."""
+    return Publisher(settings.kafka, delivery_timeout_ms=_OUTAGE_S * 1000, max_block_ms=_OUTAGE_S * 1000)
+
+
+def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:
+    """Tell the agent of every job that a contract knows which trace time it is: they all may read these events."""
+    scale = settings.replay.speed
+    for job in sorted({settings.job.name, *load_contracts(settings.contracts_dir)}):
+        clock = Control(job, time.time(), wall_start=wall_start, trace_start=trace.live_start, time_scale=scale)
+        publisher.send("control", f"{job}:clock", clock)
+    publisher.flush()
+
+
+def _produce(
+    publisher: Publisher,
+    plan: Plan,
+    trace: Trace,
+    settings: Replay,
+    partitions: list[int],
+    wall_start: float,
+    stop: threading.Event,
+) -> tuple[Sent, NDArray[np.float64]]:
+    """Send every record when it is due; a slow moment is caught up, never skipped. Returns what was sent, and when."""
+    event_times = trace.live_start + plan.happened_at * settings.speed
+    names = [key_name(index) for index in range(settings.keys)]
+    produced_at = np.empty(len(plan))
+    sent: Sent = []
+    while len(sent) < len(plan) and not stop.is_set():
+        due = int(np.searchsorted(plan.send_at, time.time() - wall_start, side="right"))
+        for i in range(len(sent), due):
+            produced_at[i] = now = time.time()
+            event = Event(int(plan.seq[i]), float(event_times[i]), names[plan.key[i]])
+            # Spread evenly, not by key: the skew of the keys meets the job where it groups, not where it reads.
+            sent.append(_send(publisher, event, partitions[i % len(partitions)], now))
+        stop.wait(_TICK_S)
+    return sent, produced_at[: len(sent)]
+
+
+def _send(publisher: Publisher, event: Event, partition: int, now: float) -> tuple[Event, Any]:
+    value = encode_event(event)
+    return event, publisher.send_bytes("events", event.key.encode(), value, partition=partition, timestamp_s=now)
+
+
+def _acknowledged(futures: list[Any]) -> NDArray[np.bool_]:
+    """Which records the broker has confirmed; waits for those under way."""
+    deadline = time.monotonic() + _ACKNOWLEDGE_S
+    for future in futures:
+        while not future.is_done and time.monotonic() < deadline:
+            time.sleep(_TICK_S)
+    return np.array([future.is_done and future.succeeded() for future in futures], dtype=bool)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line; 0 if everything planned (or, after SIGTERM, everything sent) was acknowledged."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.jobs.load_generator", description="Replay a trace into Kafka."
+    )
+    parser.add_argument("--run-dir", type=Path, required=True, help="folder for the truth")
+    parser.add_argument("--warm-up", action="store_true", help="only send a few counted records to every partition")
+    args = parser.parse_args(argv)
+    stop = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+    try:
+        settings = load()
+        args.run_dir.mkdir(parents=True, exist_ok=True)
+        if args.warm_up:
+            print(f"warm-up: {warm_up(settings, args.run_dir)} records")
+            return 0
+        truth = replay(settings, args.run_dir, stop)
+    except (SettingsError, TraceError, BrokerError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"produced {truth['produced']} records, {truth['late']} of them late, {truth['warm_up']} as warm-up")
+    if lost := truth["unacknowledged"]:
+        print(f"{lost} records were never acknowledged: they may or may not be on `events`.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

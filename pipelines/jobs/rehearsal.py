@@ -1,0 +1,77 @@
+"""A rehearsal of the managed job with one executor, whose JVM writes the class archive when it leaves.
+
+`python -m pipelines.jobs.rehearsal`, once per Java, Spark and class path (25 s); needs the stack. It sends warm-up
+records to `events`; a run begins behind them, because it notes where the topics end when it starts.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from configs.contract import load_contract
+from configs.settings import Settings, load
+from pipelines import class_archive
+from pipelines.jobs import load_generator, word_count
+from pipelines.jobs.running import PERSONS, Launch, begin
+from pipelines.session import cluster_session
+
+_BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
+
+
+def rehearse(settings: Settings) -> Path | None:
+    """Run the job on a few records and keep the archive; None if none was written (executors start slower then)."""
+    archive = class_archive.path()
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    fresh = archive.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    contract = load_contract(word_count.JOB, settings.contracts_dir)
+    contract = contract.model_copy(update={"executors": contract.executors.model_copy(update={"min": 1, "max": 1})})
+    with tempfile.TemporaryDirectory(dir=settings.var_dir) as folder:
+        run_dir = Path(folder)
+        start = begin(settings, run_dir, word_count.JOB)
+        spark = cluster_session("tidecast rehearsal", settings, contract, archive_to=fresh)
+        query = word_count.start_query(Launch(word_count.JOB, spark, settings, run_dir, start))
+        sent = load_generator.warm_up(settings, run_dir)
+        deadline = time.monotonic() + _BATCHES_S
+        while time.monotonic() < deadline and sum(p["numInputRows"] for p in query.recentProgress) < sent:
+            time.sleep(0.2)
+        query.stop()
+        spark.stop()
+    if not _written(fresh):
+        fresh.unlink(missing_ok=True)
+        return None
+    fresh.replace(archive)
+    return archive
+
+
+def _written(path: Path) -> bool:
+    """Wait until the leaving JVM has written its archive to the end."""
+    deadline, size, since = time.monotonic() + _DUMP_S, 0, time.monotonic()
+    while time.monotonic() < deadline:
+        now = path.stat().st_size if path.is_file() else 0
+        if now != size:
+            size, since = now, time.monotonic()
+        if size and time.monotonic() - since > _SETTLED_S:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def main() -> int:
+    """Rehearse unless the archive is there; 0 also when none could be written, because nothing depends on it."""
+    try:
+        if class_archive.path().is_file():
+            return 0
+        archive = rehearse(load())
+    except PERSONS as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"class archive: {archive or 'none was written; executors start without'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

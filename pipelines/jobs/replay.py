@@ -1,0 +1,87 @@
+"""The plan of a replay: when each record is produced, with which key, where, and which come late. Pure, from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+
+from configs.settings import Replay
+from pipelines.jobs.trace import Trace
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BURST = 1.5
+"""Load of a burst's second, relative to the plan without bursts."""
+_GRID_S = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Every record of a replay, in the order of production; all arrays are (N,).
+
+    Attributes:
+        send_at: wall seconds since the start at which the record is produced; rising.
+        happened_at: wall seconds since the start at which its event happened; before `send_at` where it is late.
+        seq: sequence number in the order of happening, from 0.
+        key: index of the record's key, 0 the most frequent.
+        seconds: wall seconds the plan covers, without the last late records.
+    """
+
+    send_at: Floats
+    happened_at: Floats
+    seq: Ints
+    key: Ints
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @property
+    def late(self) -> NDArray[np.bool_]:
+        """(N,) which records are produced later than they happened."""
+        return self.send_at > self.happened_at
+
+
+def plan_replay(trace: Trace, replay: Replay) -> Plan:
+    """Lay out the live part of a trace in wall time. The same trace and settings give the same plan.
+
+    The rate is continuous: the derivative of a monotone cubic through the cumulated steps, so that every step keeps
+    its mean although a step of half an hour lasts seconds. Record k happens where the cumulated rate passes k + u,
+    u uniform in [0, 1): locally random, in total exact to one record.
+    """
+    # One generator per concern: a changed share of late records leaves keys and bursts as they are.
+    arrivals, bursts, keys, lateness = (np.random.default_rng(s) for s in np.random.SeedSequence(replay.seed).spawn(4))
+    grid, cumulated = _cumulated(trace, replay, bursts)
+    total = int(cumulated[-1])
+    happened = np.interp(np.arange(total) + arrivals.random(total), cumulated, grid)
+    send = happened.copy()
+    if replay.late_s > 0:
+        late = lateness.choice(total, size=round(replay.late_share * total), replace=False)
+        send[late] += replay.late_s * (1 - lateness.random(len(late)))
+    key = keys.choice(replay.keys, size=total, p=zipf(replay.keys, replay.zipf))
+    order = np.argsort(send, kind="stable")
+    return Plan(send[order], happened[order], np.arange(total)[order], key[order], float(grid[-1]))
+
+
+def zipf(keys: int, exponent: float) -> Floats:
+    """Probability of each of `keys` keys, proportional to 1 / rank**exponent."""
+    weights = 1.0 / np.arange(1, keys + 1) ** exponent
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _cumulated(trace: Trace, replay: Replay, bursts: np.random.Generator) -> tuple[Floats, Floats]:
+    """Wall seconds since the start on a fine grid, and the records that should have been produced by then."""
+    begins, rates = trace.live()
+    edges = (np.append(begins, begins[-1] + trace.step_s) - trace.live_start) / replay.speed
+    smooth = PchipInterpolator(edges, np.concatenate([[0.0], np.cumsum(rates * np.diff(edges))]))
+    seconds = (trace.live_end - trace.live_start) / replay.speed
+    grid = np.linspace(0.0, seconds, max(2, int(np.ceil(seconds / _GRID_S)) + 1))
+    parts = np.maximum(np.diff(smooth(grid)), 0.0)
+    whole = int(np.ceil(seconds))
+    chosen = bursts.choice(whole, size=round(replay.burst_share * whole), replace=False)
+    parts[np.isin(np.floor(grid[:-1]).astype(np.int64), chosen)] *= BURST
+    return grid, np.concatenate([[0.0], np.cumsum(parts)])

@@ -1,0 +1,183 @@
+"""How a managed job runs: session, query, progress log, agent, and a clean stop on SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from configs.contract import load_contract
+from configs.errors import SettingsError
+from configs.settings import Settings, load
+from pipelines.broker import BrokerError, offsets, spark_options
+from pipelines.jars import JarsError
+from pipelines.session import cluster_session
+from pipelines.stack.java import JavaError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PERSONS = (SettingsError, BrokerError, JarsError, JavaError)
+"""What a person can put right: said in a line, without a traceback."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a job's query is built from: its name, session, settings, and where it begins and checkpoints."""
+
+    job: str
+    spark: SparkSession
+    settings: Settings
+    run_dir: Path
+    start: Mapping[str, Mapping[int, int]]
+
+    def events(self) -> DataFrame:
+        """The topic `events` as a stream."""
+        options = {
+            "subscribe": "events",
+            "startingOffsets": json.dumps({"events": {str(p): o for p, o in self.start["events"].items()}}),
+            "maxOffsetsPerTrigger": str(self.settings.job.max_offsets_per_trigger),
+            # A cached consumer waits in a long poll; with little traffic every task would wait for the default 500 ms.
+            "kafka.fetch.max.wait.ms": "20",
+        }
+        return self.spark.readStream.format("kafka").options(**spark_options(self.settings.kafka), **options).load()
+
+    def to_kafka(self, frame: DataFrame) -> StreamingQuery:
+        """Start the query: columns topic, key, value in update mode to Kafka."""
+        return (
+            frame.writeStream.queryName(self.job).format("kafka").options(**spark_options(self.settings.kafka))
+            .option("checkpointLocation", str(self.run_dir / f"{self.job}.checkpoint"))
+            .outputMode("update").trigger(processingTime=self.settings.job.trigger).start()
+        )  # fmt: skip
+
+
+def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None) -> int:
+    """Run a managed job until SIGTERM; 0 after a clean stop, 1 if the query failed or could not start.
+
+    Leaves in the run folder: `<job>.start.json` (where it began), `<job>.progress.jsonl` (every progress of the query),
+    `<job>.json` (what it did, written at the end and every few batches), `eventlog/`, and the checkpoint, from which
+    the same command goes on.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
+    parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
+    parser.add_argument(
+        "--no-agent", action="store_true", help="run without Tidecast's agent, with the least number of executors"
+    )
+    args = parser.parse_args(argv)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        settings = load()
+        contract = load_contract(job, settings.contracts_dir)
+        if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
+            least = contract.executors.model_copy(update={"max": contract.executors.min})
+            contract = contract.model_copy(update={"executors": least})
+        args.run_dir.mkdir(parents=True, exist_ok=True)
+        start = begin(settings, args.run_dir, job)
+        spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog")
+    except PERSONS as error:
+        print(error, file=sys.stderr)
+        return 1
+    log = ProgressLog(args.run_dir, job, spark.sparkContext)
+    spark.streams.addListener(_listener(log))
+    query = start_query(Launch(job, spark, settings, args.run_dir, start))
+    agent = None
+    if not args.no_agent:
+        from tidecast import attach
+
+        bounds, kafka = contract.executors, settings.kafka
+        agent = attach(
+            query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
+            executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
+        )  # fmt: skip
+    while query.isActive and not stop.wait(0.2):
+        pass
+    return _finish(spark, query, agent, log)
+
+
+def start_of(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
+    """First offset per topic and partition that belongs to the run in this folder."""
+    written = json.loads((run_dir / f"{job}.start.json").read_text())
+    return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
+
+
+def begin(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
+    """Where `events` and `results` end before a new run's first record; a run that goes on keeps its own begin."""
+    if not (run_dir / f"{job}.start.json").is_file():
+        ends = {
+            topic: {p: end for p, (_, end) in offsets(settings.kafka, topic).items()} for topic in ("events", "results")
+        }
+        (run_dir / f"{job}.start.json").write_text(json.dumps(ends))
+    return start_of(run_dir, job)
+
+
+class ProgressLog:
+    """Writes every progress as one line, and keeps the totals of what the job observed."""
+
+    def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
+        self._lines = (run_dir / f"{job}.progress.jsonl").open("a")
+        self._summary = run_dir / f"{job}.json"
+        self.totals: dict[str, Any] = {
+            "batches": 0, "rows": 0, "late": 0, "rejected": 0,
+            "application": context.applicationId, "ui": context.uiWebUrl, "started": time.time(),
+        }  # fmt: skip
+
+    def add(self, line: str) -> None:
+        """Take in one progress, as JSON."""
+        progress = json.loads(line)
+        seen = progress.get("observedMetrics", {}).get("events", {})
+        self.totals["batches"] += 1
+        self.totals["rows"] += progress.get("numInputRows", 0)
+        for name in ("late", "rejected"):
+            self.totals[name] += seen.get(name) or 0
+        self._lines.write(json.dumps(progress, separators=(",", ":")) + "\n")
+        self._lines.flush()
+        self._summary.write_text(json.dumps(self.totals))
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._lines.close()
+
+
+def _listener(log: ProgressLog) -> Any:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            log.add(event.progress.json)
+
+        def onQueryIdle(self, event: Any) -> None: ...
+
+        def onQueryTerminated(self, event: Any) -> None: ...
+
+    return Listener()
+
+
+def _finish(spark: SparkSession, query: StreamingQuery, agent: Any, log: ProgressLog) -> int:
+    """Stop agent, query and session, in this order; a JVM that went first (a signal to the whole group) is no fault."""
+    failure = None
+    with suppress(Exception):
+        failure = query.exception()
+    if agent is not None:
+        agent.stop()
+    for end in (query.stop, spark.stop):
+        with suppress(Exception):
+            end()
+    log.close()
+    if failure is not None:
+        print(f"query {log.totals}: {failure}", file=sys.stderr)
+        return 1
+    return 0

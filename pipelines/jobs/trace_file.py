@@ -1,0 +1,162 @@
+"""A load trace's CSV file, read row by row: every fault names the file, the row, the value seen and the remedy."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+_SEPARATORS = ",;|\t"
+_LAST = 1e11  # epoch seconds; what lies beyond are milliseconds
+
+
+class TraceError(ValueError):
+    """A trace that cannot be replayed; the message names file, row, value seen and remedy."""
+
+
+class Row(NamedTuple):
+    """One row: its line in the file, epoch seconds, the time as written, and the value (NaN for an empty cell)."""
+
+    line: int
+    time: float
+    written: str
+    value: float
+
+
+def read_rows(path: Path, time_column: str, value_column: str, timezone: str) -> list[Row]:
+    """Every row of the file, in the order of the file, times rising.
+
+    Times are ISO 8601 or epoch seconds; one without a zone is taken in `timezone`. Where clocks are set back, the
+    second occurrence of an hour is recognised by its place in the file. A row that repeats the row before it is left
+    out.
+
+    Raises:
+        TraceError: no such file or column, an empty file, text in numbers, a negative or non-finite value, a local time
+            that does not exist, unordered times, or two values for one time.
+    """
+    zone = _zone(path, timezone)
+    rows: list[Row] = []
+    for line, written, cell in _cells(path, time_column, value_column):
+        value = _value(path, line, value_column, cell)
+        time = _time(path, line, written, zone, rows[-1].time if rows else -math.inf)
+        row = Row(line, time, written, value)
+        if not rows or time > rows[-1].time:
+            rows.append(row)
+        elif time < rows[-1].time or not np.array_equal(value, rows[-1].value, equal_nan=True):
+            raise TraceError(f"{path}, {_misplaced(rows[-1], row, time_column)}{_hint(timezone)}.")
+    if len(rows) < 2:
+        found = "one row" if rows else "no rows"
+        raise TraceError(f"{path}: {found} under the header. A trace needs at least two, one step apart.")
+    return rows
+
+
+def _misplaced(before: Row, row: Row, time_column: str) -> str:
+    if row.time < before.time:
+        place = f"row {row.line}: time {row.written!r} lies before {before.written!r} of row {before.line}"
+        return f"{place}. Sort the file by {time_column!r}"
+    place = f"rows {before.line} and {row.line}: time {row.written!r} twice"
+    return f"{place}, with the values {before.value:g} and {row.value:g}. Keep one of them"
+
+
+def _cells(path: Path, time_column: str, value_column: str) -> Iterator[tuple[int, str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header_line = file.readline()
+            if not header_line.strip():
+                wanted = f"a header and rows of {time_column!r} and {value_column!r}"
+                raise TraceError(f"{path}: the file is empty, instead of {wanted}.")
+            separator = max(_SEPARATORS, key=header_line.count)
+            header = [name.strip() for name in next(csv.reader([header_line], delimiter=separator))]
+            for column in (time_column, value_column):
+                if column not in header:
+                    raise TraceError(
+                        f"{path}, row 1: no column {column!r} among {', '.join(map(repr, header))}. "
+                        "Set replay.time_column and replay.value_column."
+                    )
+            at, of = header.index(time_column), header.index(value_column)
+            reader = csv.reader(file, delimiter=separator)
+            for cells in reader:
+                line = reader.line_num + 1
+                if not any(cell.strip() for cell in cells):
+                    continue
+                if len(cells) != len(header):
+                    found = f"{len(cells)} cells {cells!r}, {len(header)} are expected"
+                    raise TraceError(f"{path}, row {line}: {found}. Correct the row.")
+                yield line, cells[at].strip(), cells[of].strip()
+    except FileNotFoundError:
+        raise TraceError(f"{path}: no such file. Set replay.trace to a CSV file.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{path}: cannot be read as CSV in UTF-8: {error}. Save it so.") from None
+
+
+def _value(path: Path, line: int, column: str, cell: str) -> float:
+    if not cell:
+        return math.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        raise TraceError(
+            f"{path}, row {line}: {column}={cell!r} is not a number. Correct it, or leave the cell empty."
+        ) from None
+    if not math.isfinite(value):
+        raise TraceError(
+            f"{path}, row {line}: {column}={cell}; a finite number is expected. A missing value is an empty cell."
+        )
+    if value < 0:
+        raise TraceError(f"{path}, row {line}: {column}={cell}; a load is 0 or more. Correct it.")
+    return value
+
+
+def _time(path: Path, line: int, written: str, zone: ZoneInfo, before: float) -> float:
+    """Epoch seconds; `before` is the time of the row before, by which the second of two equal local hours is known."""
+    if (number := _number(written)) is not None and abs(number) < _LAST:
+        return number
+    try:
+        if number is not None:
+            raise ValueError("milliseconds, or no finite number")
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        expected = "neither ISO 8601 (2014-10-22 04:00:00) nor epoch seconds"
+        raise TraceError(f"{path}, row {line}: time {written!r} is {expected}. Correct it.") from None
+    if moment.tzinfo is not None:
+        return moment.timestamp()
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
+        raise TraceError(
+            f"{path}, row {line}: time {written!r} does not exist in {zone.key}, where clocks were set forward. "
+            "If the file's times lie on a regular grid, set replay.timezone to UTC."
+        )
+    # The same wall time again, or an earlier one, is the hour after clocks were set back.
+    return second.timestamp() if first.timestamp() <= before < second.timestamp() else first.timestamp()
+
+
+def _number(written: str) -> float | None:
+    """The time as a number, None if it is none; eight digits are a date."""
+    if len(written) == 8 and written.isdigit():
+        return None
+    try:
+        return float(written)
+    except ValueError:
+        return None
+
+
+def _zone(path: Path, name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise TraceError(
+            f"{path}: replay.timezone={name!r} is not a time zone. Name one such as UTC or Europe/Berlin."
+        ) from None
+
+
+def _hint(timezone: str) -> str:
+    """A file of local times looks doubled or unordered where its clock was set back."""
+    if timezone != "UTC":
+        return ""
+    return ", or, if its clock was set back here, name its zone in replay.timezone"

@@ -1,0 +1,199 @@
+"""The gate in front of the lake: rules as Great Expectations on a Spark frame; sole importer of great_expectations.
+
+The rows that are kept back are those that the expectations' own results name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # read when the package is imported
+
+import great_expectations as gx
+
+from configs.errors import FinalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+gxe: Any = gx.expectations  # its classes are not exported for type checkers
+Severity = Literal["critical", "warning"]
+Identity = tuple[Any, ...]
+
+
+class QualityError(FinalError):
+    """The gate itself went wrong; nothing may be committed."""
+
+
+@dataclass(frozen=True)
+class NoProblem:
+    """The column is null; where it is not, its text is the reason."""
+
+    column: str
+    severity: Severity = "critical"
+
+    def expectation(self) -> Any:
+        """As Great Expectations says it."""
+        return gxe.ExpectColumnValuesToBeNull(column=self.column)
+
+    def reason(self, value: Any) -> str:
+        """What is wrong with the value."""
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Present:
+    """The column is not null."""
+
+    column: str
+    severity: Severity = "critical"
+
+    def expectation(self) -> Any:
+        """As Great Expectations says it."""
+        return gxe.ExpectColumnValuesToNotBeNull(column=self.column)
+
+    def reason(self, value: Any) -> str:
+        """What is wrong with the value."""
+        return f"{self.column} is missing"
+
+
+@dataclass(frozen=True)
+class Within:
+    """The number lies in [least, most], or in (least, most]; null passes, NaN does not."""
+
+    column: str
+    least: float
+    most: float
+    above: bool = False
+    severity: Severity = "critical"
+
+    def expectation(self) -> Any:
+        """As Great Expectations says it; both bounds, because NaN is above every lower one for Spark."""
+        return gxe.ExpectColumnValuesToBeBetween(
+            column=self.column, min_value=self.least, max_value=self.most, strict_min=self.above
+        )
+
+    def reason(self, value: Any) -> str:
+        """What is wrong with the value."""
+        least = f"above {self.least:.12g}" if self.above else f"at least {self.least:.12g}"
+        return f"{self.column}={value}: {least} and at most {self.most:.12g} is expected"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The value is one of these; null passes."""
+
+    column: str
+    values: tuple[Any, ...]
+    severity: Severity = "critical"
+
+    def expectation(self) -> Any:
+        """As Great Expectations says it."""
+        return gxe.ExpectColumnValuesToBeInSet(column=self.column, value_set=list(self.values))
+
+    def reason(self, value: Any) -> str:
+        """What is wrong with the value."""
+        return f"{self.column}={value!r}: one of {', '.join(map(str, self.values))} is expected"
+
+
+Rule = NoProblem | Present | Within | OneOf
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate decided: `good` rows as they came, `bad` rows with `reasons`; every row is in one of the two.
+
+    `warnings` counts the rows that broke a rule of severity warning, by the rule's column; they are good rows.
+    """
+
+    good: DataFrame
+    bad: DataFrame
+    read: int
+    kept: int
+    refused: int
+    warnings: dict[str, int]
+
+
+def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> Verdict:
+    """Split rows by rules.
+
+    Args:
+        rows: read as often as rules are broken, so keep them at hand; not by `cache`, whose column statistics leave out
+            NaN, so that Spark's filters pass over it.
+        rules: of severity critical (a row that breaks one is bad) and warning.
+        identity: columns that together name a row.
+
+    Raises:
+        QualityError: an expectation failed to run, or a row would be lost or doubled.
+    """
+    from pyspark.sql import functions as F
+
+    read = rows.count()
+    broken = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
+    # Naming the rows takes a query per expectation, so only those that failed are asked again.
+    found = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
+    broke: dict[Identity, list[tuple[Rule, str]]] = defaultdict(list)
+    warnings: dict[str, int] = {}
+    for rule, result in zip(broken, _validate(rows, broken, found), strict=True):
+        named = result.result["unexpected_index_list"]
+        if len(named) != result.result["unexpected_count"]:
+            raise QualityError(f"{rule}: {result.result['unexpected_count']} rows break it, but {len(named)} are named")
+        if rule.severity == "warning":
+            warnings[rule.column] = len(named)
+            continue
+        for row in named:
+            broke[tuple(row[name] for name in identity)].append((rule, rule.reason(row[rule.column])))
+    listed = [(*key, _said(reasons)) for key, reasons in broke.items()]
+    schema = (
+        ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity)
+        + ", reasons array<string>"
+    )
+    bad_ids = F.broadcast(rows.sparkSession.createDataFrame(listed, schema))
+    good = rows.join(bad_ids, on=list(identity), how="left_anti") if listed else rows
+    bad = rows.join(bad_ids, on=list(identity), how="inner")
+    verdict = Verdict(good, bad, read, good.count() if listed else read, bad.count() if listed else 0, warnings)
+    if verdict.kept + verdict.refused != read or verdict.refused != len(listed):
+        raise QualityError(
+            f"{read} rows read, {verdict.kept} kept, {verdict.refused} refused of {len(listed)} named: rows were lost"
+        )
+    return verdict
+
+
+def _said(reasons: list[tuple[Rule, str]]) -> list[str]:
+    """The reasons in words; of what cannot be read, that everything is missing says nothing more."""
+    unreadable = any(isinstance(rule, NoProblem) for rule, _ in reasons)
+    return [text for rule, text in reasons if not (unreadable and isinstance(rule, Present))]
+
+
+def _validate(rows: DataFrame, rules: Sequence[Rule], result_format: Any) -> list[Any]:
+    """The results of the rules' expectations, in the rules' order."""
+    if not rules:
+        return []
+    context: Any = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")
+    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": rows})
+    expectations = []
+    for i, rule in enumerate(rules):
+        expectation = rule.expectation()
+        expectation.severity, expectation.meta = rule.severity, {"rule": i}
+        expectations.append(expectation)
+    suite = gx.ExpectationSuite(name="gate", expectations=expectations)
+    results = batch.validate(suite, result_format=result_format).results
+    for result in results:
+        if (message := _raised(result.exception_info)) is not None:
+            raise QualityError(f"{rules[result.expectation_config.meta['rule']]}: {message}")
+    ordered = sorted(results, key=lambda result: result.expectation_config.meta["rule"])
+    if len(ordered) != len(rules):
+        raise QualityError(f"{len(rules)} rules, but {len(ordered)} results")
+    return ordered
+
+
+def _raised(info: Any) -> str | None:
+    """What went wrong inside an expectation: said once, or once for each of its metrics."""
+    said = [info] if "raised_exception" in info else info.values()
+    return next((str(one["exception_message"]) for one in said if one["raised_exception"]), None)

@@ -1,0 +1,101 @@
+"""Train a job's forecaster on the lake, compare it with what serves, and let the gate decide. Entry points of the DAG."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from pydantic import ValidationError
+
+from configs.errors import SettingsError
+from configs.settings import Settings, Training, load
+from models.forecast.gate import Verdict, verdict
+from pipelines import lake
+from pipelines.registry import Registry
+from pipelines.train.challenge import train_on
+from pipelines.train.source import read_lake
+
+
+def enough(job: str, settings: Settings | None = None) -> bool:
+    """Whether the lake holds at least one step of the job to go by; starts no Spark."""
+    settings = settings or load()
+    return lake.known_span(settings.lake_dir, job) >= settings.training.step_s
+
+
+def train(job: str, settings: Settings | None = None, **form: Any) -> str:
+    """Train, evaluate and register a challenger on all the lake knows of a job; returns the MLflow run's id.
+
+    Args:
+        job: whose load.
+        settings: as `load()` gives them, where not given.
+        form: settings of `training` to be used instead, as a trigger form gives them.
+
+    Raises:
+        SettingsError: a value of the form is wrong.
+        LakeError: nothing was ever ingested.
+    """
+    settings = settings or load()
+    training = with_form(settings.training, form)
+    return train_on(Registry(settings), job, training, read_lake(settings, job, training.step_s))
+
+
+def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
+    """Let the gate decide on a run's challenger, and move `@champion` if it wins; asked again it says the same.
+
+    Returns:
+        `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with), `run`, and
+        the mean pinball losses `challenger_loss`, `champion_loss`, `naive_loss` in records/s, None where unknown.
+
+    Raises:
+        RegistryError: no such run.
+    """
+    registry = Registry(settings or load())
+    metrics, parameters, tags = registry.figures(run_id)
+    if said := tags.get("verdict"):
+        return dict(json.loads(said))
+    version, champion = tags.get("challenger"), tags.get("champion")
+    losses = {name: metrics.get(f"{name}.pinball") for name in ("challenger", "champion", "seasonal_naive")}
+    present = registry.champion_version(job)
+    if version is None:
+        decided = Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
+    elif present not in (champion, version):
+        decided = Verdict(
+            False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
+        )
+    else:
+        challenger, naive = losses["challenger"], losses["seasonal_naive"]
+        improvement = float(parameters["improvement"])
+        decided = verdict(
+            math.nan if challenger is None else challenger,
+            losses["champion"],
+            math.nan if naive is None else naive,
+            improvement,
+        )
+    if decided.promoted and version is not None:
+        registry.set_champion(job, version)
+    result = {
+        "promoted": decided.promoted,
+        "reason": decided.reason,
+        "version": version,
+        "champion": champion,
+        "run": run_id,
+        "challenger_loss": losses["challenger"],
+        "champion_loss": losses["champion"],
+        "naive_loss": losses["seasonal_naive"],
+    }
+    registry.keep_verdict(job, run_id, result)
+    return result
+
+
+def with_form(training: Training, form: dict[str, Any]) -> Training:
+    """The settings with those of a form in their place.
+
+    Raises:
+        SettingsError: names the key, the value and what would be right.
+    """
+    try:
+        return Training.model_validate({**training.model_dump(), **form})
+    except ValidationError as error:
+        lines = [f"training.{'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None

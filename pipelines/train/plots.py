@@ -1,0 +1,71 @@
+"""Pictures of a training run, for MLflow: forecast against what came, errors by horizon, the training curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from models.forecast.backtest import Backtest
+from models.forecast.training import Epoch
+
+_INK, _FAN, _SEARCH = "#1f2933", "#2f6f9f", "#c4713b"
+_LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")
+
+
+def fan(backtest: Backtest, name: str) -> Figure:
+    """Held-out load under the fan of quantiles, one step ahead and the whole horizon ahead."""
+    horizon = backtest.actual.shape[1]
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
+    hours = np.arange(len(backtest.actual)) * backtest.step_s / 3600
+    for panel, ahead in zip(panels, (1, horizon), strict=True):
+        at = hours + (ahead - 1) * backtest.step_s / 3600
+        rows = backtest.quantiles[:, ahead - 1]
+        for low in range(len(backtest.levels) // 2):
+            high = len(backtest.levels) - 1 - low
+            label = f"{backtest.levels[low]:g} to {backtest.levels[high]:g}"
+            panel.fill_between(at, rows[:, low], rows[:, high], color=_FAN, alpha=0.18, linewidth=0, label=label)
+        panel.plot(at, backtest.median[:, ahead - 1], color=_FAN, linewidth=1.2, label="median")
+        panel.plot(hours, backtest.actual[:, 0], color=_INK, linewidth=1.4, label="came")
+        panel.set_title(f"{name}, {ahead} step{'s' if ahead > 1 else ''} ahead", loc="left", fontsize=10)
+        panel.set_ylabel("records/s")
+        panel.set_ylim(bottom=0)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, ncols=5, fontsize=8)
+    panels[1].set_xlabel("hours since the first held-out step")
+    return figure
+
+
+def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
+    """Pinball loss of each forecaster, by how many steps it looked ahead."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel = figure.subplots()
+    for (name, backtest), colour in zip(backtests.items(), _LINES, strict=False):
+        losses = backtest.pinball_by_horizon()
+        panel.plot(range(1, len(losses) + 1), losses, color=colour, marker="o", markersize=3, label=name)
+    panel.set_yscale("log")  # the last value is an order of magnitude worse than the rest
+    panel.set_xlabel("steps ahead")
+    panel.set_ylabel("mean pinball loss, records/s")
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def training_curve(epochs: Sequence[Epoch]) -> Figure:
+    """Loss by epoch while the number of epochs is searched for, on training and newest rows."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel = figure.subplots()
+    search = [epoch for epoch in epochs if epoch.phase == "search"]
+    index = [epoch.index for epoch in search]
+    panel.plot(index, [e.train_loss for e in search], color=_FAN, label="training rows")
+    panel.plot(index, [e.validation_loss for e in search], color=_SEARCH, label="newest rows")
+    if search:
+        best = min(search, key=lambda epoch: epoch.validation_loss)
+        panel.axvline(best.index, color=_INK, linewidth=0.8, linestyle=":", label=f"epochs kept: {best.index}")
+    panel.set_xlabel("epoch (0: linear start)")
+    panel.set_ylabel("pinball loss ÷ mean load")
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(frameon=False, fontsize=8)
+    return figure

@@ -1,0 +1,57 @@
+"""Fixtures that several rooms' tests share: a clean environment, one SparkSession, one real broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from configs.settings import Kafka, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No setting of the person who runs the tests reaches them; what they write goes to a folder that is forgotten."""
+    var = tmp_path_factory.mktemp("var")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("TIDECAST_")]:
+            patch.delenv(name)
+        patch.setenv("TIDECAST_VAR", str(var))
+        yield var
+
+
+@pytest.fixture(scope="session")
+def spark(own_var: Path) -> Iterator[SparkSession]:
+    """The session of a DAG task, with Delta and the Kafka connector."""
+    from pipelines.session import local_session
+
+    session = local_session("tests", cores=2, delta=True)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(own_var: Path) -> Iterator[Kafka]:
+    """A real broker with Tidecast's topics; `empty_topics` gives a test topics of its own on it."""
+    from pipelines.broker import create_topics
+    from pipelines.stack.stack import Stack
+
+    with Stack(load(var=own_var / "broker"), {"broker"}) as stack:
+        create_topics(stack.settings.kafka)
+        yield stack.settings.kafka
+
+
+@pytest.fixture
+def empty_topics(broker: Kafka) -> Kafka:
+    """The broker, all its topics created anew."""
+    from pipelines.broker import create_topics, delete_topics
+
+    delete_topics(broker)
+    create_topics(broker)
+    return broker

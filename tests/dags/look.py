@@ -1,0 +1,39 @@
+"""Parses the DAG folder as Airflow's processor does and writes what it found as JSON; a process of its own."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+
+
+def facts(dag: Any) -> dict[str, Any]:
+    """What the rules of the team are about."""
+    kept = DagSerialization.from_dict(DagSerialization.to_dict(dag))  # what the scheduler works with
+    restriction = TimeRestriction(earliest=kept.start_date, latest=None, catchup=kept.catchup)
+    first = kept.timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    return {
+        "tags": sorted(dag.tags),
+        "doc": dag.doc_md,
+        "owner": dag.owner,
+        "paused": dag.is_paused_upon_creation,
+        "max_active_runs": dag.max_active_runs,
+        "catchup": dag.catchup,
+        "retries": {task.task_id: task.retries for task in dag.tasks},
+        "params": {name: dag.params.get_param(name).description for name in dag.params},
+        "first_run": first.run_after.timestamp() if first else None,
+    }
+
+
+if __name__ == "__main__":
+    bag = DagBag(dag_folder=sys.argv[1])
+    found = {
+        "errors": bag.import_errors,
+        "loaded": sorted({name.split(".")[0] for name in sys.modules}),
+        "seconds": {Path(stat.file).name: stat.duration.total_seconds() for stat in bag.dagbag_stats},
+        "dags": {dag.dag_id: facts(dag) for dag in bag.dags.values()},
+    }
+    Path(sys.argv[2]).write_text(json.dumps(found))

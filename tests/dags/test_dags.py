@@ -1,0 +1,89 @@
+"""The DAG files: they parse, lightly, and keep the team's rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from configs.settings import ROOT
+
+HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
+DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
+
+
+def airflow(home: Path, script: str, *arguments: str, **more: str) -> None:
+    """Run a script beside this file with an Airflow home of its own, which airflow reads at its first import."""
+    env = os.environ | {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags")} | more
+    command = [sys.executable, str(Path(__file__).parent / script), *arguments]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+@pytest.fixture(scope="session")
+def parsed(tmp_path_factory):
+    home = tmp_path_factory.mktemp("airflow")
+    airflow(home, "look.py", str(ROOT / "dags"), str(home / "found.json"))
+    return json.loads((home / "found.json").read_text())
+
+
+def test_every_dag_file_parses(parsed):
+    assert parsed["errors"] == {}
+    assert tuple(sorted(parsed["dags"])) == DAGS
+
+
+def test_parsing_is_light(parsed):
+    print("seconds per DAG file:", parsed["seconds"])
+    assert not HEAVY & set(parsed["loaded"])
+
+
+@pytest.mark.parametrize("name", DAGS)
+def test_every_dag_keeps_the_teams_rules(parsed, name):
+    dag = parsed["dags"][name]
+    assert dag["tags"]
+    assert len(dag["doc"]) > 100
+    assert dag["owner"] == "tidecast"
+    assert (dag["paused"], dag["max_active_runs"], dag["catchup"]) == (True, 1, False)
+    assert all(description for description in dag["params"].values())
+
+
+def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
+    retries = {task: n for dag in parsed["dags"].values() for task, n in dag["retries"].items()}
+    assert retries == {"ingest": 2, "enough": 2, "train": 2, "judge": 2, "serve": 0}
+
+
+@pytest.mark.parametrize("name", ["ingest_metrics", "retrain_forecaster"])
+def test_unpausing_starts_no_run_at_once(parsed, name):
+    """A run of the schedule's own would compete with the one that is asked for, and train twice."""
+    assert parsed["dags"][name]["first_run"] > time.time() - 60
+
+
+@pytest.mark.spark
+@pytest.mark.integration
+def test_the_ingest_dag_stores_rows_and_says_so_by_its_asset(tmp_path, empty_topics):
+    from pipelines import lake
+    from pipelines.broker import Publisher
+    from tests.fakes.records import record
+
+    publisher = Publisher(empty_topics)
+    now = time.time()
+    for value in (record("metrics", wall_time=now), record("metrics", wall_time=now, arrival_rps=-1.0)):
+        publisher.send_bytes("metrics", b"word_count", value)
+    publisher.close()
+    told = {"TIDECAST_VAR": str(tmp_path / "var"), "TIDECAST_KAFKA__BOOTSTRAP": str(empty_topics.bootstrap)}
+    airflow(tmp_path, "run_ingest.py", str(tmp_path / "ran.json"), "2014-10-22T04", **told)
+
+    ran = json.loads((tmp_path / "ran.json").read_text())
+    assert [run["state"] for run in ran] == ["success", "success"]
+    counts = ran[0]["counts"]["metrics"]
+    assert (counts["read"], counts["stored"], counts["quarantined"]) == (2, 1, 1)
+    assert ran[0]["events"] == [{"partition": "2014-10-22T04", **counts}]
+    # Without a partition: the hour in which the run began, which finds nothing new and sends no event.
+    assert ran[1]["counts"]["metrics"]["read"] == 0
+    assert ran[1]["events"] == ran[0]["events"]
+    assert [o.partition for o in lake.history(tmp_path / "var" / "lake", "metrics")] == ["2014-10-22T04"]

@@ -1,0 +1,65 @@
+"""A streaming job that is nobody's but the agent tests': counts by key after 3 ms per record, and one `attach` line."""
+
+import argparse
+import logging
+import signal
+import threading
+from pathlib import Path
+
+from configs.contract import Contract, Executors
+from configs.settings import load
+from pipelines.session import cluster_session
+from tidecast import WALL, attach
+
+JOB = "attached"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--mode", default="act")
+    parser.add_argument("--wait-for-clock", action="store_true")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("tidecast").setLevel(logging.INFO)
+    settings = load()
+    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=1, max=4)))
+    source = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
+        .option("subscribe", "events")
+        .option("startingOffsets", "earliest")
+        .option("kafka.fetch.max.wait.ms", "20")
+        .option("maxOffsetsPerTrigger", "400")
+        .load()
+    )
+    slow = source.where("reflect('java.lang.Thread', 'sleep', 3L) = 'null'")
+    query = (
+        slow.selectExpr("CAST(key AS STRING) AS key")
+        .groupBy("key")
+        .count()
+        .selectExpr("key", "to_json(struct(key, count AS n)) AS value")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
+        .option("topic", "results")
+        .option("checkpointLocation", str(given.run_dir / "checkpoint"))
+        .outputMode("update")
+        .trigger(processingTime="500 milliseconds")
+        .start()
+    )
+    agent = attach(query, job=JOB, mode=given.mode, clock=None if given.wait_for_clock else WALL)
+    print("attached", agent.mode, flush=True)
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    while query.isActive and not ended.wait(0.2):
+        pass
+    failed = query.exception()
+    query.stop()
+    agent.stop()
+    spark.stop()
+    if failed is not None:
+        raise failed
+
+
+if __name__ == "__main__":
+    main()

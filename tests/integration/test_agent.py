@@ -1,0 +1,189 @@
+"""The agent in a job of its own on a real broker, master and worker: it measures, obeys, refuses, outlives accidents.
+
+One job serves all tests; they follow each other as a day in its life.
+"""
+
+import collections
+import itertools
+import json
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from configs.settings import load
+from pipelines.broker import Follower, Publisher, create_topics, read_all
+from pipelines.stack.stack import Stack
+from tests.integration.attached_job import JOB
+from tidecast import control
+from tidecast.messages import Decision, MetricSample, Outcome, Reject, decode
+
+pytestmark = pytest.mark.integration
+
+RPS = 100
+KINDS = {"metrics": MetricSample, "outcomes": Outcome, "rejects": Reject}
+
+
+class Life:
+    """The job, its load, and everything its agent has said so far."""
+
+    def __init__(self, stack, run_dir):
+        self.stack, self.kafka = stack, stack.settings.kafka
+        create_topics(self.kafka)
+        self.publisher, self.said = Publisher(self.kafka), []
+        self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
+        self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
+        threading.Thread(target=self._load, daemon=True).start()
+        argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir), "--mode", "observe"]
+        self.job = stack.spawn("attached", argv)
+
+    def _load(self):
+        while not self._over.wait(0.1):
+            for _ in range(RPS // 10):
+                key = str(self.produced % 17).encode()
+                self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 8)
+                self.produced += 1
+
+    def decide(self, executors, age=0.0, id=None):
+        """Publish a decision; its id."""
+        made = time.time() - age
+        id = id or f"d{next(self._ids)}"
+        self.publisher.send(
+            "decisions", JOB, Decision(id, JOB, made, made, 1.0, "act", "test", executors, "told to", [], {}, {})
+        )
+        return id
+
+    def until(self, wanted, timeout_s, what):
+        """The next thing said for which `wanted` holds."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            assert self.job.running(), f"the job has ended:\n{self.job.last_lines(30)}"
+            self._unread.extend(self.follower.poll(0.1))
+            while self._unread:
+                record = self._unread.popleft()
+                message = decode(KINDS[record.topic], record.value)
+                self.said.append(message)
+                if wanted(message):
+                    return message
+        last = "\n".join(map(str, self.said[-5:]))
+        pytest.fail(f"no {what} within {timeout_s} s; the last that was said:\n{last}\n{self.job.last_lines(20)}")
+
+    def outcome(self, id, timeout_s=120):
+        return self.until(lambda m: isinstance(m, Outcome) and m.decision_id == id, timeout_s, f"outcome of {id}")
+
+    def interval(self, wanted, timeout_s, what):
+        return self.until(lambda m: isinstance(m, MetricSample) and m.kind == "interval" and wanted(m), timeout_s, what)
+
+    def executors(self):
+        """Executor processes, oldest first."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "create_time"]):
+            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in (process.info["cmdline"] or []):
+                try:
+                    if process.environ().get("TIDECAST_STACK") == self.stack.id:
+                        found.append(process)
+                except psutil.Error:
+                    continue
+        return sorted(found, key=lambda p: p.info["create_time"])
+
+    def end(self):
+        self._over.set()
+        self.stack.end("attached")
+        self.follower.close()
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("agent")
+    with Stack(load(var=folder / "var"), {"broker", "spark"}) as stack:
+        made = Life(stack, folder / "run")
+        yield made
+        made.end()
+
+
+def test_observing_measures_and_touches_nothing(life):
+    batch = life.until(
+        lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.latency_p95_s is not None, 240, "batch"
+    )
+    assert batch.mode == "observe"
+    assert batch.batch_rows > 0 and batch.batch_s > 0 and batch.stage_s <= batch.batch_s
+    assert batch.latency_p50_s <= batch.latency_p95_s <= batch.latency_max_s
+    assert batch.state_rows == 17
+    ignored = life.decide(3)
+    seen = [life.interval(lambda m: m.lag_records is not None, 30, "second of metrics") for _ in range(4)]
+    assert all(m.task_ceiling == 8 and m.pending_executors is None for m in seen)  # Spark owns its executors
+    assert not any(isinstance(m, Outcome) and m.decision_id == ignored for m in life.said)
+
+
+def test_a_scale_up_is_confirmed_by_use(life):
+    control.set_mode(life.kafka.bootstrap, JOB, "act")
+    found = life.interval(lambda m: m.mode == "act", 45, "acting agent")
+    if found.executors > 1:  # Spark's own manager had its way until now
+        assert life.outcome(life.decide(1)).status == "confirmed"
+    up = life.outcome(life.decide(3))
+    assert (up.status, up.target, up.executors_after) == ("confirmed", 3, 3), up
+    assert up.decided_at <= up.applied_at <= up.confirmed_at
+    assert up.useful_at > up.applied_at
+    assert up.applied_at - up.decided_at < 2
+    assert life.interval(lambda m: m.executors == 3, 30, "metric of 3 executors").pending_executors == 0
+
+
+def test_what_must_not_be_applied_is_refused(life):
+    beyond, old = life.decide(9), life.decide(1, age=60)
+    assert "out of bounds" in life.outcome(beyond).reason
+    assert "stale" in life.outcome(old).reason
+    life.publisher.send_bytes("decisions", JOB.encode(), b'{"executors": NaN')
+    reject = life.until(lambda m: isinstance(m, Reject), 45, "reject")
+    assert (reject.topic, reject.value) == ("decisions", '{"executors": NaN')
+    assert life.interval(lambda m: True, 30, "metric").executors == 3
+
+
+def test_a_killed_executor_is_replaced(life):
+    life.executors()[-1].kill()
+    life.interval(lambda m: m.executors == 2 and m.pending_executors == 1, 45, "metric of 2 executors")
+    life.interval(lambda m: m.executors == 3, 60, "replacement")
+
+
+def test_frozen_executors_stay(life):
+    control.set_mode(life.kafka.bootstrap, JOB, "freeze")
+    life.interval(lambda m: m.mode == "freeze", 45, "frozen agent")
+    life.decide(1)
+    time.sleep(1.5)
+    assert life.interval(lambda m: True, 30, "metric").executors == 3
+    control.set_mode(life.kafka.bootstrap, JOB, "act")
+    life.interval(lambda m: m.mode == "act", 45, "acting agent")
+
+
+def test_a_broker_that_comes_back_finds_the_agent_working(life):
+    broker = next(name for name in life.stack.processes if name == "broker")
+    life.stack.processes[broker].kill()
+    time.sleep(6)
+    life.stack.respawn(broker)
+    life.interval(lambda m: m.span_s > 5, 60, "metric that spans the outage")
+    life.interval(lambda m: m.span_s < 2, 45, "second of metrics")
+    down = life.outcome(life.decide(1))
+    assert (down.status, down.target) == ("confirmed", 1), down
+    deadline = time.monotonic() + 60
+    while len(life.executors()) > 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(life.executors()) == 1
+
+
+def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
+    life._over.set()
+    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.lag_records == 0, 240, "empty backlog")
+    life.stack.end("attached")
+    assert "Traceback" not in life.job.log.read_text()
+
+    totals = {r.key: json.loads(r.value)["n"] for r in read_all(life.kafka, "results")}
+    assert sum(totals.values()) == life.produced  # through every scale action, the killed executor and the outage
+
+    intervals = [m for m in life.said if isinstance(m, MetricSample) and m.kind == "interval"]
+    first, last = intervals[0].time, intervals[-1].time + intervals[-1].span_s
+    assert sum(m.span_s for m in intervals) == pytest.approx(
+        last - first, abs=0.01
+    )  # no second is missing, none is twice
+    arrived = sum(first <= r.timestamp < last for r in read_all(life.kafka, "events"))
+    assert sum(m.arrival_rps * m.span_s for m in intervals) == pytest.approx(arrived, rel=0.02)

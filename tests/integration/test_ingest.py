@@ -1,0 +1,117 @@
+"""The ingest against a real broker and real Delta tables: nothing lost, nothing twice, a re-run changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from configs.settings import load
+from pipelines import lake
+from pipelines.broker import BrokerError, Publisher
+from pipelines.ingest.columns import KINDS
+from pipelines.ingest.offsets import OffsetsError
+from pipelines.ingest.run import planned, take
+from pipelines.lake import Lake
+from tests.fakes.records import NOW, bad_records, record
+
+KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+
+@pytest.fixture
+def settings(empty_topics, tmp_path):
+    return load(var=tmp_path, kafka={"bootstrap": empty_topics.bootstrap})
+
+
+def publish(settings, topic, values):
+    publisher = Publisher(settings.kafka, linger_ms=5)
+    for value in values:
+        publisher.send_bytes(topic, b"word_count", value)
+    publisher.close()
+
+
+def ingest(spark, settings, partition, now=NOW):
+    return take(spark, settings, planned(settings, partition, now))
+
+
+def contents(spark, settings):
+    store = Lake(spark, settings.lake_dir)
+    tables = [t for t in (*KINDS, lake.QUARANTINE) if lake.exists(settings.lake_dir, t)]
+    return {t: sorted(map(str, store.read(t).collect())) for t in tables}
+
+
+def test_bad_records_on_every_topic_are_quarantined_and_a_rerun_changes_nothing(spark, settings):
+    sent = {}
+    for topic in KINDS:
+        bad = [bad_records(topic)[name][0] for name in KINDS_OF_BAD]
+        good = [record(topic), record(topic, time=1_413_950_399.0), record(topic, wall_time=NOW + 299)]
+        publish(settings, topic, [good[0], *bad, *good[1:]])
+        sent[topic] = (len(good), len(bad), bad)
+
+    counts = ingest(spark, settings, "2014-10-22T04")
+    store = Lake(spark, settings.lake_dir)
+    kept_back = store.read("quarantine").collect()
+    for topic, (good, bad, values) in sent.items():
+        assert (counts[topic]["read"], counts[topic]["stored"], counts[topic]["quarantined"]) == (good + bad, good, bad)
+        assert counts[topic]["offsets"] == {0: [0, good + bad]}
+        rows = sorted((r for r in kept_back if r.topic == topic), key=lambda r: r.kafka_offset)
+        assert [r.raw for r in rows] == values
+        assert all(r.reasons for r in rows)
+        hours = [r.event_hour for r in store.read(topic).orderBy("kafka_offset").collect()]
+        assert hours == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
+
+    before = contents(spark, settings)
+    publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
+    # A day later the record from the near future no longer is one; the re-run must judge as the first run did.
+    again = ingest(spark, settings, "2014-10-22T04", now=NOW + 86_400)
+    assert contents(spark, settings) == before
+    assert all(again[t]["again"] and again[t]["stored"] == counts[t]["stored"] for t in KINDS)
+
+    read = counts["metrics"]["read"]
+    assert ingest(spark, settings, "2014-10-22T05")["metrics"]["offsets"] == {0: [read, read + 1]}
+    assert store.read("metrics").where("arrival_rps = 1.0").count() == 1
+
+
+def test_an_empty_range_commits_nothing_and_leaves_the_name_free(spark, settings):
+    counts = ingest(spark, settings, "2014-10-22T04")["metrics"]
+    assert (counts["read"], counts["stored"], counts["offsets"], counts["version"]) == (0, 0, {0: [0, 0]}, None)
+    assert not settings.lake_dir.exists()
+    publish(settings, "metrics", [record("metrics")])
+    assert ingest(spark, settings, "2014-10-22T04")["metrics"]["stored"] == 1
+
+
+def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, settings, monkeypatch):
+    bad = [value for value, _ in bad_records("metrics").values()][:3]
+    publish(settings, "metrics", [record("metrics"), *bad])
+    commit = Lake.commit
+
+    def crash(self, table, rows, origin):
+        if table == lake.QUARANTINE:
+            raise OSError("no space left on device")
+        return commit(self, table, rows, origin)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(Lake, "commit", crash)
+        ingest(spark, settings, "2014-10-22T04")
+    publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
+    ingest(spark, settings, "2014-10-22T05")
+
+    store = Lake(spark, settings.lake_dir)
+    rows = store.read("quarantine").orderBy("kafka_offset").collect()
+    assert [(r.raw, r.ingest_partition) for r in rows] == [(value, "2014-10-22T04") for value in bad]
+    assert store.read("metrics").count() == 2
+
+
+def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, settings, broker):
+    from pipelines.broker import create_topics, delete_topics
+
+    publish(settings, "metrics", [record("metrics")])
+    ingest(spark, settings, "2014-10-22T04")
+    delete_topics(broker)
+    with pytest.raises(BrokerError, match="metrics"):
+        planned(settings, "2014-10-22T04", NOW)
+    create_topics(broker)
+    publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
+    with pytest.raises(OffsetsError, match="another topic of that name"):
+        planned(settings, "2014-10-22T04", NOW)
+    ingest(spark, settings, "2014-10-22T05")
+    assert Lake(spark, settings.lake_dir).read("metrics").count() == 2

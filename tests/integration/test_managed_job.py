@@ -1,0 +1,111 @@
+"""Load generator and managed job as processes of their own, on a real broker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from configs.settings import load
+from pipelines.broker import Publisher, read_all
+from pipelines.jobs.history import publish_history
+from pipelines.jobs.results import compare, counted
+from pipelines.jobs.running import start_of
+from pipelines.jobs.trace import load_trace
+from tests.fakes.bad_events import BAD_EVENTS
+from tidecast.clock import announced
+from tidecast.messages import Control, MetricSample, Reject, decode
+
+pytestmark = pytest.mark.integration
+
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def start(empty_topics, tmp_path):
+    """Starts a module of `pipelines.jobs` on the broker; what still runs at the end is killed."""
+    environment = {
+        **os.environ,
+        "TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap,
+        "TIDECAST_SPARK__MASTER": "local[2]",
+        "TIDECAST_VAR": str(tmp_path / "var"),
+        "TIDECAST_JOB__SERVICE_MS": "1",
+        "TIDECAST_REPLAY__LIVE_HOURS": "1.5",
+        "TIDECAST_REPLAY__PEAK_RPS": "2000",
+    }
+    started = []
+
+    def run(module, *options):
+        command = [sys.executable, "-m", f"pipelines.jobs.{module}", "--run-dir", str(tmp_path), *options]
+        started.append(subprocess.Popen(command, env=environment, start_new_session=True))
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_until(happened, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S} s"
+        time.sleep(0.2)
+
+
+def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(start, empty_topics, tmp_path):
+    job = start("word_count", "--no-agent")
+    summary = tmp_path / "word_count.json"
+    wait_until(lambda: summary.is_file(), "first batch")
+    assert start("load_generator", "--warm-up").wait(PATIENCE_S) == 0
+    generator = start("load_generator")
+    publisher = Publisher(empty_topics)
+    for raw, _ in BAD_EVENTS.values():
+        publisher.send_bytes("events", b"bad", raw)
+    publisher.close()
+
+    def rows():
+        lines = (tmp_path / "word_count.progress.jsonl").read_text().splitlines()
+        return sum(json.loads(line)["numInputRows"] for line in lines)
+
+    wait_until(lambda: rows() > 0, "a batch with records")
+    job.kill()
+    job.wait()
+    job = start("word_count", "--no-agent")
+    assert generator.wait(PATIENCE_S) == 0
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    start_at = start_of(tmp_path, "word_count")["results"]
+    exact = {"produced": truth["produced"], "counted": truth["produced"], "lost": 0, "duplicated": 0}
+    wait_until(lambda: compare(truth, counted(empty_topics, start_at)) == exact, "counts equal to the truth")
+    job.terminate()
+    assert job.wait(30) == 0
+    rejects = {(r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_all(empty_topics, "rejects"))}
+    assert len(rejects) == len(BAD_EVENTS)
+    assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
+    clocks = [announced(decode(Control, record.value)) for record in read_all(empty_topics, "control")]
+    assert {clock.wall_start for clock in clocks} == {truth["wall_start"]}
+
+
+def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):
+    generator = start("load_generator")
+    wait_until(lambda: sum(1 for _ in read_all(empty_topics, "events")) > 0, "first records")
+    generator.terminate()
+    assert generator.wait(30) == 0
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    assert 0 < truth["produced"] < truth["planned"]
+    assert truth["produced"] == sum(1 for _ in read_all(empty_topics, "events"))
+
+
+def test_history_is_published_as_intervals_of_trace_time(empty_topics):
+    settings = load(kafka={"bootstrap": empty_topics.bootstrap}, replay={"history_days": 2})
+    assert publish_history(settings) == 96
+    samples = [decode(MetricSample, record.value, time.time()) for record in read_all(empty_topics, "metrics")]
+    times, rates = load_trace(settings.replay).history()
+    assert [sample.time for sample in samples] == times.tolist()
+    assert [sample.arrival_rps for sample in samples] == rates.tolist()
+    assert {(s.job, s.kind, s.span_s, s.time_scale) for s in samples} == {("word_count", "interval", 1800, 720)}
+    assert abs(samples[0].wall_time - time.time()) < 60

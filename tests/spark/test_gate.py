@@ -1,0 +1,93 @@
+"""The gate in front of the lake: every kind of bad record, on every topic, is kept back with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.ingest.columns import KINDS
+from pipelines.ingest.parse import parsed, quarantined, stored
+from tests.fakes.records import GOOD, NOW, STRICTER, bad_records, record
+from tidecast.messages import MessageError, decode
+
+pytestmark = pytest.mark.spark
+IDENTITY = ("kafka_partition", "kafka_offset")
+
+
+def judged(spark, topic, values):
+    from pipelines.ingest.rules import rules
+    from pipelines.quality import gate
+
+    rows = [(b"word_count", value, 0, offset) for offset, value in enumerate(values)]
+    frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
+    kind = KINDS[topic]
+    return gate(parsed(frame, kind).localCheckpoint(), rules(kind, NOW), IDENTITY)
+
+
+@pytest.mark.parametrize("topic", KINDS)
+def test_every_bad_record_is_kept_back_with_its_reason_and_nothing_is_lost(spark, topic):
+    bad = bad_records(topic)
+    good = [record(topic), record(topic, wall_time=NOW + 299), record(topic, time=1_413_950_400)]
+    values = [value for value, _ in bad.values()] + good
+    verdict = judged(spark, topic, values)
+
+    assert (verdict.read, verdict.kept, verdict.refused) == (len(values), len(good), len(bad))
+    kept = {row.kafka_offset for row in verdict.good.select("kafka_offset").collect()}
+    assert kept == set(range(len(bad), len(values)))
+    rows = {row.kafka_offset: row for row in quarantined(verdict.bad, topic, "2014-10-22T04").collect()}
+    for offset, (name, (value, word)) in enumerate(bad.items()):
+        assert any(word in reason for reason in rows[offset].reasons), (name, rows[offset].reasons)
+        assert rows[offset].raw == value, name
+        assert (rows[offset].topic, rows[offset].kafka_partition) == (topic, 0)
+
+
+@pytest.mark.parametrize("topic", KINDS)
+def test_the_gate_refuses_what_readers_of_the_topic_refuse(topic):
+    """The bad records above are bad for `decode` too, so that lake and live readers agree."""
+    for name, (value, _) in bad_records(topic).items():
+        if name not in STRICTER:
+            with pytest.raises(MessageError):
+                decode(KINDS[topic], value, NOW)
+                pytest.fail(f"decode accepts {name}")
+    assert decode(KINDS[topic], record(topic), NOW).job == GOOD[topic]["job"]
+
+
+def test_good_rows_carry_their_own_hour_and_every_field(spark):
+    values = [record("metrics"), record("metrics", time=1_413_950_399.0), record("metrics", without="span_s")]
+    verdict = judged(spark, "metrics", values)
+    rows = stored(verdict.good, KINDS["metrics"], "2014-10-22T04").orderBy("kafka_offset").collect()
+
+    assert [row.event_hour for row in rows] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
+    assert {row.ingest_partition for row in rows} == {"2014-10-22T04"}
+    assert (rows[0].arrival_rps, rows[0].lag_records, rows[0].latency_p95_s) == (212.5, 300, None)
+    assert rows[2].span_s == 1.0  # the message class's default
+
+
+def test_objects_are_stored_as_json_text(spark):
+    verdict = judged(spark, "decisions", [record("decisions")])
+    row = verdict.good.first()
+    assert row.inputs == '{"rate":212.5,"nested":{"kind":5}}' or row.inputs == '{"rate": 212.5, "nested": {"kind": 5}}'
+    assert row.codes == ["forecast", "up"]
+
+
+def test_a_warning_reports_and_keeps_nothing_back(spark):
+    verdict = judged(spark, "metrics", [record("metrics", wall_time=NOW - 40 * 86_400), record("metrics")])
+    assert (verdict.kept, verdict.refused, verdict.warnings) == (2, 0, {"wall_time": 1})
+
+
+def test_a_rule_that_cannot_run_stops_the_gate(spark):
+    from pipelines.quality import Present, QualityError, gate
+
+    with pytest.raises(QualityError, match="colour"):
+        gate(spark.range(3), [Present("colour")], ("id",))
+
+
+def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
+    """Spark's column statistics of cached frames leave out NaN; the gate must not commit what it cannot name."""
+    from pipelines.quality import QualityError, Within, gate
+
+    rows = spark.range(4).selectExpr("id", "IF(id = 2, double('NaN'), double(id)) AS rate").coalesce(1).cache()
+    rows.count()
+    with pytest.raises(QualityError, match="1 rows break it, but 0 are named"):
+        gate(rows, [Within("rate", 0, 1e6)], ("id",))
+    verdict = gate(rows.localCheckpoint(), [Within("rate", 0, 1e6)], ("id",))
+    assert [row.reasons for row in verdict.bad.collect()] == [["rate=nan: at least 0 and at most 1000000 is expected"]]

@@ -1,0 +1,205 @@
+"""What the agent does with decisions and control words, with a cluster and a broker that only take notes."""
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tidecast import WALL, modes
+from tidecast.actuator import ActuatorError
+from tidecast.commands import Commands
+from tidecast.control import clock_key, mode_key
+from tidecast.guard import Limits
+from tidecast.job import Job
+from tidecast.messages import Control, Decision, Outcome, Reject, encode
+
+
+@dataclass
+class Record:
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int = 0
+    offset: int = 5
+
+
+@dataclass
+class NotedActuator:
+    ids: list[str] = field(default_factory=lambda: ["0"])
+    target: int | None = None
+    calls: list[str] = field(default_factory=list)
+    refuses: bool = False
+    asked: set[str] = field(default_factory=set)
+
+    def take_over(self, least):
+        self.calls.append("take over")
+        if self.refuses:
+            raise ActuatorError("no executors to add")
+        self.target = len(self.ids)
+
+    def live(self):
+        return self.ids
+
+    def set_target(self, executors):
+        self.calls.append(f"target {executors}")
+        if self.refuses:
+            raise ActuatorError("the cluster manager said no")
+        self.target = executors
+
+    def reconcile(self):
+        return None
+
+
+class Sent(list):
+    def send(self, topic, key, message):
+        self.append((topic, key, message))
+
+    def of(self, kind):
+        return [m for _, _, m in self if isinstance(m, kind)]
+
+
+@pytest.fixture
+def job():
+    made = Job("orders", "observe", WALL, Limits(1, 4), NotedActuator(), Sent(), ("events",), executors={"0": 1})
+    yield made
+    modes.release(made)
+
+
+@pytest.fixture
+def commands(job):
+    return Commands(job, "nowhere:1", {}, waits_for_clock=False)
+
+
+def wish(executors=3, id="d1", **fields):
+    now = time.time()
+    return replace(Decision(id, "orders", now, now, 1.0, "act", "test", executors, "why", [], {}, {}), **fields)
+
+
+def take(commands, message, key="orders", topic="decisions"):
+    raw = message if isinstance(message, bytes) else encode(message)
+    commands._take(Record(topic, key.encode(), raw))
+
+
+def test_observing_touches_nothing(job, commands):
+    modes.switch(job, "observe")
+    take(commands, wish(3))
+    assert job.actuator.calls == []
+    assert job.outbox == []
+
+
+def test_acting_applies_and_confirms(job, commands):
+    modes.switch(job, "act")
+    take(commands, wish(3))
+    assert job.actuator.calls == ["take over", "target 3"]
+    assert job.tracker.awaits_use()
+
+
+def test_a_decision_in_observe_mode_is_only_a_recommendation(job, commands):
+    modes.switch(job, "act")
+    take(commands, wish(3, mode="observe"))
+    assert job.actuator.calls == ["take over"]
+
+
+def test_a_hold_is_no_news(job, commands):
+    modes.switch(job, "act")
+    take(commands, wish(1))
+    assert job.actuator.calls == ["take over"]
+    assert job.outbox == []
+
+
+def test_refusals_are_answered(job, commands):
+    modes.switch(job, "act")
+    take(commands, wish(9, "d1"))
+    take(commands, wish(3, "d2"))
+    take(commands, wish(4, "d2"))
+    take(commands, wish(4, "d3", wall_time=time.time() - 60))
+    refused = job.outbox.of(Outcome)
+    assert [(o.decision_id, o.status) for o in refused] == [("d1", "refused"), ("d2", "refused"), ("d3", "refused")]
+    assert [o.reason.split(":")[0] for o in refused] == ["out of bounds", "duplicate", "stale"]
+    assert job.actuator.calls == ["take over", "target 3"]
+
+
+def test_what_the_cluster_refuses_has_failed(job, commands):
+    modes.switch(job, "act")
+    job.actuator.refuses = True
+    take(commands, wish(3))
+    (failed,) = job.outbox.of(Outcome)
+    assert (failed.status, failed.reason) == ("failed", "the cluster manager said no")
+
+
+@pytest.mark.parametrize("raw", [b"{", b'{"schema":9}', b'{"schema":1,"id":"d1"}'])
+def test_malformed_decisions_go_to_rejects(job, commands, raw):
+    modes.switch(job, "act")
+    take(commands, raw)
+    (reject,) = job.outbox.of(Reject)
+    assert (reject.topic, reject.offset, reject.value) == ("decisions", 5, raw.decode())
+    assert job.actuator.calls == ["take over"]
+
+
+def test_anothers_decision_under_our_key_goes_to_rejects(job, commands):
+    modes.switch(job, "act")
+    take(commands, wish(3, job="payments"))
+    assert "payments" in job.outbox.of(Reject)[0].reason
+
+
+def test_others_keys_are_not_ours_to_judge(job, commands):
+    take(commands, b"{", key="payments")
+    take(commands, Control("payments", time.time(), mode="act"), mode_key("payments"), "control")
+    assert job.outbox == []
+    assert job.mode == "observe"
+
+
+def test_the_mode_is_switched_while_the_job_runs(job, commands):
+    def say(mode):
+        take(commands, Control("orders", time.time(), mode=mode), mode_key("orders"), "control")
+
+    say("act")
+    take(commands, wish(3, "d1"))
+    say("freeze")
+    take(commands, wish(1, "d2"))
+    assert job.actuator.calls == ["take over", "target 3"]
+    say("act")
+    take(commands, wish(2, "d3"))
+    assert job.actuator.calls == ["take over", "target 3", "target 2"]  # taken over once
+
+
+def test_an_application_has_one_owner(job):
+    other = Job("payments", "observe", WALL, Limits(1, 4), NotedActuator(), Sent(), ())
+    modes.switch(job, "act")
+    modes.switch(other, "act")
+    assert (job.mode, other.mode) == ("act", "observe")
+    assert other.actuator.calls == []
+    modes.release(job)
+    modes.switch(other, "act")
+    assert other.mode == "act"
+    modes.release(other)
+
+
+def test_where_acting_is_impossible_it_observes(job):
+    job.actuator.refuses = True
+    modes.switch(job, "act")
+    assert job.mode == "observe"
+    assert not job.owns_executors
+
+
+def test_a_clock_is_obeyed_only_by_those_who_wait_for_one(job):
+    word = Control("orders", time.time(), wall_start=100.0, trace_start=0.0, time_scale=720.0)
+    take(Commands(job, "nowhere:1", {}, waits_for_clock=False), word, clock_key("orders"), "control")
+    assert job.clock is WALL
+    waiting = Commands(job, "nowhere:1", {}, waits_for_clock=True)
+    take(waiting, word, clock_key("orders"), "control")
+    assert job.clock.at(101.0) == 720.0
+    take(waiting, Control("orders", time.time()), clock_key("orders"), "control")
+    assert job.clock is None  # withdrawn
+
+
+def test_a_malformed_control_word_changes_nothing(job, commands):
+    take(
+        commands,
+        json.dumps({"schema": 1, "job": "orders", "wall_time": 0, "mode": "go"}).encode(),
+        "orders:mode",
+        "control",
+    )
+    assert job.mode == "observe"
+    assert len(job.outbox.of(Reject)) == 1

@@ -1,0 +1,44 @@
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.jobs.events import MAX_KEY, MAX_SEQ, Event, EventError, decode_event, encode_event
+from tests.fakes.bad_events import BAD_EVENTS, NOW
+
+
+@given(
+    st.integers(0, MAX_SEQ), st.floats(0, NOW), st.text(min_size=1, max_size=MAX_KEY).filter(lambda t: t.isprintable())
+)
+def test_what_is_encoded_is_decoded(seq, time, key):
+    event = decode_event(encode_event(Event(seq, time, key)), NOW)
+    assert event == Event(seq, round(time, 3), key)
+
+
+@pytest.mark.parametrize("name", BAD_EVENTS)
+def test_bad_event_is_refused_with_its_reason(name):
+    raw, reason = BAD_EVENTS[name]
+    with pytest.raises(EventError) as error:
+        decode_event(raw, NOW)
+    assert reason in str(error.value)
+
+
+def test_half_a_surrogate_pair_is_refused():
+    with pytest.raises(EventError, match="key="):
+        decode_event(b'{"seq":1,"time":5,"key":"\\ud800"}', NOW)
+
+
+def test_number_of_thousands_of_digits_is_refused():
+    with pytest.raises(EventError):
+        decode_event(b'{"seq":' + b"9" * 5000 + b',"time":5,"key":"a"}', NOW)
+
+
+def test_unknown_fields_are_allowed():
+    assert decode_event(b'{"seq":1,"time":5,"key":"a","colour":"blue"}', NOW) == Event(1, 5.0, "a")
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_break_the_reader(raw):
+    with suppress(EventError):
+        decode_event(raw, NOW)

@@ -1,0 +1,128 @@
+import json
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from configs.settings import Replay, load
+from pipelines.jobs import load_generator as generator
+from pipelines.jobs.events import decode_event
+from pipelines.jobs.replay import Plan
+from pipelines.jobs.trace import TraceError
+from pipelines.jobs.truth import per_key
+from tidecast.clock import announced
+
+
+class Publisher:
+    """Acknowledges every record but those whose place in the row is in `refused`."""
+
+    def __init__(self, refused=()):
+        self.refused, self.records, self.places, self.messages, self.ends = set(refused), [], [], [], {}
+
+    def send(self, topic, key, message):
+        self.messages.append((topic, key, message))
+
+    def flush(self):
+        pass
+
+    def send_bytes(self, topic, key, value, partition=None, timestamp_s=None):
+        good = len(self.records) not in self.refused
+        self.records.append((topic, key, value, partition, timestamp_s))
+        place = SimpleNamespace(partition=partition, offset=self.ends.get(partition, 0))
+        self.ends[partition] = place.offset + good
+        if good:
+            self.places.append((place.partition, place.offset))
+        return SimpleNamespace(is_done=True, succeeded=lambda: good, value=place)
+
+
+def plan_of(send_at, happened_at=None):
+    n = len(send_at)
+    send = np.array(send_at, dtype=float)
+    happened = send if happened_at is None else np.array(happened_at, dtype=float)
+    return Plan(send, happened, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
+
+
+TRACE = SimpleNamespace(live_start=1000.0)
+
+
+def produce(publisher, plan, partitions=(0, 1), stop=None):
+    return generator._produce(
+        publisher, plan, TRACE, Replay(speed=10), list(partitions), 0.0, stop or threading.Event()
+    )
+
+
+def test_every_record_is_sent_once_in_turn_over_the_partitions_with_its_trace_time():
+    publisher = Publisher()
+    sent, produced_at = produce(publisher, plan_of([0.0, 1.0, 2.0], [0.0, 0.5, 2.0]))
+    assert [record[3] for record in publisher.records] == [0, 1, 0]
+    events = [decode_event(record[2], record[4]) for record in publisher.records]
+    assert [event.time for event in events] == [1000.0, 1005.0, 1020.0]
+    assert [event for event, _ in sent] == events
+    assert len(produced_at) == 3
+
+
+def test_a_stop_ends_the_plan_early():
+    stop = threading.Event()
+    stop.set()
+    assert produce(Publisher(), plan_of([0.0]), stop=stop)[0] == []
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    """A broker of two partitions that takes everything, and a replay whose every record is due at once."""
+    publisher = Publisher()
+    monkeypatch.setattr(generator, "Publisher", lambda kafka, **options: publisher)
+    monkeypatch.setattr(generator, "offsets", lambda kafka, topic: {0: (0, 0), 1: (0, 0)})
+    monkeypatch.setattr(generator, "HEAD_START_S", -100.0)
+    monkeypatch.setattr(generator, "_WARM_UP_PAUSE_S", 0.0)
+    return publisher
+
+
+def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
+    settings = load(replay={"live_hours": 2, "speed": 7200, "peak_rps": 50, "keys": 3, "late_share": 0.5})
+    broker.refused = {14}
+    assert generator.warm_up(settings, tmp_path) == 12
+    truth = generator.replay(settings, tmp_path, threading.Event())
+    acknowledged = [record for i, record in enumerate(broker.records) if i != 14]
+    events = [decode_event(record[2], record[4]) for record in acknowledged]
+    assert truth["produced"] == truth["planned"] - 1 + 12 == len(events)
+    assert (truth["unacknowledged"], truth["warm_up"]) == (1, 12)
+    assert truth["per_key"] == per_key(events)
+    assert abs(truth["late"] - truth["planned"] / 2) <= 1
+    arrays = np.load(tmp_path / "produced.npz")
+    assert list(zip(arrays["partition"].tolist(), arrays["offset"].tolist(), strict=True)) == broker.places[12:]
+    assert arrays["late"].sum() == truth["late"]
+    seconds = (tmp_path / "produced.csv").read_text().splitlines()
+    assert seconds[0] == "second,produced"
+    assert sum(int(line.split(",")[1]) for line in seconds[1:]) == truth["produced"] - 12
+    assert json.loads((tmp_path / "truth.json").read_text()) == truth
+
+
+def test_every_job_with_a_contract_is_told_the_clock(tmp_path, broker):
+    settings = load(replay={"live_hours": 0.5, "speed": 7200, "peak_rps": 50})
+    truth = generator.replay(settings, tmp_path, threading.Event())
+    clocks = {key: announced(control) for topic, key, control in broker.messages if topic == "control"}
+    assert set(clocks) == {"word_count:clock", "key_window:clock"}
+    assert {(c.wall_start, c.scale) for c in clocks.values()} == {(truth["wall_start"], 7200)}
+
+
+def test_live_part_in_the_future_is_refused(tmp_path, broker):
+    trace = tmp_path / "future.csv"
+    trace.write_text("timestamp,value\n2999-01-01 00:00,1\n2999-01-01 01:00,2\n")
+    settings = load(replay={"trace": str(trace), "live_start": "2999-01-01", "live_hours": 1, "history_days": 0})
+    with pytest.raises(TraceError, match="future"):
+        generator.replay(settings, tmp_path, threading.Event())
+
+
+def test_bad_trace_is_an_error_in_words_without_a_traceback(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("TIDECAST_REPLAY__TRACE", "no_such_trace")
+    assert generator.main(["--run-dir", str(tmp_path)]) == 1
+    assert "no_such_trace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [[], ["--warm-up"]])
+def test_without_a_broker_it_says_so(tmp_path, capsys, monkeypatch, option):
+    monkeypatch.delenv("TIDECAST_KAFKA__BOOTSTRAP", raising=False)
+    assert generator.main(["--run-dir", str(tmp_path), *option]) == 1
+    assert "make up" in capsys.readouterr().err

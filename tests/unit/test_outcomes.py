@@ -1,0 +1,95 @@
+from dataclasses import replace
+
+from tidecast.clock import WALL, Clock
+from tidecast.messages import Decision, decode, encode
+from tidecast.outcomes import CONFIRM_S, Tracker
+from tidecast.progress import Batch
+
+T = 1_700_000_000.0
+
+
+def decision(executors, id="d1", at=T):
+    return Decision(id, "orders", at, at, 1.0, "act", "reactive", executors, "why", [], {}, {"capacity_rps": 300.0})
+
+
+def batch(finished, rows=100, batch_id=1):
+    return Batch(batch_id, "r", finished, 1.0, rows, {}, {}, {}, finished)
+
+
+def test_a_scale_up_is_confirmed_when_a_batch_has_used_it():
+    tracker = Tracker()
+    tracker.saw_batch(batch(T - 1), set(), 50)
+    assert tracker.started(decision(3), ["0"], 50, T + 0.1, WALL) == []
+    assert tracker.saw_executors(["0", "1"], [], T + 1, WALL) == []
+    assert tracker.saw_executors(["0", "1", "2"], [], T + 2, WALL) == []
+    tracker.saw_batch(batch(T + 2.5), {"0"}, 90)  # this one was under way before they came
+    assert tracker.saw_executors(["0", "1", "2"], [], T + 3, WALL) == []
+    tracker.saw_batch(batch(T + 4.5, rows=260), {"0", "2"}, 20)
+    (done,) = tracker.saw_executors(["0", "1", "2"], [], T + 4.6, WALL)
+    assert (done.status, done.decision_id, done.target) == ("confirmed", "d1", 3)
+    assert (done.decided_at, done.applied_at, done.confirmed_at, done.useful_at) == (T, T + 0.1, T + 2, T + 4.5)
+    assert (done.executors_before, done.executors_after) == (1, 3)
+    assert done.expected == {"capacity_rps": 300.0}
+    assert done.observed["processed_rps_before"] == 100.0
+    assert done.observed["processed_rps_after"] == 260.0
+    assert (done.observed["lag_records_before"], done.observed["lag_records_after"]) == (50, 20)
+    assert tracker.saw_executors(["0", "1", "2"], [], T + CONFIRM_S + 9, WALL) == []  # said once
+    assert decode(type(done), encode(done)) == done
+
+
+def test_a_scale_down_is_confirmed_when_they_are_gone():
+    tracker = Tracker()
+    tracker.started(decision(1), ["0", "1", "2"], None, T, WALL)
+    assert tracker.saw_executors(["0"], ["1", "2"], T + 1, WALL) == []
+    assert not tracker.awaits_use()
+    (done,) = tracker.saw_executors(["0"], [], T + 2, WALL)
+    assert (done.status, done.confirmed_at, done.useful_at) == ("confirmed", T + 2, None)
+
+
+def test_what_does_not_come_is_found_ineffective():
+    tracker = Tracker()
+    tracker.started(decision(4), ["0"], None, T, WALL)
+    assert tracker.saw_executors(["0", "1"], [], T + CONFIRM_S - 1, WALL) == []
+    (done,) = tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL)
+    assert done.status == "ineffective"
+    assert "2 executors 30 s after 4 were asked for" in done.reason
+
+
+def test_executors_that_no_batch_uses_are_ineffective():
+    tracker = Tracker()
+    tracker.started(decision(2), ["0"], None, T, WALL)
+    tracker.saw_executors(["0", "1"], [], T + 2, WALL)
+    tracker.saw_batch(batch(T + 10), {"0"}, 0)
+    (done,) = tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL)
+    assert (done.status, done.confirmed_at) == ("ineffective", T + 2)
+    assert "no batch" in done.reason
+
+
+def test_a_wish_for_more_does_not_end_the_one_before():
+    tracker = Tracker()
+    tracker.started(decision(2), ["0"], None, T, WALL)
+    assert tracker.started(decision(3, "d2", T + 1), ["0"], None, T + 1, WALL) == []
+    tracker.saw_executors(["0", "1"], [], T + 2, WALL)
+    tracker.saw_batch(batch(T + 3), {"1"}, 0)
+    (first,) = tracker.saw_executors(["0", "1"], [], T + 3, WALL)
+    assert (first.decision_id, first.status) == ("d1", "confirmed")
+    assert "d2" in first.reason
+    (second,) = tracker.saw_executors(["0", "1", "2"], [], T + 4, WALL)
+    assert (second.decision_id, second.status) == ("d2", "confirmed")
+
+
+def test_a_wish_for_the_contrary_supersedes():
+    tracker = Tracker()
+    tracker.started(decision(3), ["0"], None, T, WALL)
+    (first,) = tracker.started(decision(1, "d2", T + 1), ["0"], None, T + 1, WALL)
+    assert (first.decision_id, first.status) == ("d1", "ineffective")
+    assert "superseded after 1.0 s by d2" in first.reason
+    (second,) = tracker.saw_executors(["0"], [], T + 2, WALL)
+    assert (second.decision_id, second.status) == ("d2", "confirmed")
+
+
+def test_outcomes_carry_the_jobs_own_time():
+    tracker, clock = Tracker(), Clock(T, 5000.0, 720.0)
+    tracker.started(replace(decision(1), time=4000.0), ["0", "1"], None, T, clock)
+    (done,) = tracker.saw_executors(["0"], [], T + 2, clock)
+    assert (done.time, done.wall_time, done.time_scale) == (5000.0 + 1440.0, T + 2, 720.0)

@@ -1,0 +1,124 @@
+import json
+
+import pytest
+
+from tidecast.progress import ProgressReader, offsets, parse
+
+
+def report(batch_id, rows=60, ran=True, end=120):
+    durations = {"latestOffset": 13, "triggerExecution": 1702}
+    if ran:
+        durations["addBatch"] = 1504
+    return {
+        "runId": "r",
+        "batchId": batch_id,
+        "timestamp": "2023-11-14T22:13:20.500Z",
+        "batchDuration": 1702,
+        "numInputRows": rows,
+        "durationMs": durations,
+        "eventTime": {"watermark": "2023-11-14T22:13:00.000Z"},
+        "stateOperators": [
+            {"numRowsTotal": 7, "numShufflePartitions": 2},
+            {"numRowsTotal": 3, "numShufflePartitions": 4},
+        ],
+        "sources": [
+            {
+                "description": "KafkaV2[Subscribe[events]]",
+                "startOffset": {"events": {"0": 60}},
+                "endOffset": json.dumps({"events": {"0": end}}),  # older Spark: JSON inside JSON
+                "latestOffset": {"events": {"0": end + 5}},
+            },
+            {"description": "RateStreamV2", "startOffset": 3, "endOffset": 4, "latestOffset": None},
+        ],
+    }
+
+
+def test_a_batch_is_read_from_its_report():
+    batch = parse(json.dumps(report(4)))
+    assert (batch.batch_id, batch.run_id, batch.rows) == (4, "r", 60)
+    assert batch.finished == pytest.approx(1_700_000_000.5 + 1.702)
+    assert batch.latest_at == pytest.approx(1_700_000_000.5 + 0.013)
+    assert (batch.starts, batch.ends, batch.latest) == ({("events", 0): 60}, {("events", 0): 120}, {("events", 0): 125})
+    assert batch.watermark == 1_699_999_980.0
+    assert batch.state_rows == 10
+    assert batch.processed_rps == pytest.approx(60 / 1.702)
+
+
+def test_a_report_that_ran_no_batch_is_none():
+    assert parse(json.dumps(report(4, ran=False))) is None
+
+
+def test_no_watermark_yet_is_none():
+    data = report(4)
+    data["eventTime"] = {"watermark": "1970-01-01T00:00:00.000Z"}
+    assert parse(json.dumps(data)).watermark is None
+    data["eventTime"], data["stateOperators"] = {}, []
+    batch = parse(json.dumps(data))
+    assert (batch.watermark, batch.state_rows) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 17, "17", "not json", '"text"', {"a": 1}, {"seq": {"x": 1}}, {"t": {"0": "5"}}, []]
+)
+def test_offsets_of_other_sources_are_nothing(value):
+    assert offsets(value) == {}
+
+
+class Report:
+    def __init__(self, data):
+        self.data = data
+
+    def batchId(self):
+        return self.data["batchId"]
+
+    def json(self):
+        return json.dumps(self.data)
+
+
+class Query:
+    """Spark's ring of recent reports."""
+
+    def __init__(self):
+        self.reports = []
+
+    def lastProgress(self):
+        return self.reports[-1] if self.reports else None
+
+    def recentProgress(self):
+        return list(self.reports)
+
+    def ran(self, batch_id, **rest):
+        self.reports.append(Report(report(batch_id, **rest)))
+
+
+def test_no_batch_is_missed_and_none_comes_twice():
+    query, seen = Query(), []
+    reader = ProgressReader(query)
+    for burst in ([], [0], [1, 2, 3], [], [4], [5, 6]):
+        for batch_id in burst:
+            query.ran(batch_id)
+        seen += [b.batch_id for b in reader.new()]
+        assert reader.new() == []
+    assert seen == list(range(7))
+
+
+def test_idle_reports_do_not_hide_the_batch_they_announce():
+    query = Query()
+    reader = ProgressReader(query)
+    query.ran(0)
+    assert [b.batch_id for b in reader.new()] == [0]
+    query.ran(1, ran=False)
+    query.ran(1, ran=False)
+    assert reader.new() == []
+    query.ran(1)
+    query.ran(2, ran=False)
+    assert [b.batch_id for b in reader.new()] == [1]
+    query.ran(2)
+    assert [b.batch_id for b in reader.new()] == [2]
+
+
+def test_an_agent_that_comes_late_begins_with_the_newest_batch():
+    query = Query()
+    for batch_id in range(50):
+        query.ran(batch_id)
+    assert [b.batch_id for b in ProgressReader(query).new()] == [49]

@@ -1,0 +1,57 @@
+import pandas as pd
+import pytest
+
+from pipelines.jobs import service
+from pipelines.jobs.events import Event, encode_event
+from tests.fakes.bad_events import BAD_EVENTS, NOW
+
+
+@pytest.fixture
+def outside(monkeypatch):
+    """What the stage did besides its output: seconds slept, records rejected."""
+    seen = {"slept": [], "rejected": []}
+    monkeypatch.setattr(service.time, "sleep", seen["slept"].append)
+    monkeypatch.setattr(service, "_publish_rejects", lambda kafka, by, bad: seen["rejected"].extend(bad))
+    return seen
+
+
+def frame(*values, partition=0, first=0):
+    rows = [(value, partition, first + i, NOW) for i, value in enumerate(values)]
+    return pd.DataFrame(rows, columns=["value", "partition", "offset", "produced_at"])
+
+
+def event(seq, time=5.0, key="a"):
+    return encode_event(Event(seq, time, key))
+
+
+def run(*frames):
+    return pd.concat(list(service.service_stage(0.004, {}, "job")(iter(frames))), ignore_index=True)
+
+
+def test_every_good_event_takes_the_service_time(outside):
+    out = run(frame(event(1), event(2)), frame(event(3), b"bad"))
+    assert out["seq"].tolist() == [1, 2, 3, 0]
+    assert outside["slept"] == pytest.approx([0.008, 0.004])
+
+
+def test_bad_events_go_to_rejects_and_leave_a_row_without_key(outside):
+    values = [raw for raw, _ in BAD_EVENTS.values()]
+    out = run(frame(event(1), *values, event(2), partition=3, first=10))
+    assert out["key"].notna().sum() == 2
+    assert len(out) == len(values) + 2
+    places = [(partition, offset) for partition, offset, *_ in outside["rejected"]]
+    assert places == [(3, 11 + i) for i in range(len(values))]
+
+
+def test_late_is_older_than_the_newest_before_it_in_its_partition(outside):
+    out = run(
+        frame(event(1, 5.0), event(2, 4.0), event(3, 6.0)),
+        frame(event(4, 5.5), partition=0),
+        frame(event(5, 1.0), partition=1),
+    )
+    assert out["late"].tolist() == [False, True, False, True, False]
+
+
+def test_empty_frame_gives_an_empty_frame(outside):
+    assert len(run(frame())) == 0
+    assert outside["rejected"] == []

@@ -1,0 +1,121 @@
+"""Changing the number of executors of a running application, through Spark's private allocation client.
+
+Public in bytecode on standalone, YARN and Kubernetes alike (all three share `ExecutorAllocationClient`);
+tests/integration holds it to what is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Protocol
+
+from tidecast.cluster import Cluster
+
+
+class ActuatorError(RuntimeError):
+    """The cluster manager did not take the request; the message says what it was."""
+
+
+class Actuator(Protocol):
+    """The one owner of the executor target while the agent acts."""
+
+    @property
+    def target(self) -> int | None:
+        """Executors asked for; None before the first request."""
+
+    @property
+    def asked(self) -> Set[str]:
+        """Ids of the executors that were ever asked to leave; ids are not used again."""
+
+    def take_over(self, least: int) -> None:
+        """Become the owner: Spark's own allocation manager ends."""
+
+    def live(self) -> list[str]:
+        """Ids of the executors that are there to stay, oldest first."""
+
+    def set_target(self, executors: int) -> None:
+        """Ask for this many; fewer than there are leave when their tasks are done."""
+
+    def reconcile(self) -> str | None:
+        """Bring the executors in line with the target where they strayed; what was done, in words."""
+
+
+class ExecutorActuator:
+    """Executors of a standalone, YARN or Kubernetes application."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._backend = cluster.jsc.schedulerBackend()
+        self._asked: set[str] = set()
+        self._target: int | None = None
+        self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
+
+    @property
+    def target(self) -> int | None:
+        """Executors asked for; None before the first request."""
+        return self._target
+
+    @property
+    def asked(self) -> Set[str]:
+        """Ids of the executors that were ever asked to leave."""
+        return self._asked
+
+    def take_over(self, least: int) -> None:
+        """Stop Spark's allocation manager, whose wishes would overwrite ours, and pin the executors that are there."""
+        if self._cluster.jsc.isLocal():
+            raise ActuatorError(f"master {self._cluster.jsc.master()!r} has no executors to add; use a cluster to act")
+        manager = self._cluster.jsc.executorAllocationManager()
+        if manager.isDefined():
+            manager.get().stop()
+        self._request(max(least, len(self.live())))
+
+    def live(self) -> list[str]:
+        """Ids of the registered executors, those asked to leave excluded, oldest first."""
+        return [i for i in self._registered() if i not in self._asked]
+
+    def set_target(self, executors: int) -> None:
+        """Ask for this many executors; the newest leave first, because the oldest are warm.
+
+        The total is always stated outright. Lowering it takes back what is still pending and removes nobody, so the
+        surplus is asked to leave on top; leaving then needs no change of the total, and an executor that dies on its
+        own is replaced by the cluster manager.
+
+        Raises:
+            ActuatorError: the cluster manager refused.
+        """
+        self._request(executors)
+        self._dismiss(self.live()[executors:])
+
+    def reconcile(self) -> str | None:
+        """Ask those to leave that registered after the target was lowered."""
+        surplus = self.live()[self._target :] if self._target is not None else []
+        if not surplus:
+            return None
+        self._dismiss(surplus)
+        return f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self._target}"
+
+    def _registered(self) -> list[str]:
+        ids = self._cluster.jsc.getExecutorIds()
+        return sorted((ids.apply(i) for i in range(ids.size())), key=int)
+
+    def _request(self, total: int) -> None:
+        nowhere = self._cluster.jvm.PythonUtils.toScalaMap({})
+        # The middle argument stays 0: the public method builds its locality map the wrong way round.
+        if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
+            raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
+        self._target = total
+
+    def _dismiss(self, ids: list[str]) -> None:
+        if not ids:
+            return
+        if self._graceful:
+            none = self._cluster.jvm.scala.Option.empty()
+            why = self._cluster.jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scale-in by tidecast", none)
+            gone = [i for i in ids if self._backend.decommissionExecutor(i, why, False, False)]
+        else:  # without decommissioning Spark would ignore the request: the tasks in flight are run again elsewhere
+            sequence = self._cluster.jvm.PythonUtils.toSeq(ids)
+            taken = self._backend.killExecutors(sequence, False, False, True)
+            gone = [taken.apply(i) for i in range(taken.size())]
+        self._asked.update(gone)
+        if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
+            raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")

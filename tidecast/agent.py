@@ -1,0 +1,201 @@
+"""`attach`: one line in a Spark streaming job that reports its metrics and, when asked, applies decisions."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tidecast.actuator import ExecutorActuator
+from tidecast.arrivals import SAMPLE_S, Arrivals
+from tidecast.clock import WALL, Clock
+from tidecast.cluster import Cluster
+from tidecast.commands import Commands
+from tidecast.guard import Limits
+from tidecast.job import Job
+from tidecast.messages import Control
+from tidecast.modes import release, switch
+from tidecast.observer import LOOK_S, Observer
+from tidecast.outbox import Outbox
+
+log = logging.getLogger("tidecast")
+
+ADDRESS = "TIDECAST_KAFKA__BOOTSTRAP"
+
+
+def attach(
+    query: Any,
+    job: str,
+    bootstrap: str | None = None,
+    mode: str = "observe",
+    clock: Clock | None = WALL,
+    security: Mapping[str, Any] | None = None,
+    executors: tuple[int, int] = (1, 4),
+    cores_per_executor: int | None = None,
+    topics: Sequence[str] | None = None,
+) -> Agent:
+    """Watch a running streaming query of this driver; with `mode="act"` also apply the decisions made for it.
+
+    Nothing that goes wrong later reaches the query: the agent logs it (logger `tidecast`) and goes on.
+
+    Args:
+        query: what `.start()` returned.
+        job: its name on Tidecast's topics.
+        bootstrap: the broker, `host:port`; by default that of the query's own Kafka source, then the environment's.
+        mode: `observe` touches nothing in the application; `act` owns its executors; `freeze` owns and keeps them.
+        clock: the job's own time; None waits until a replay's clock is announced on topic `control`.
+        security: client options of kafka-python, e.g. `{"security_protocol": "SASL_SSL", ...}`.
+        executors: least and most that a decision may ask for.
+        cores_per_executor: by default what the application is configured with.
+        topics: Kafka topics whose arrivals are the job's load; by default those the query reads.
+
+    Raises:
+        ValueError: an argument makes no sense, or no broker is known.
+        tidecast.cluster.ClusterError: the query is not run by this process.
+    """
+    least, most = executors
+    if not job:
+        raise ValueError("job='': a name is expected; it is the key of the job's records")
+    if mode not in Control.MODES:
+        raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
+    if not 1 <= least <= most:
+        raise ValueError(f"executors={executors}: (least, most) with 1 <= least <= most is expected")
+    cluster = Cluster(query)
+    sources = _sources(cluster)
+    address = bootstrap or next((s["kafka.bootstrap.servers"] for s in sources), None) or os.environ.get(ADDRESS)
+    if not address:
+        raise ValueError(f"no broker known for job {job!r}: give attach(..., bootstrap='host:port') or set {ADDRESS}")
+    state = Job(
+        name=job,
+        mode="observe",
+        clock=clock,
+        limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
+        actuator=ExecutorActuator(cluster),
+        outbox=Outbox(address, security or {}, f"tidecast-{job}-outbox"),
+        topics=tuple(topics or _subscribed(sources)),
+        executors=cluster.executors(),
+    )
+    if mode != "observe":
+        switch(state, "act")
+    if mode == "freeze" and state.owns_executors:
+        switch(state, "freeze")
+    agent = Agent(state)
+    agent._start(cluster, address, security or {}, waits_for_clock=clock is None)
+    known = ", ".join(state.topics) or "unknown yet"
+    log.info("%s: attached, mode %s, broker %s, topics %s", job, state.mode, address, known)
+    return agent
+
+
+class Agent:
+    """The resident part of Tidecast in a driver: daemon threads that end with the query."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def mode(self) -> str:
+        """What the agent does now: observe, act or freeze."""
+        return self._job.mode
+
+    @property
+    def running(self) -> bool:
+        """Whether the agent still watches."""
+        return not self._job.stop.is_set()
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Publish what is queued and end; executors stay as they are. Call it before `spark.stop()`, or leave it be."""
+        self._job.stop.set()
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _start(self, cluster: Cluster, address: str, security: Mapping[str, Any], waits_for_clock: bool) -> None:
+        job = self._job
+        if (client := logging.getLogger("kafka")).level == logging.NOTSET:
+            client.setLevel(logging.CRITICAL)  # ten lines a second while a broker is away; the agent writes two
+        observer = Observer(job, cluster)
+        arrivals = Arrivals(job, address, security)
+        commands = Commands(job, address, security, waits_for_clock)
+        sensors = [
+            self._thread("observe", lambda: _repeat(job, "watching Spark", observer.step, LOOK_S)),
+            self._thread("arrivals", lambda: _repeat(job, "sampling offsets", arrivals.step, SAMPLE_S, arrivals.close)),
+            self._thread("commands", lambda: _repeat(job, "following decisions", commands.step, 0.0, commands.close)),
+        ]
+        self._threads = [*sensors, self._thread("outbox", lambda: _send(job, sensors))]
+        for thread in self._threads:
+            thread.start()
+
+    def _thread(self, role: str, run: Callable[[], None]) -> threading.Thread:
+        return threading.Thread(target=run, name=f"tidecast-{self._job.name}-{role}", daemon=True)
+
+
+def _repeat(
+    job: Job, what: str, step: Callable[[], None], period_s: float, close: Callable[[], None] = lambda: None
+) -> None:
+    """Call `step` every period until the agent ends; whatever it raises is logged once, until it works again."""
+    failing: float | None = None
+    due = time.monotonic()
+    while not job.stop.is_set():
+        try:
+            step()
+            if failing is not None:
+                log.warning("%s: %s works again after %.0f s", job.name, what, time.monotonic() - failing)
+            failing = None
+        except Exception as error:
+            if _driver_ended():
+                job.stop.set()
+                break
+            if failing is None:
+                log.warning("%s: %s fails, trying on: %r", job.name, what, error)
+                log.debug("%s: %s", job.name, what, exc_info=True)
+            failing = time.monotonic() if failing is None else failing
+            job.stop.wait(1.0)
+        due = max(due + period_s, time.monotonic())
+        job.stop.wait(due - time.monotonic())
+    _quietly(close)
+
+
+def _send(job: Job, sensors: Sequence[threading.Thread]) -> None:
+    _repeat(job, "sending", lambda: _drain(job), 0.0)
+    for thread in sensors:
+        thread.join(3.0)
+    _quietly(job.outbox.close)
+    release(job)
+
+
+def _drain(job: Job) -> None:
+    while job.outbox.step() and not job.stop.is_set():
+        pass
+
+
+def _quietly(close: Callable[[], None]) -> None:
+    try:
+        close()
+    except Exception as error:
+        log.debug("while ending: %r", error)
+
+
+def _driver_ended() -> bool:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return context is None or context._jsc is None
+
+
+def _sources(cluster: Cluster) -> list[Mapping[str, str]]:
+    try:
+        return cluster.source_options()
+    except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
+        log.warning("the query's sources cannot be read from its plan: %r", error)
+        return []
+
+
+def _subscribed(sources: Sequence[Mapping[str, str]]) -> list[str]:
+    """Topics named by the sources' `subscribe`; patterns and assignments are resolved by the first batch."""
+    if any("subscribe" not in source for source in sources):
+        return []
+    return sorted({topic.strip() for source in sources for topic in source["subscribe"].split(",")})

@@ -1,0 +1,109 @@
+"""What Spark says of its executors and stages, read through Py4J; nothing here changes anything.
+
+The status store is private API: it has been public in bytecode since Spark 2.3, and tests/integration holds it to that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_STAGES_PER_LOOK = 200
+"""Stages read per batch at most; of more than that only the newest are looked at."""
+_LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
+"""How Spark ends the description of the jobs of a streaming query."""
+
+
+class ClusterError(RuntimeError):
+    """The query is not one whose driver runs in this process; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One finished stage of a batch: `run_s` is summed over its tasks, `wall_s` from submission to completion."""
+
+    stage_id: int
+    attempt: int
+    tasks: int
+    run_s: float
+    wall_s: float
+
+
+class Cluster:
+    """Read-only view of the Spark application that runs a query."""
+
+    def __init__(self, query: Any) -> None:
+        from pyspark import SparkContext
+
+        if not hasattr(query, "_jsq") or SparkContext._active_spark_context is None:
+            raise ClusterError(
+                f"{type(query).__name__} is no streaming query of this driver. Call attach in the process that started "
+                "it; a Spark Connect client cannot reach the executors."
+            )
+        context = SparkContext._active_spark_context
+        jvm: Any = context._jvm
+        self.jvm = jvm
+        self.jsc: Any = context._jsc.sc()
+        self.jquery: Any = query._jsq
+        self.application: str = context.applicationId
+        self._store = self.jsc.statusStore()
+        self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+        self._mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
+        self._next_stage: int = self.jsc.dagScheduler().nextStageId()
+
+    def cores_per_executor(self) -> int:
+        """Cores of one executor as configured, 1 where nothing is."""
+        return int(self.jsc.conf().get("spark.executor.cores", "1"))
+
+    def executors(self) -> dict[str, int]:
+        """Cores by id of the registered executors; in local mode the driver is the one executor."""
+        found = self._read(self._store.executorList(True))
+        return {e["id"]: e["totalCores"] for e in found if e["id"] != "driver" or e["maxTasks"] > 0}
+
+    def stages(self, run_id: str, batch_id: int) -> list[Stage]:
+        """Finished stages of one batch of one query; every stage of the application is asked for about once."""
+        from py4j.protocol import Py4JJavaError
+
+        upto: int = self.jsc.dagScheduler().nextStageId()
+        first, found = max(self._next_stage, upto - _STAGES_PER_LOOK), []
+        self._next_stage = upto
+        for stage_id in range(first, upto):
+            try:
+                stage = self._read(self._store.lastStageAttempt(stage_id))
+            except Py4JJavaError:
+                continue  # forgotten by the store, which keeps the newest thousand
+            label = _LABEL.search(stage["description"] or "")
+            if stage["status"] in ("ACTIVE", "PENDING") or (label and label[1] == run_id and int(label[2]) > batch_id):
+                self._next_stage = min(self._next_stage, stage_id)  # of a batch that is yet to end
+            elif stage["status"] == "COMPLETE" and label and (label[1], int(label[2])) == (run_id, batch_id):
+                wall = stage["completionTime"] - stage["submissionTime"]
+                run = stage["executorRunTime"]
+                found.append(Stage(stage_id, stage["attemptId"], stage["numTasks"], run / 1000, wall / 1000))
+        return found
+
+    def used(self, stages: list[Stage]) -> set[str]:
+        """Executors on which tasks of these stages finished."""
+        ids: set[str] = set()
+        for stage in stages:
+            summary = self._read(self._store.executorSummary(stage.stage_id, stage.attempt))
+            ids |= {executor for executor, s in summary.items() if s["succeededTasks"] > 0}
+        return ids
+
+    def source_options(self) -> list[Mapping[str, str]]:
+        """Options of the query's Kafka sources as the user gave them, keys in lower case; empty where it has none."""
+        leaves = self.jquery.streamingQuery().analyzedPlan().collectLeaves()
+        found: list[Mapping[str, str]] = []
+        for i in range(leaves.size()):
+            leaf = leaves.apply(i)
+            if leaf.getClass().getSimpleName().startswith("StreamingRelationV2"):
+                options = {str(k).lower(): str(v) for k, v in dict(leaf.extraOptions()).items()}
+                if "kafka.bootstrap.servers" in options:
+                    found.append(options)
+        return found
+
+    def _read(self, value: Any) -> Any:
+        # One call that writes JSON costs a tenth of asking for every field.
+        return json.loads(self._mapper.writeValueAsString(value))

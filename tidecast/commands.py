@@ -1,0 +1,135 @@
+"""The thread that obeys: decisions and control words from the broker, judged, applied and answered."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tidecast.clock import announced
+from tidecast.control import clock_key, mode_key
+from tidecast.guard import judge
+from tidecast.job import Job
+from tidecast.messages import Control, Decision, MessageError, Outcome, Reject, decode
+from tidecast.modes import switch
+from tidecast.outbox import CONNECT_MS
+from tidecast.outcomes import outcome
+from tidecast.sensors import lag
+from tidecast.transport import consumer
+
+log = logging.getLogger("tidecast")
+
+WAIT_MS = 500
+FETCH_MS = 500
+"""How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
+DECISIONS, CONTROL = "decisions", "control"
+
+
+class Commands:
+    """Follows `decisions` from now on and `control` from its beginning; `step` waits up to `WAIT_MS` for records."""
+
+    def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any], waits_for_clock: bool) -> None:
+        self._job, self._bootstrap, self._security = job, bootstrap, security
+        self._waits_for_clock = waits_for_clock
+        self._client: Any = None
+        self._said = ""
+
+    def step(self) -> None:
+        """Take what has come. Raises when the broker cannot be reached."""
+        if self._client is None:
+            self._client = self._connect()
+        for records in self._client.poll(timeout_ms=WAIT_MS).values():
+            for record in records:
+                self._take(record)
+
+    def close(self) -> None:
+        """Leave the broker."""
+        if self._client is not None:
+            self._client.close(timeout_ms=1000)
+
+    def _connect(self) -> Any:
+        from kafka import TopicPartition
+
+        client = consumer(
+            self._bootstrap, self._security,
+            client_id=f"tidecast-{self._job.name}-commands", bootstrap_timeout_ms=CONNECT_MS,
+            fetch_max_wait_ms=FETCH_MS,
+        )  # fmt: skip
+        try:
+            found = {topic: client.partitions_for_topic(topic) for topic in (DECISIONS, CONTROL)}
+            for topic, partitions in found.items():
+                if not partitions:
+                    raise LookupError(
+                        f"topic {topic!r} is not on the broker at {self._bootstrap}; `tidecast up` creates it"
+                    )
+            parts = {topic: [TopicPartition(topic, p) for p in sorted(numbers)] for topic, numbers in found.items()}
+            client.assign(parts[DECISIONS] + parts[CONTROL])
+            client.seek_to_end(*parts[DECISIONS])
+            client.seek_to_beginning(*parts[CONTROL])
+            for part in parts[DECISIONS]:
+                client.position(part)  # "the end" is now, not when the first poll comes round to it
+        except BaseException:
+            client.close(timeout_ms=1000)
+            raise
+        return client
+
+    def _take(self, record: Any) -> None:
+        key = (record.key or b"").decode("utf-8", "replace")
+        now = time.time()
+        try:
+            if record.topic == CONTROL and key in (mode_key(self._job.name), clock_key(self._job.name)):
+                if record.value is not None:
+                    self._obey(key, decode(Control, record.value, now))
+            elif record.topic == DECISIONS and key == self._job.name:
+                self._decided(decode(Decision, record.value, now), now)
+        except MessageError as error:
+            log.warning("%s: a record on %s was rejected: %s", self._job.name, record.topic, error)
+            value = (record.value or b"").decode("utf-8", "replace")[:2000]
+            by = f"agent of {self._job.name}"
+            self._job.reject(Reject(record.topic, record.partition, record.offset, by, str(error), value, now))
+
+    def _obey(self, key: str, word: Control) -> None:
+        job = self._job
+        if word.job != job.name:
+            raise MessageError(f"job={word.job!r} under the key {key!r}")
+        if key == clock_key(job.name) and self._waits_for_clock:
+            job.clock = announced(word)
+            log.info("%s: job time is %s", job.name, job.clock or "unknown until a clock is announced")
+        elif key == mode_key(job.name) and word.mode is not None:
+            switch(job, word.mode)
+
+    def _decided(self, decision: Decision, now: float) -> None:
+        job = self._job
+        with job.lock:
+            target = job.actuator.target if job.owns_executors else None
+            current = len(job.live()) if target is None else target
+            verdict = judge(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
+            if verdict.action == "reject":
+                raise MessageError(verdict.reason)
+            job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
+            outcomes = self._apply(decision, now) if verdict.action == "apply" else []
+        if verdict.action == "refuse":
+            outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
+        self._say(decision, verdict.action, verdict.reason)
+        for each in outcomes:
+            job.outbox.send("outcomes", job.name, each)
+
+    def _apply(self, decision: Decision, now: float) -> list[Outcome]:
+        job = self._job
+        before = job.actuator.live()
+        try:
+            job.actuator.set_target(decision.executors)
+        except Exception as error:  # whatever a cluster manager throws, the decision gets its answer
+            log.exception("%s: %s could not be applied", job.name, decision.id)
+            return [outcome(decision, "failed", f"{error}"[:500], now, job.time, executors_before=len(before))]
+        return job.tracker.started(decision, before, lag(job.ends, job.committed), time.time(), job.time)
+
+    def _say(self, decision: Decision, action: str, reason: str) -> None:
+        if action == "apply":
+            log.info("%s: %s asks for %d executors: %s", self._job.name, decision.id, decision.executors, reason)
+        elif action == "refuse":
+            log.warning("%s: %s refused: %s", self._job.name, decision.id, reason)
+        elif action == "ignore" and self._job.mode == "freeze" and (said := f"{decision.executors}") != self._said:
+            self._said = said  # a frozen agent says what it leaves undone, once per wish
+            log.warning("%s: frozen: %s asks for %s executors, nothing is changed", self._job.name, decision.id, said)

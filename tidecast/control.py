@@ -1,0 +1,64 @@
+"""Words to a running agent on the compacted topic `control`: its mode, and the clock of a replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tidecast.clock import Clock
+from tidecast.messages import Control, encode
+from tidecast.transport import producer
+
+TOPIC = "control"
+SEND_S = 10.0
+
+
+def mode_key(job: str) -> str:
+    """Key under which a job's newest mode is kept."""
+    return f"{job}:mode"
+
+
+def clock_key(job: str) -> str:
+    """Key under which a job's newest clock is kept."""
+    return f"{job}:clock"
+
+
+def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None) -> None:
+    """Switch a running agent to `observe`, `act` or `freeze`; an agent attached later obeys it too.
+
+    Raises:
+        ValueError: no such mode.
+        ConnectionError: the broker did not take the message within 10 s.
+    """
+    if mode not in Control.MODES:
+        raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
+    _send(bootstrap, mode_key(job), Control(job, time.time(), mode=mode), security)
+
+
+def set_clock(bootstrap: str, job: str, clock: Clock | None, security: Mapping[str, Any] | None = None) -> None:
+    """Announce a replay's clock to an agent attached with `clock=None`; None withdraws it, and the agent waits again.
+
+    Raises:
+        ConnectionError: the broker did not take the message within 10 s.
+    """
+    now = time.time()
+    word = (
+        Control(job, now)
+        if clock is None
+        else Control(job, now, None, clock.wall_start, clock.trace_start, clock.scale)
+    )
+    _send(bootstrap, clock_key(job), word, security)
+
+
+def _send(bootstrap: str, key: str, word: Control, security: Mapping[str, Any] | None) -> None:
+    from kafka.errors import KafkaError
+
+    try:
+        client = producer(bootstrap, security, bootstrap_timeout_ms=int(SEND_S * 1000), max_block_ms=int(SEND_S * 1000))
+        try:
+            client.send(TOPIC, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
+        finally:
+            client.close(timeout=1)
+    except KafkaError as error:
+        raise ConnectionError(f"topic {TOPIC!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None

@@ -1,0 +1,97 @@
+"""Whether a decision is applied: a pure judgement, with its reason in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tidecast.messages import Decision
+
+REMEMBERED = 500
+"""Decision ids kept to tell a replay; at one decision a second longer than any decision stays fresh."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is accepted: executors within the bounds and the useful ceiling, decisions not older than `fresh_s`."""
+
+    least: int
+    most: int
+    cores_per_executor: int = 1
+    fresh_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the agent remembers of earlier decisions: their ids, and when the last accepted one was made."""
+
+    ids: tuple[str, ...] = ()
+    accepted_at: float = -math.inf
+    accepted_id: str = ""
+
+    def after(self, decision: Decision, accepted: bool) -> Seen:
+        """The memory with one decision more."""
+        seen = self if decision.id in self.ids else replace(self, ids=(*self.ids, decision.id)[-REMEMBERED:])
+        return replace(seen, accepted_at=decision.wall_time, accepted_id=decision.id) if accepted else seen
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do with a decision.
+
+    apply: change the executors. hold: they are as decided, nothing to do. ignore: this agent does not act on it now.
+    refuse: it must not be applied, and its sender should know. reject: it should not be on the topic at all.
+    """
+
+    action: Literal["apply", "hold", "ignore", "refuse", "reject"]
+    reason: str
+
+
+def judge(
+    decision: Decision,
+    job: str,
+    mode: str,
+    current: int,
+    limits: Limits,
+    ceiling_tasks: int | None,
+    seen: Seen,
+    now: float,
+) -> Verdict:
+    """Judge one decision at wall time `now`.
+
+    `current` is the executors' target (or their number before the first decision), `ceiling_tasks` the tasks of the
+    stage that takes the time, None while unknown. The first objection found is the reason.
+    """
+    if decision.job != job:
+        return Verdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
+    if decision.mode != "act":
+        return Verdict("ignore", f"{decision.id} is a recommendation (mode={decision.mode})")
+    if mode != "act":
+        return Verdict("ignore", f"the agent's mode is {mode}")
+    hold = decision.executors == current
+    if objection := _objection(decision, limits, ceiling_tasks, seen, now):
+        return Verdict("ignore" if hold else "refuse", objection)
+    if hold:
+        return Verdict("hold", f"{current} executors are as decided")
+    return Verdict("apply", decision.reason)
+
+
+def _objection(decision: Decision, limits: Limits, ceiling_tasks: int | None, seen: Seen, now: float) -> str | None:
+    wanted, age = decision.executors, now - decision.wall_time
+    if decision.id in seen.ids:
+        return f"duplicate: {decision.id} was seen before"
+    if age > limits.fresh_s:
+        return f"stale: decided {age:.1f} s ago; at most {limits.fresh_s:g} s are allowed"
+    if age < -limits.fresh_s:
+        return f"from the future: decided {-age:.1f} s ahead of the agent's clock; set the sender's clock"
+    if decision.wall_time < seen.accepted_at:
+        return f"out of order: made before {seen.accepted_id}, which was accepted already"
+    if not limits.least <= wanted <= limits.most:
+        return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"
+    if ceiling_tasks is not None and wanted > (useful := math.ceil(ceiling_tasks / limits.cores_per_executor)):
+        tasks = (
+            f"{ceiling_tasks} tasks of the stage that takes the time, {limits.cores_per_executor} cores each executor"
+        )
+        return f"beyond the useful ceiling: executors={wanted}; {useful} at most ({tasks})"
+    return None

@@ -1,0 +1,113 @@
+"""The thread that asks Spark: finished batches, executors, and whether what was decided has come true."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from tidecast.actuator import ActuatorError
+from tidecast.cluster import Cluster, Stage
+from tidecast.job import Job
+from tidecast.messages import MetricSample, Outcome
+from tidecast.progress import Batch, ProgressReader
+from tidecast.sensors import Curve, Latency, first_starts, lag, latency
+
+log = logging.getLogger("tidecast")
+
+LOOK_S = 0.25
+TIDY_S = 1.0
+
+
+class Observer:
+    """Batches, executors and outcomes of one query; `step` is to be called every `LOOK_S`."""
+
+    def __init__(self, job: Job, cluster: Cluster) -> None:
+        self._job, self._cluster = job, cluster
+        self._reader = ProgressReader(cluster.jquery)
+        self._tidied = 0.0
+        self._said_no_topics = False
+
+    def step(self) -> None:
+        """Look once. When the query has ended, its last batches are published and the agent's threads end with it."""
+        ended = not self._cluster.jquery.isActive()
+        executors = self._cluster.executors()
+        outcomes: list[Outcome] = []
+        for batch in self._reader.new():
+            self._saw(batch)
+        job, now = self._job, time.time()
+        with job.lock:
+            job.executors = executors
+            outcomes += job.tracker.saw_executors(job.live(), job.leaving(), now, job.time)
+            if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
+                self._tidied = now
+                self._tidy()
+        for outcome in outcomes:
+            log.info("%s: %s %s: %s", job.name, outcome.decision_id, outcome.status, outcome.reason)
+            job.outbox.send("outcomes", job.name, outcome)
+        if ended:
+            log.info("%s: the query has ended, the agent ends with it", job.name)
+            job.stop.set()
+
+    def _tidy(self) -> None:
+        try:
+            done = self._job.actuator.reconcile()
+        except ActuatorError as error:
+            done = str(error)
+        if done:
+            log.info("%s: %s", self._job.name, done)
+
+    def _saw(self, batch: Batch) -> None:
+        job = self._job
+        stages = self._cluster.stages(batch.run_id, batch.batch_id)
+        used = self._cluster.used(stages) if job.tracker.awaits_use() else set()
+        with job.lock:
+            if not job.topics:
+                self._found_topics(batch)
+            job.heavy.saw(batch.rows, [(s.tasks, s.run_s) for s in stages])
+            for partition, end in batch.latest.items():
+                job.curves.setdefault(partition, Curve()).add(batch.latest_at, end)
+            starts = batch.starts or first_starts(job.curves, batch.ends, batch.rows)
+            known = latency(job.curves, starts, batch.ends, batch.finished)
+            for partition, end in batch.ends.items():
+                job.curves[partition].forget_before(end)
+            job.committed = batch.ends or None
+            waiting = lag(job.ends, job.committed)
+            job.tracker.saw_batch(batch, used, waiting)
+        self._publish(batch, stages, known, waiting)
+
+    def _found_topics(self, batch: Batch) -> None:
+        self._job.topics = tuple(sorted({topic for topic, _ in batch.ends}))
+        if not self._job.topics and not self._said_no_topics:
+            self._said_no_topics = True
+            log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
+
+    def _publish(self, batch: Batch, stages: list[Stage], known: Latency | None, waiting: int | None) -> None:
+        job = self._job
+        if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
+            return  # a replay that has not begun has no time of its own
+        behind = None if batch.watermark is None else (job.clock.at(batch.finished) - batch.watermark) / job.clock.scale
+        sample = MetricSample(
+            job=job.name,
+            kind="batch",
+            time=job.clock.at(batch.finished - batch.batch_s),
+            wall_time=time.time(),
+            time_scale=job.clock.scale,
+            span_s=batch.batch_s * job.clock.scale,
+            processed_rps=round(batch.processed_rps, 3),
+            lag_records=waiting,
+            batch_id=batch.batch_id,
+            batch_rows=batch.rows,
+            batch_s=batch.batch_s,
+            stage_s=max((s.wall_s for s in stages), default=None),
+            executors=len(job.live()),
+            pending_executors=job.pending(),
+            cores=job.cores(),
+            task_ceiling=job.ceiling(),
+            watermark_lag_s=behind,
+            state_rows=batch.state_rows,
+            latency_p50_s=round(known.p50_s, 3) if known else None,
+            latency_p95_s=round(known.p95_s, 3) if known else None,
+            latency_max_s=round(known.max_s, 3) if known else None,
+            mode=job.mode,
+        )
+        job.outbox.send("metrics", job.name, sample)

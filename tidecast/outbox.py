@@ -1,0 +1,75 @@
+"""The agent's way out: messages are queued at once and sent by a thread of its own; no broker holds up a sensor."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Mapping
+from typing import Any
+
+from tidecast.messages import Message, MessageError, encode
+from tidecast.transport import producer
+
+log = logging.getLogger("tidecast")
+
+TOPICS = ("metrics", "outcomes", "rejects")
+KEPT = 20_000
+"""Messages kept while the broker is away: hours of them; then the oldest go first."""
+CONNECT_MS = 3_600_000
+"""One patient attempt to connect: the client retries by itself, and one given up would leave a thread behind."""
+
+
+class Outbox:
+    """A queue in front of a Kafka producer. `send` never blocks and never raises."""
+
+    def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str) -> None:
+        self._address, self._security, self._client_id = bootstrap, security, client_id
+        self._queue: queue.Queue[tuple[str, str, bytes]] = queue.Queue(KEPT)
+        self._producer: Any = None
+
+    def send(self, topic: str, key: str, message: Message) -> None:
+        """Queue one message."""
+        try:
+            entry = (topic, key, encode(message))
+        except MessageError as error:
+            log.error("not sent to %s: %s", topic, error)
+            return
+        while True:
+            try:
+                return self._queue.put_nowait(entry)
+            except queue.Full:
+                log.warning("the broker at %s takes nothing; the oldest message is dropped", self._address)
+                self._queue.get_nowait()
+
+    def step(self, wait_s: float = 0.2) -> bool:
+        """Send what is queued; whether there was anything. Blocks while the broker has never been reached."""
+        if self._producer is None:
+            self._producer = producer(
+                self._address, self._security,
+                client_id=self._client_id, bootstrap_timeout_ms=CONNECT_MS, max_block_ms=5000,
+            )  # fmt: skip
+            for topic in TOPICS:
+                self._producer.partitions_for(
+                    topic
+                )  # known before an outage, so that sending needs no answer during one
+        try:
+            topic, key, value = self._queue.get(timeout=wait_s)
+        except queue.Empty:
+            return False
+        self._producer.send(topic, key=key.encode(), value=value).add_errback(_lost, topic)
+        return True
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Send the rest, as far as the time allows, and leave."""
+        if self._producer is None:
+            return
+        try:
+            while self.step(0):
+                pass
+            self._producer.flush(timeout=timeout_s)
+        finally:
+            self._producer.close(timeout=1)
+
+
+def _lost(topic: str, error: BaseException) -> None:
+    log.warning("a message to %s was lost: %r", topic, error)

@@ -1,0 +1,134 @@
+"""What applied decisions really did: watched until the executors and a batch have shown it, or the time is up.
+
+Pure: everything is told to the tracker with its wall time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidecast.clock import Clock
+from tidecast.messages import Decision, Outcome
+from tidecast.progress import Batch
+
+CONFIRM_S = 30.0
+"""A decision whose effect has not been observed after this long was ineffective."""
+
+
+@dataclass
+class Action:
+    """A decision under way; `before` are the executors that were there when it was applied."""
+
+    decision: Decision
+    before: frozenset[str]
+    applied_at: float
+    observed: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    confirmed_at: float | None = None
+    useful_at: float | None = None
+    after: int | None = None
+
+    @property
+    def target(self) -> int:
+        """Executors as decided."""
+        return self.decision.executors
+
+    @property
+    def grows(self) -> bool:
+        """Whether it is a scale-up."""
+        return self.target > len(self.before)
+
+
+class Tracker:
+    """The actions under way. Every method returns the outcomes that became certain by what it was told."""
+
+    def __init__(self) -> None:
+        self._open: list[Action] = []
+        self._last: Batch | None = None
+
+    def awaits_use(self) -> bool:
+        """Whether it must be known on which executors the next batch runs."""
+        return any(a.grows for a in self._open)
+
+    def started(
+        self, decision: Decision, before: Collection[str], lag: int | None, now: float, clock: Clock
+    ) -> list[Outcome]:
+        """A decision was handed to the cluster; those under way in the other direction can no longer come true.
+
+        `lag` is in records, None while unknown.
+        """
+        action = Action(decision, frozenset(before), now, {"lag_records_before": lag})
+        if self._last is not None:
+            action.observed["processed_rps_before"] = round(self._last.processed_rps, 3)
+        closed = []
+        for other in list(self._open):
+            note = f"superseded after {now - other.applied_at:.1f} s by {decision.id}, which asks for {action.target}"
+            if other.grows and action.target >= other.target:
+                other.notes.append(note)  # still comes true on the way there
+            elif not other.grows and action.target <= other.target:
+                other.notes.append(note)
+            else:
+                closed.append(self._close(other, "ineffective", note, len(before), now, clock))
+        self._open.append(action)
+        return closed
+
+    def saw_executors(self, live: Collection[str], leaving: Collection[str], now: float, clock: Clock) -> list[Outcome]:
+        """The executors registered at `now`: those there to stay, and those asked to leave but not gone."""
+        closed = []
+        for action in list(self._open):
+            reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
+            if reached and action.confirmed_at is None:
+                action.confirmed_at, action.after = now, len(live)
+            if action.confirmed_at is not None and (not action.grows or action.useful_at is not None):
+                closed.append(self._close(action, "confirmed", _said(action), len(live), now, clock))
+            elif now - action.applied_at > CONFIRM_S:
+                closed.append(self._close(action, "ineffective", _missing(action, len(live)), len(live), now, clock))
+        return closed
+
+    def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
+        """A batch finished on these executors (`used` need only be known while `awaits_use`); `lag` in records."""
+        self._last = batch
+        for action in self._open:
+            action.observed |= {"processed_rps_after": round(batch.processed_rps, 3), "lag_records_after": lag}
+            if action.grows and action.useful_at is None and set(used) - action.before:
+                action.useful_at = batch.finished
+
+    def _close(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
+        self._open.remove(action)
+        return outcome(
+            action.decision, status, reason, now, clock,
+            executors_before=len(action.before),
+            executors_after=live if action.after is None else action.after,
+            applied_at=action.applied_at,
+            confirmed_at=action.confirmed_at,
+            useful_at=action.useful_at,
+            observed={k: v for k, v in action.observed.items() if v is not None},
+        )  # fmt: skip
+
+
+def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clock, **facts: Any) -> Outcome:
+    """The outcome of a decision at wall time `now`."""
+    return Outcome(
+        decision_id=decision.id, job=decision.job, time=clock.at(now), wall_time=now, time_scale=clock.scale,
+        status=status, reason=reason, target=decision.executors, decided_at=decision.wall_time,
+        expected=decision.expected, **facts,
+    )  # fmt: skip
+
+
+def _said(action: Action) -> str:
+    took = action.confirmed_at - action.applied_at if action.confirmed_at is not None else 0.0
+    what = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
+    if action.grows and action.useful_at is not None:
+        what += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
+    return "; ".join([what, *action.notes])
+
+
+def _missing(action: Action, live: int) -> str:
+    if action.confirmed_at is None:
+        what = f"{live} executors {CONFIRM_S:.0f} s after {action.target} were asked for"
+        what += "; has the cluster room for more?" if action.grows else "; do they decommission?"
+    else:
+        what = f"the executors came, but no batch has used them within {CONFIRM_S:.0f} s"
+    return "; ".join([what, *action.notes])

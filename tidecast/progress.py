@@ -1,0 +1,121 @@
+"""Finished micro-batches, as Spark's progress reports tell of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tidecast.sensors import Offsets
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One finished micro-batch; times are wall seconds since the epoch, offsets of its Kafka sources only.
+
+    `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is in the job's own
+    time.
+    """
+
+    batch_id: int
+    run_id: str
+    finished: float
+    batch_s: float
+    rows: int
+    starts: Offsets
+    ends: Offsets
+    latest: Offsets
+    latest_at: float
+    watermark: float | None = None
+    state_rows: int | None = None
+
+    @property
+    def processed_rps(self) -> float:
+        """Records per second while the batch ran."""
+        return self.rows / self.batch_s if self.batch_s > 0 else 0.0
+
+
+def parse(text: str) -> Batch | None:
+    """The batch in a progress report (JSON of Spark's StreamingQueryProgress); None for a report that ran no batch."""
+    report = json.loads(text)
+    durations = report.get("durationMs") or {}
+    if "addBatch" not in durations:
+        return None
+    started = _seconds(report["timestamp"])
+    batch_s = durations.get("triggerExecution", report.get("batchDuration", 0)) / 1000
+    starts: dict[tuple[str, int], int] = {}
+    ends: dict[tuple[str, int], int] = {}
+    latest: dict[tuple[str, int], int] = {}
+    for source in report.get("sources") or []:
+        for name, into in (("startOffset", starts), ("endOffset", ends), ("latestOffset", latest)):
+            into.update(offsets(source.get(name)))
+    state = report.get("stateOperators") or []
+    watermark = (report.get("eventTime") or {}).get("watermark")
+    return Batch(
+        batch_id=report["batchId"],
+        run_id=report["runId"],
+        finished=started + batch_s,
+        batch_s=batch_s,
+        rows=report.get("numInputRows", 0),
+        starts=starts,
+        ends=ends,
+        latest=latest,
+        latest_at=started + durations.get("latestOffset", 0) / 1000,
+        watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
+        state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
+    )
+
+
+def offsets(value: Any) -> Offsets:
+    """Kafka offsets in a source's offset, `{topic: {partition: offset}}` as JSON or object; empty for other sources."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    found: dict[tuple[str, int], int] = {}
+    if isinstance(value, dict):
+        for topic, partitions in value.items():
+            if not isinstance(partitions, dict):
+                return {}
+            for partition, offset in partitions.items():
+                if not str(partition).isdigit() or not isinstance(offset, int):
+                    return {}
+                found[topic, int(partition)] = offset
+    return found
+
+
+class ProgressReader:
+    """Every batch of a query once, by asking for its newest progress and for what lies between it and the last seen.
+
+    Asking costs 0.03 ms of CPU and needs neither a listener nor a callback server in the user's driver. Spark keeps the
+    last 100 reports (`spark.sql.streaming.numRecentProgressUpdates`), so nothing is missed at a poll of 0.25 s.
+    """
+
+    def __init__(self, jquery: Any) -> None:
+        self._jquery = jquery
+        last = jquery.lastProgress()
+        self._seen = (
+            -1 if last is None else last.batchId() - 1
+        )  # of what ended before the agent came, the newest is enough
+
+    def new(self) -> list[Batch]:
+        """Batches that finished since the last call, in order."""
+        last = self._jquery.lastProgress()
+        if last is None or last.batchId() <= self._seen:
+            return []
+        if last.batchId() == self._seen + 1:
+            reports = [last]
+        else:
+            # An idle report carries the id of the batch that is yet to come: look at them all.
+            reports = [r for r in self._jquery.recentProgress() if r.batchId() > self._seen]
+        batches = {b.batch_id: b for b in (parse(r.json()) for r in reports) if b is not None}
+        ordered = [batches[i] for i in sorted(batches)]
+        if ordered:
+            self._seen = ordered[-1].batch_id
+        return ordered
+
+
+def _seconds(stamp: str) -> float:
+    return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,147 @@
+"""What is measured from outside the job: arrivals by broker end offsets, lag, and the latency of a batch's records.
+
+Pure: every function takes its times and offsets as arguments. Offsets are keyed by (topic, partition).
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Partition = tuple[str, int]
+Offsets = Mapping[Partition, int]
+
+KNOTS = 4096
+"""Knots kept per partition; beyond it the older half is thinned, so that an hour's backlog costs no more memory."""
+PROBES = 64
+"""Records of a partition whose arrival is interpolated per batch; quantiles need no more."""
+
+
+class Curve:
+    """One partition's end offset over wall time: a rising polyline, from which an offset's arrival time is read."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.ends: list[int] = []
+
+    def add(self, wall: float, end: int) -> None:
+        """Add one observation; one from the past is sorted in, an offset below what was already seen starts afresh."""
+        at = bisect.bisect(self.times, wall)
+        if at and end < self.ends[at - 1]:
+            if at < len(self.times):
+                return  # jitter between two clocks: what came later is known better
+            self.times, self.ends, at = [], [], 0  # the topic was made anew
+        if at < len(self.times) and end > self.ends[at]:
+            return
+        if 2 <= at == len(self.times) and self.ends[-1] == self.ends[-2] == end:
+            self.times[-1] = wall  # a plateau is its two ends
+            return
+        self.times.insert(at, wall)
+        self.ends.insert(at, end)
+        if len(self.times) > KNOTS:
+            half = KNOTS // 2
+            self.times[:half], self.ends[:half] = self.times[:half:2], self.ends[:half:2]
+
+    def arrival(self, offset: float) -> float | None:
+        """Wall time at which a record arrived; None if that was before the first or after the last observation."""
+        right = bisect.bisect_right(self.ends, offset)
+        if right == 0 or right == len(self.ends):
+            return None
+        low, high = self.ends[right - 1], self.ends[right]
+        share = (offset - low) / (high - low)
+        return self.times[right - 1] + share * (self.times[right] - self.times[right - 1])
+
+    def forget_before(self, offset: int) -> None:
+        """Drop what no later batch can ask for: everything below the last knot at or under `offset`."""
+        keep = max(0, bisect.bisect_right(self.ends, offset) - 1)
+        del self.times[:keep], self.ends[:keep]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Arrival to committed result, seconds."""
+
+    p50_s: float
+    p95_s: float
+    max_s: float
+
+
+def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, finished: float) -> Latency | None:
+    """Latency quantiles of the records `starts[p] <= offset < ends[p]` of a batch that committed at `finished`.
+
+    Arrival times are interpolated between samples of the end offsets, so they are right to half a sampling step.
+    Records from before the first sample are left out; None when no record's arrival is known.
+    """
+    weighted: list[tuple[float, float]] = []
+    for partition, end in ends.items():
+        start = starts.get(partition, end)
+        count = end - start
+        curve = curves.get(partition)
+        if count <= 0 or curve is None:
+            continue
+        probes = min(count, PROBES)
+        for i in range(probes):
+            arrival = curve.arrival(start + (i + 0.5) * count / probes)
+            if arrival is not None:
+                weighted.append((max(0.0, finished - arrival), count / probes))
+    if not weighted:
+        return None
+    weighted.sort()
+    return Latency(_quantile(weighted, 0.5), _quantile(weighted, 0.95), weighted[-1][0])
+
+
+def first_starts(curves: Mapping[Partition, Curve], ends: Offsets, rows: int) -> Offsets:
+    """Where a query's first batch began, which Spark does not tell: at the first offsets known if the rows allow."""
+    starts = {p: curves[p].ends[0] for p in ends if p in curves and curves[p].ends}
+    return starts if sum(max(0, ends[p] - start) for p, start in starts.items()) <= rows else {}
+
+
+def _quantile(weighted: Sequence[tuple[float, float]], level: float) -> float:
+    goal, seen = level * sum(w for _, w in weighted), 0.0
+    for value, weight in weighted:
+        seen += weight
+        if seen >= goal:
+            return value
+    return weighted[-1][0]
+
+
+def arrived(before: Offsets, after: Offsets) -> int:
+    """Records produced between two looks at the end offsets; partitions seen once and rewound ones count nothing."""
+    return sum(max(0, end - before[p]) for p, end in after.items() if p in before)
+
+
+def lag(ends: Offsets, committed: Offsets | None) -> int | None:
+    """Records in the broker that no finished batch covers: sum of ends minus sum of the last batch's end offsets.
+
+    Over the topics that the query reads, new partitions included; None before the first batch, when nobody knows where
+    the query stands.
+    """
+    if committed is None:
+        return None
+    read = {topic for topic, _ in committed}
+    return sum(max(0, end - committed.get(p, 0)) for p, end in ends.items() if p[0] in read)
+
+
+class HeavyStage:
+    """Which stage takes the job's time, by its number of tasks: the ceiling of useful task slots (invariant 6).
+
+    Each batch adds its stages' run times weighted by its rows, so that busy batches decide and idle ones, whose time is
+    fixed cost, do not; old batches fade (a factor of `fade` per batch).
+    """
+
+    def __init__(self, fade: float = 0.95) -> None:
+        self._fade = fade
+        self._weights: dict[int, float] = {}
+
+    def saw(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
+        """One batch: `stages` are (tasks, run time summed over tasks in seconds)."""
+        if rows <= 0:
+            return
+        self._weights = {tasks: weight * self._fade for tasks, weight in self._weights.items()}
+        for tasks, run_s in stages:
+            self._weights[tasks] = self._weights.get(tasks, 0.0) + rows * run_s
+
+    def tasks(self) -> int | None:
+        """Tasks of the heavy stage; None before a batch with rows was seen."""
+        return max(self._weights, key=self._weights.__getitem__) if self._weights else None
