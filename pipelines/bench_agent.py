@@ -139,7 +139,7 @@ def _ended(progress: Any) -> float:
 def _own_threads() -> float:
     """CPU seconds of the agent's threads in this process, those of its Kafka clients included."""
     ids = {t.native_id for t in threading.enumerate() if f"tidecast-{JOB}" in t.name}
-    return sum(t.user_time + t.system_time for t in psutil.Process().threads() if t.id in ids)
+    return float(sum(t.user_time + t.system_time for t in psutil.Process().threads() if t.id in ids))
 
 
 def _jvm_threads(spark: SparkSession) -> dict[int, float]:

@@ -78,7 +78,9 @@ class Publisher:
     """Sends messages; `close` waits until everything sent is acknowledged."""
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._producer = producer(_address(kafka), kafka.security, **options)
+        self._address = _address(kafka)
+        self._failure: Exception | None = None
+        self._producer = producer(self._address, kafka.security, **options)
 
     def send(self, topic: str, key: str, message: Message, timestamp_s: float | None = None) -> None:
         """Queue one message; its failure shows at `flush`."""
@@ -89,7 +91,9 @@ class Publisher:
     ) -> Any:
         """Queue raw bytes; returns the client's future of the record's metadata."""
         stamp = None if timestamp_s is None else int(timestamp_s * 1000)
-        return self._producer.send(topic, key=key, value=value, partition=partition, timestamp_ms=stamp)
+        future = self._producer.send(topic, key=key, value=value, partition=partition, timestamp_ms=stamp)
+        future.add_errback(self._failed)
+        return future
 
     def reject(self, record: Record, by: str, reason: str) -> None:
         """Put a record that could not be accepted on `rejects`, with the reason."""
@@ -101,13 +105,25 @@ class Publisher:
         )
 
     def flush(self, timeout: float = 120) -> None:
-        """Wait until everything sent is acknowledged."""
+        """Wait until everything sent is acknowledged.
+
+        Raises:
+            BrokerError: a record sent since the last flush was not; the others may have been.
+        """
         self._producer.flush(timeout=timeout)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. Send it again.")
 
     def close(self) -> None:
         """Flush and leave."""
-        self._producer.flush(timeout=120)
-        self._producer.close()
+        try:
+            self.flush()
+        finally:
+            self._producer.close()
+
+    def _failed(self, error: Exception) -> None:
+        self._failure = self._failure or error
 
 
 class Follower:

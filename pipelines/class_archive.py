@@ -32,4 +32,4 @@ def use_option() -> str:
 
 def write_option(target: Path) -> str:
     """What makes an executor's JVM write an archive of all it has loaded when it ends."""
-    return f"-XX:ArchiveClassesAtExit={target}"
+    return f"-XX:ArchiveClassesAtExit={target} -Xlog:cds=off -Xlog:cds+dynamic=off"

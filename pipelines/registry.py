@@ -10,6 +10,8 @@ import fcntl
 import json
 import logging
 import os
+import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,8 +49,6 @@ class Run:
 
     def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
         """Log figures, all at once."""
-        import time
-
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
@@ -75,15 +75,28 @@ class Registry:
     def __init__(self, settings: Settings) -> None:
         """Open the store; an embedded one is created on first use."""
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        logging.getLogger("alembic").setLevel(logging.WARNING)
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         import mlflow
 
+        for name in ("alembic", "mlflow.store.db.utils"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        # It looks for pip's version to write into a file that nobody reads, and warns where pip is not installed.
+        logging.getLogger("mlflow.utils.environment").setLevel(logging.ERROR)
         folder = settings.var_dir / "mlflow"
         self._uri = settings.mlflow.tracking_uri or f"sqlite:///{folder / 'mlflow.db'}"
         self._experiment = settings.mlflow.experiment
         # A server keeps artifacts itself; for a store that is opened directly they would land in the working folder.
         self._artifacts = None if self._uri.startswith("http") else str(folder / "artifacts")
         folder.mkdir(parents=True, exist_ok=True)
+        if (
+            self._uri.startswith("sqlite:///")
+            and not (home := Path(self._uri.removeprefix("sqlite:///")).parent).is_dir()
+        ):
+            # MLflow would try again and again for two minutes before it said so.
+            raise RegistryError(
+                f"mlflow.tracking_uri={self._uri}: there is no folder {home}. Create it or correct the URI."
+            )
+        mlflow.set_tracking_uri(self._uri)  # else it makes a store of its own in the working folder, even to load
         self._client = mlflow.MlflowClient(self._uri)
         with _alone(folder / "schema.lock"):  # two that create the schema at once would both fail
             self._experiment_id = self._open_experiment()
@@ -136,7 +149,6 @@ class Registry:
         """A run that ends as finished, or as failed when the body raises."""
         import mlflow
 
-        mlflow.set_tracking_uri(self._uri)
         with mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active:
             yield Run(self._client, active.info.run_id)
 
@@ -144,16 +156,27 @@ class Registry:
         self, run: Run, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
         """Register a forecaster out of a running run, with its model card; returns the new version."""
+        from mlflow.exceptions import MlflowException
+
         name = self.model_name(job)
+        try:
+            self._client.create_registered_model(name, description=f"Forecasters of the arrival rate of {job}.")
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
         with TemporaryDirectory() as scratch:
-            info = _write(forecaster, Path(scratch), name, tags)
-        version = str(info.registered_model_version)
-        self._client.update_model_version(name, version, card)
-        for key, value in {**tags, "kind": forecaster.kind, "run": run.id}.items():
-            self._client.set_model_version_tag(name, version, key, value)
+            model_id = _write(forecaster, Path(scratch), tags)
+        made = self._client.create_model_version(
+            name,
+            f"models:/{model_id}",
+            run_id=run.id,
+            model_id=model_id,
+            description=card,
+            tags={**tags, "kind": forecaster.kind},
+        )
         if alias is not None:
-            self._client.set_registered_model_alias(name, alias, version)
-        return version
+            self._client.set_registered_model_alias(name, alias, made.version)
+        return str(made.version)
 
     def figures(self, run_id: str) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
         """Newest metrics, parameters and tags of a run.
@@ -219,8 +242,8 @@ class _JsonFlavor:
         mlflow_model.save(str(folder / "MLmodel"))
 
 
-def _write(forecaster: Forecaster, scratch: Path, name: str, tags: Mapping[str, str]) -> Any:
-    """Log a forecaster to the active run and register it; returns MLflow's model information."""
+def _write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str:
+    """Log a forecaster to the active run; returns MLflow's id of the logged model."""
     import numpy as np
     from mlflow.models import Model, ModelSignature
     from mlflow.types import Schema, TensorSpec
@@ -230,26 +253,31 @@ def _write(forecaster: Forecaster, scratch: Path, name: str, tags: Mapping[str, 
 
     description = scratch / _DESCRIPTION
     description.write_text(json.dumps(describe(forecaster)))
-    common = {"name": forecaster.kind, "registered_model_name": name, "tags": dict(tags), "model_type": "forecaster"}
+    common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
     if not isinstance(forecaster, Network):
         reads = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
         says = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
         signature = ModelSignature(reads, says)
-        return Model.log(None, _JsonFlavor(), description=description, signature=signature, **common)
+        return str(Model.log(None, _JsonFlavor(), description=description, signature=signature, **common).model_id)
     import mlflow.pytorch
 
     reads_shape, says_shape = shapes(forecaster)
     float32 = np.dtype("float32")
-    return mlflow.pytorch.log_model(
-        forecaster.module,
-        input_example=np.zeros((2, *reads_shape[1:]), dtype=np.float32),  # two: a batch of one would be frozen
-        signature=ModelSignature(Schema([TensorSpec(float32, reads_shape)]), Schema([TensorSpec(float32, says_shape)])),
-        serialization_format="pt2",
-        pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
-        extra_files=[str(description)],
-        validate_serving_input=False,
-        **common,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
+        info = mlflow.pytorch.log_model(
+            forecaster.module,
+            input_example=np.zeros((2, *reads_shape[1:]), dtype=np.float32),  # two: a batch of one would be frozen
+            signature=ModelSignature(
+                Schema([TensorSpec(float32, reads_shape)]), Schema([TensorSpec(float32, says_shape)])
+            ),
+            serialization_format="pt2",
+            pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
+            extra_files=[str(description)],
+            validate_serving_input=False,
+            **common,
+        )
+    return str(info.model_id)
 
 
 def _read(folder: Path, what: str) -> Forecaster:

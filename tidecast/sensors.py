@@ -126,22 +126,53 @@ def lag(ends: Offsets, committed: Offsets | None) -> int | None:
 class HeavyStage:
     """Which stage takes the job's time, by its number of tasks: the ceiling of useful task slots (invariant 6).
 
-    Each batch adds its stages' run times weighted by its rows, so that busy batches decide and idle ones, whose time is
-    fixed cost, do not; old batches fade (a factor of `fade` per batch).
+    Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading). What grows with the load
+    is `b`; the fixed cost `a`, such as a state store's commit, is all there is in an idle batch and says nothing. A
+    narrow stage lowers the ceiling only on clear evidence, because a ceiling that is too low forbids a needed scale-up.
     """
+
+    COLD = 3
+    """First batches, whose time is that of cold JVMs."""
+    SPREAD = 0.2
+    """Least standard deviation of the rows, as a share of their mean, for a slope to mean anything."""
+    CLEAR = 1.5
+    """How many times the widest stage's slope a narrower one's must be."""
 
     def __init__(self, fade: float = 0.95) -> None:
         self._fade = fade
-        self._weights: dict[int, float] = {}
+        self._batches = 0
+        self._sums: dict[int, tuple[float, float, float, float, float]] = {}  # of 1, x, xx, y, xy
 
     def saw(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
-        """One batch: `stages` are (tasks, run time summed over tasks in seconds)."""
+        """One batch: `stages` are (tasks, run time summed over tasks in seconds); equally wide ones are one stage."""
         if rows <= 0:
             return
-        self._weights = {tasks: weight * self._fade for tasks, weight in self._weights.items()}
+        self._batches += 1
+        if self._batches <= self.COLD:
+            return
+        runs: dict[int, float] = {}
         for tasks, run_s in stages:
-            self._weights[tasks] = self._weights.get(tasks, 0.0) + rows * run_s
+            runs[tasks] = runs.get(tasks, 0.0) + run_s
+        for tasks, run_s in runs.items():
+            old = self._sums.get(tasks, (0.0,) * 5)
+            new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
+            n, x, xx, y, xy = (self._fade * a + b for a, b in zip(old, new, strict=True))
+            self._sums[tasks] = (n, x, xx, y, xy)
 
     def tasks(self) -> int | None:
-        """Tasks of the heavy stage; None before a batch with rows was seen."""
-        return max(self._weights, key=self._weights.__getitem__) if self._weights else None
+        """Tasks of the heavy stage, the widest one's without clear evidence; None before a warm batch was seen."""
+        if not self._sums:
+            return None
+        widest = max(self._sums)
+        slopes = {tasks: slope for tasks in self._sums if (slope := self._slope(tasks)) is not None}
+        heaviest = max(slopes, key=slopes.__getitem__, default=widest)
+        if widest not in slopes or slopes[heaviest] <= self.CLEAR * max(slopes[widest], 0.0):
+            return widest
+        return heaviest
+
+    def _slope(self, tasks: int) -> float | None:
+        n, x, xx, y, xy = self._sums[tasks]
+        variance = xx / n - (x / n) ** 2
+        if n < 5 or variance < (self.SPREAD * x / n) ** 2:
+            return None
+        return (xy / n - x * y / n**2) / variance

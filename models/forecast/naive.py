@@ -60,8 +60,16 @@ class Naive:
         The centre is the repeated value y(t + h − lag); quantile q is the centre plus the q-quantile of the errors
         y(t) − y(t − lag) so far, not below 0. The median keeps the centre, so that the naive forecast stays naive.
         """
-        centre = self._centre(state)
-        spread = np.stack([self._spread(state, h) for h in range(1, self.horizon + 1)])
+        if state.seen == 0:
+            return np.full((self.horizon, len(self.levels)), np.nan)
+        seen = state.values[-min(state.seen, len(state.values)) :]
+        lag = self._lag(state.seen)
+        ahead = np.arange(self.horizon)
+        centre = seen[len(seen) - lag + ahead % lag]
+        spreads: dict[int, Floats] = {}  # most horizons look equally far back
+        for behind in dict.fromkeys(self._behind(len(seen), int(h)) for h in ahead + 1):
+            spreads[behind] = _spread(seen, behind, self.levels)
+        spread = np.stack([spreads[self._behind(len(seen), int(h))] for h in ahead + 1])
         return np.maximum(centre[:, None] + spread, 0.0)
 
     def trust(self, state: State) -> str:
@@ -75,18 +83,17 @@ class Naive:
         seasons = (self.task.week, self.task.day) if self.seasonal else ()
         return next((lag for lag in seasons if seen >= lag), 1)
 
-    def _centre(self, state: State) -> Floats:
-        ahead = np.arange(self.horizon)
-        lag = self._lag(state.seen)
-        return state.values[len(state.values) - lag + ahead % lag]
+    def _behind(self, seen: int, h: int) -> int:
+        """How far back the errors for h steps ahead look: as the forecast does, if there are a few of them."""
+        lags: tuple[int, ...] = (self.task.week, self.task.day, 1) if self.seasonal else (1,)
+        whole = [lag * -(-h // lag) for lag in lags if seen >= lag]
+        return next((behind for behind in whole if seen - behind >= FEW), whole[-1])
 
-    def _spread(self, state: State, h: int) -> Floats:
-        """(levels,) the errors' quantiles around their median, of the best repetition that has enough errors."""
-        values = state.values[-min(state.seen, len(state.values)) :] if state.seen else state.values[:0]
-        for lag in dict.fromkeys((self._lag(state.seen), self._lag(min(state.seen, self.task.week - 1)), 1)):
-            back = lag * -(-h // lag)  # h steps ahead is this many steps behind
-            errors = (values[back:] - values[:-back])[-ERRORS:]
-            if len(errors) >= FEW or (lag == 1 and len(errors)):
-                found: Floats = np.quantile(errors, self.levels)
-                return found - np.median(errors)
-        return np.zeros(len(self.levels))
+
+def _spread(seen: Floats, behind: int, levels: tuple[float, ...]) -> Floats:
+    """(levels,) quantiles of the newest errors of repeating what was that far back, around their median."""
+    if len(seen) <= behind:
+        return np.zeros(len(levels))
+    errors = (seen[behind:] - seen[:-behind])[-ERRORS:]
+    found: Floats = np.quantile(errors, levels)
+    return found - np.median(errors)

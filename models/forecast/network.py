@@ -94,7 +94,7 @@ class GruQuantiles(nn.Module):
             self.width[h] = _log_gaps(at, self.middle)
 
     def _unit(self, season: Tensor) -> Tensor:
-        """(B, horizon) what errors are measured in: the square root of the season's load, both as shares of the scale."""
+        """(B, horizon) what errors are measured in: the root of the season's load, as a share of the scale."""
         return season[:, self.context :].clamp_min(_LEAST_LOAD).sqrt()
 
     def _linear(self, rate: Tensor, season: Tensor, yesterday: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:

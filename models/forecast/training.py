@@ -22,8 +22,8 @@ VALIDATION = 0.15
 class Plan:
     """How a network is fitted."""
 
-    epochs: int = 40
-    learning_rate: float = 3e-3
+    epochs: int = 20
+    learning_rate: float = 1e-3
     batch: int = 64
     patience: int = 8
     weight_decay: float = 0.01

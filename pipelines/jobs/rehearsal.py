@@ -17,6 +17,8 @@ from pipelines import class_archive
 from pipelines.jobs import load_generator, word_count
 from pipelines.jobs.running import PERSONS, Launch, begin
 from pipelines.session import cluster_session
+from tidecast.actuator import ExecutorActuator
+from tidecast.cluster import Cluster
 
 _BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
 
@@ -38,9 +40,14 @@ def rehearse(settings: Settings) -> Path | None:
         deadline = time.monotonic() + _BATCHES_S
         while time.monotonic() < deadline and sum(p["numInputRows"] for p in query.recentProgress) < sent:
             time.sleep(0.2)
+        actuator = ExecutorActuator(Cluster(query))
+        actuator.take_over(1)
         query.stop()
+        # At an application's end its executors are killed after 10 s; one that is asked to leave ends by itself.
+        actuator.set_target(0)
+        written = _written(fresh)
         spark.stop()
-    if not _written(fresh):
+    if not written:
         fresh.unlink(missing_ok=True)
         return None
     fresh.replace(archive)

@@ -20,11 +20,12 @@ def model_card(
 ) -> str:
     """The card as Markdown; `scores` are the figures of every forecaster on the same held-out steps, records/s."""
     data = source.lineage()
+    levels = ", ".join(f"{level:g}" for level in forecaster.levels)
     lines = [
         f"# {forecaster.kind} for {job}",
-        f"Forecasts the arrival rate (records/s) of the next {forecaster.horizon} steps of {forecaster.step_s:g} s at the "
-        f"quantile levels {', '.join(f'{level:g}' for level in forecaster.levels)}.",
-        f"Data: {data['data.steps']} steps ({data['data.missing']} missing) from {data['data.from']} to {data['data.to']} "
+        f"Forecasts the arrival rate (records/s) of the next {forecaster.horizon} steps of {forecaster.step_s:g} s, "
+        f"at the quantile levels {levels}.",
+        f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "
         f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}.",
         note,
     ]
@@ -35,7 +36,7 @@ def model_card(
             table.append(f"| {name} | {' | '.join(cells)} |")
         lines.append("\n".join(table))
     lines.append(
-        "Limits: it knows the load's own past only, no holidays and no plans; until the history is as long as its lags, "
+        "Limits: it knows the load's own past only, no holidays and no plans. Until the history is as long as its lags "
         "the seasonal naive forecast stands in, and the forecast says so."
     )
     return "\n\n".join(lines)

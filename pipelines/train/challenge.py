@@ -1,4 +1,4 @@
-"""One training run: a first champion where there is none, a challenger, and what both are worth on the same held-out steps."""
+"""One training run: a first champion where there is none, a challenger, and what they are worth on the same steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def train_on(registry: Registry, job: str, training: Training, source: Source) -
 
 
 def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source) -> str:
-    """Train a network on all but the newest steps, score everybody on these, register it; returns the outcome in words."""
+    """Train on all but the newest steps, score everybody on these, register the network; says what came of it."""
     if source.known < training.minimum_steps:
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
@@ -93,8 +93,8 @@ def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster
     except RegistryError as error:
         return version, None, f"The champion cannot be loaded: {error}"
     if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
-        remark = f"The champion forecasts {champion.horizon} steps of {champion.step_s:g} s at {champion.levels}: not comparable."
-        return version, None, remark
+        made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
+        return version, None, f"The champion forecasts {made_for}: not comparable."
     return version, champion, ""
 
 

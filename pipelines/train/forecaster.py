@@ -1,4 +1,4 @@
-"""Train a job's forecaster on the lake, compare it with what serves, and let the gate decide. Entry points of the DAG."""
+"""What the retrain DAG calls: train a forecaster on the lake, compare it with what serves, let the gate decide."""
 
 from __future__ import annotations
 
@@ -64,14 +64,8 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
         )
     else:
-        challenger, naive = losses["challenger"], losses["seasonal_naive"]
-        improvement = float(parameters["improvement"])
-        decided = verdict(
-            math.nan if challenger is None else challenger,
-            losses["champion"],
-            math.nan if naive is None else naive,
-            improvement,
-        )
+        challenger, naive = (metrics.get(f"{name}.pinball", math.nan) for name in ("challenger", "seasonal_naive"))
+        decided = verdict(challenger, losses["champion"], naive, float(parameters["improvement"]))
     if decided.promoted and version is not None:
         registry.set_champion(job, version)
     result = {

@@ -53,8 +53,8 @@ def read_lake(settings: Settings, job: str, step_s: float) -> Source:
         rows, version = Lake(spark, settings.lake_dir).load_history(job)
     finally:
         spark.stop()
-    columns = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
-    return Source(regular(*columns, step_s), version)
+    times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
+    return Source(regular(times, rates, spans, step_s), version)
 
 
 def moment(epoch: float) -> str:

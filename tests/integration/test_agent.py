@@ -22,7 +22,7 @@ from tidecast.messages import Decision, MetricSample, Outcome, Reject, decode
 
 pytestmark = pytest.mark.integration
 
-RPS = 100
+RPS = 50
 KINDS = {"metrics": MetricSample, "outcomes": Outcome, "rejects": Reject}
 
 

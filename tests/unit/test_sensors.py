@@ -128,16 +128,44 @@ def test_lag_is_what_no_finished_batch_covers():
     assert lag({P: 30, ("audit", 0): 99}, {P: 20}) == 10  # watched, but not what the query reads
 
 
-def test_busy_batches_say_which_stage_is_heavy():
+def batches(heavy, map_s, state_s, rows=(100, 300, 500, 200), times=10):
+    """Batches of changing size: `map_s` and `state_s` are (fixed, per row) seconds of an 8-task and a 2-task stage."""
+    for n in rows * times:
+        heavy.saw(n, [(8, map_s[0] + map_s[1] * n), (2, state_s[0] + state_s[1] * n)])
+
+
+def test_the_stage_that_grows_with_the_load_is_heavy():
     heavy = HeavyStage()
     assert heavy.tasks() is None
-    heavy.saw(500, [(8, 2.0), (2, 0.3)])
+    batches(heavy, map_s=(0.5, 0.004), state_s=(0.3, 0.0002))
     assert heavy.tasks() == 8
-    for _ in range(30):  # idle ones, where the fixed cost of the state commits is all there is
-        heavy.saw(1, [(8, 0.1), (2, 0.5)])
+    batches(heavy, map_s=(0.5, 0.0002), state_s=(0.3, 0.004), times=30)  # the work moves to the stateful stage
+    assert heavy.tasks() == 2
+
+
+def test_a_state_commit_is_no_ceiling_however_long_it_takes():
+    heavy = HeavyStage()
+    batches(heavy, map_s=(0.1, 0.003), state_s=(5.0, 0.0001))
     assert heavy.tasks() == 8
-    for _ in range(60):  # the work itself moves to the stateful stage
-        heavy.saw(500, [(8, 0.2), (2, 3.0)])
-    assert heavy.tasks() == 2
-    heavy.saw(0, [(8, math.inf)])
-    assert heavy.tasks() == 2
+
+
+def test_light_steady_load_proves_nothing():
+    heavy = HeavyStage()
+    batches(heavy, map_s=(0.2, 0.003), state_s=(0.9, 0.004), rows=(50, 51, 49, 50), times=20)
+    assert heavy.tasks() == 8
+
+
+def test_cold_batches_prove_nothing():
+    heavy = HeavyStage()
+    for _ in range(HeavyStage.COLD):
+        heavy.saw(400, [(8, 2.0), (2, 30.0)])
+    assert heavy.tasks() is None
+    batches(heavy, map_s=(0.2, 0.003), state_s=(0.3, 0.0002), times=2)
+    assert heavy.tasks() == 8
+
+
+def test_empty_batches_are_not_looked_at():
+    heavy = HeavyStage()
+    for _ in range(20):
+        heavy.saw(0, [(8, math.inf)])
+    assert heavy.tasks() is None

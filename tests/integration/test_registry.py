@@ -1,0 +1,217 @@
+"""The registry and a whole training run on a real MLflow store of its own."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from configs.errors import SettingsError
+from configs.settings import Settings, Training, load
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.network import Network
+from models.forecast.series import Series
+from models.forecast.training import build
+from models.forecast.windows import View
+from pipelines.registry import Registry, RegistryError
+from pipelines.train import forecaster
+from pipelines.train.challenge import train_on
+from pipelines.train.source import Source
+
+pytestmark = pytest.mark.integration
+
+STEP = 3600.0
+TRAINING = Training(
+    step_s=STEP, horizon=3, levels=(0.1, 0.5, 0.9), context=6, hidden=4, epochs=1, holdout_steps=24, minimum_steps=120
+)
+TASK = Task(STEP, 3, (0.1, 0.5, 0.9))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory) -> Settings:
+    return load(var=tmp_path_factory.mktemp("mlflow"))
+
+
+@pytest.fixture(scope="module")
+def registry(settings) -> Registry:
+    return Registry(settings)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """MLflow falls back to the working folder where it is not told otherwise; nothing may land there."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert not list(tmp_path.iterdir())
+
+
+def series(steps, seed=1):
+    hours = np.arange(steps)
+    noise = np.random.default_rng(seed).normal(0, 2, steps)
+    return Series(7 * 86_400.0, STEP, 100 + 50 * np.sin(2 * np.pi * hours / 24) + np.cumsum(noise).clip(-40, 40))
+
+
+def network():
+    view = View(TASK, 6, 24)
+    made = build(view, series(100), 4, torch.Generator().manual_seed(1))
+    torch.nn.init.normal_(made.head.weight, generator=torch.Generator().manual_seed(2))
+    return Network(view, made.eval())
+
+
+def put(registry, job, what, alias=None):
+    with registry.run(job, "test") as run:
+        return registry.register(run, job, what, "# A card", {"data.digest": "abc"}, alias=alias)
+
+
+@pytest.mark.parametrize("made", [network(), Naive(TASK), Naive(TASK, seasonal=False)], ids=lambda f: f.kind)
+def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, made):
+    job = f"same-{made.kind}"
+    version = put(registry, job, made, alias="challenger")
+    loaded = registry.load(job, version)
+    state, again = made.init(series(100)), loaded.init(series(100))
+    for value in (80.0, math.nan, 120.0):
+        state, before = made.step(state, value)
+        again, after = loaded.step(again, value)
+        np.testing.assert_allclose(after, before, rtol=1e-6)
+    assert loaded.trust(again) == made.trust(state)
+    assert registry.version_of(job, "challenger") == version
+
+
+def test_nothing_registered_can_run_code(registry, settings):
+    put(registry, "formats", network())
+    put(registry, "formats", Naive(TASK))
+    files = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
+    assert {"model.pt2", "forecaster.json"} <= {path.name for path in files}
+    for path in files:
+        assert path.suffix not in (".pkl", ".pickle", ".pth", ".pt", ".joblib", ".py")
+        if path.suffix not in (".pt2", ".png"):
+            assert not path.read_bytes().startswith(b"\x80"), f"{path} is a pickle"
+
+
+def test_aliases_move(registry):
+    assert registry.champion_version("moves") is None
+    first, second = put(registry, "moves", Naive(TASK)), put(registry, "moves", Naive(TASK, seasonal=False))
+    registry.set_champion("moves", first)
+    assert registry.champion_version("moves") == first and registry.load("moves").kind == "seasonal_naive"
+    registry.set_champion("moves", second)
+    assert registry.champion_version("moves") == second and registry.load("moves").kind == "last_value"
+    assert [v.version for v in registry.versions("moves")] == [int(first), int(second)]
+    assert registry.versions("moves")[0].description == "# A card"
+
+
+def test_errors_say_what_to_do(registry):
+    with pytest.raises(RegistryError, match=r"no champion.*Run the DAG"):
+        registry.load("nobody")
+    with pytest.raises(RegistryError, match="version 77"):
+        registry.load("nobody", "77")
+    with pytest.raises(RegistryError, match="run 'nothing'"):
+        registry.figures("nothing")
+    assert registry.last_verdict("nobody") is None
+
+
+def tampered(registry, settings, job, change):
+    """Register a network and change its description afterwards, as code of another age would have written it."""
+    version = put(registry, job, network())
+    newest = max((settings.var_dir / "mlflow").rglob("forecaster.json"), key=lambda path: path.stat().st_mtime_ns)
+    newest.write_text(json.dumps(change(json.loads(newest.read_text()))))
+    return version
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda d: {**d, "context": 7}, "signature .*Retrain"),
+        (lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
+        (lambda d: {k: v for k, v in d.items() if k != "season"}, "lacks 'season'"),
+        (lambda d: {**d, "step_s": -1}, "step_s=-1"),
+    ],
+)
+def test_an_artifact_of_another_shape_is_refused(registry, settings, change, word):
+    with pytest.raises(RegistryError, match=word):
+        registry.load("shape", tampered(registry, settings, "shape", change))
+
+
+def test_a_store_that_cannot_be_is_named_at_once(settings):
+    with pytest.raises(RegistryError, match=r"tracking_uri=sqlite:////nowhere/no\.db.*Create it"):
+        Registry(load(var=settings.var_dir, mlflow={"tracking_uri": "sqlite:////nowhere/no.db"}))
+
+
+def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, settings):
+    run = train_on(registry, "first", TRAINING, Source(series(400), 5))
+    naive, challenger = registry.versions("first")
+    assert (naive.tags["kind"], challenger.tags["kind"]) == ("seasonal_naive", "gru")
+    assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
+    metrics, parameters, tags = registry.figures(run)
+    for name in ("challenger", "champion", "seasonal_naive", "last_value"):
+        assert metrics[f"{name}.pinball"] > 0 and metrics[f"{name}.rmse_h3"] > 0
+    assert metrics["champion.pinball"] == metrics["seasonal_naive.pinball"]  # it is the champion
+    assert (parameters["context"], tags["data.delta_version"], tags["data.steps"]) == ("6", "5", "400")
+    assert challenger.tags["data.digest"] == tags["data.digest"]
+    assert "| champion |" in challenger.description
+    files = {p.name for p in (settings.var_dir / "mlflow" / "artifacts" / run).rglob("*.*")}
+    assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
+
+    verdict = forecaster.judge("first", run, settings)
+    assert verdict["promoted"] == (metrics["challenger.pinball"] < metrics["champion.pinball"])
+    assert registry.champion_version("first") == ("2" if verdict["promoted"] else "1")
+    assert forecaster.judge("first", run, settings) == verdict == registry.last_verdict("first")
+
+
+def run_with(registry, job, losses, champion="1"):
+    """A run as training leaves it, with given losses."""
+    with registry.run(job, "made up") as run:
+        version = registry.register(run, job, Naive(TASK, seasonal=False), "", {})
+        run.parameters({"improvement": 0.0})
+        run.metrics({f"{name}.pinball": loss for name, loss in losses.items()})
+        run.tags({"challenger": version, "champion": champion})
+        return run.id, version
+
+
+def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry, settings):
+    registry.set_champion("gate", put(registry, "gate", Naive(TASK)))
+    worse, _ = run_with(registry, "gate", {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0})
+    late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
+    better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
+    assert not forecaster.judge("gate", worse, settings)["promoted"] and registry.champion_version("gate") == "1"
+    assert forecaster.judge("gate", better, settings)["promoted"] and registry.champion_version("gate") == version
+    refused = forecaster.judge("gate", late, settings)
+    assert not refused["promoted"] and "Train again" in refused["reason"]
+    assert registry.champion_version("gate") == version
+
+
+def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):
+    run = train_on(registry, "short", TRAINING, Source(series(30), 1))
+    assert [v.tags["kind"] for v in registry.versions("short")] == ["seasonal_naive"]
+    verdict = forecaster.judge("short", run, settings)
+    assert verdict["version"] is None and "30 steps" in verdict["reason"] and "minimum_steps=120" in verdict["reason"]
+    assert registry.champion_version("short") == "1"
+
+
+def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
+    train_on(registry, "fails", TRAINING, Source(series(30), 1))
+    with pytest.raises(ValueError, match="not negative"):
+        train_on(registry, "fails", TRAINING, Source(Series(0.0, STEP, series(400).values - 500), 1))
+    assert registry.champion_version("fails") == "1" and len(registry.versions("fails")) == 1
+
+
+def test_a_champion_for_another_task_is_not_compared(registry, settings):
+    other = Naive(Task(STEP, 5, (0.5,)))
+    registry.set_champion("other", put(registry, "other", other))
+    run = train_on(registry, "other", TRAINING, Source(series(400), 1))
+    metrics, _, tags = registry.figures(run)
+    assert "champion.pinball" not in metrics and "not comparable" in tags["outcome"]
+    assert forecaster.judge("other", run, settings)["champion"] == "1"
+
+
+def test_a_form_replaces_settings_and_refuses_what_is_wrong():
+    assert forecaster.with_form(TRAINING, {"epochs": 3}).epochs == 3
+    with pytest.raises(SettingsError, match=r"training\.epoch=3"):
+        forecaster.with_form(TRAINING, {"epoch": 3})
+    with pytest.raises(SettingsError, match=r"training\.hidden='many'"):
+        forecaster.with_form(TRAINING, {"hidden": "many"})
+
+
+def test_an_empty_lake_is_not_enough(settings):
+    assert forecaster.enough("word_count", settings) is False
