@@ -7,21 +7,25 @@ from dataclasses import dataclass, replace
 
 BUSY_SHARE = 0.5
 """A batch teaches capacity only if at least this share of its time was work."""
+DECAY = 0.95
+"""What the past keeps of its weight with each batch."""
+PRIOR_BATCHES = 3
+MOST_OFF = 5.0
+"""The service time learned stays within this factor of the contract's first guess."""
 
 
 @dataclass(frozen=True)
 class BatchModel:
     """Batch time of a streaming query: `overhead_s + per_record_s * rows / parallelism`, in seconds.
 
-    The four sums are weighted least-squares statistics of busy batches (x = rows / parallelism, d = duration), so that
-    learning is one addition and the model a small value; `prior_weight` batches stand for the first guess.
+    `xx` and `xd` are the discounted least-squares sums of busy batches (x = rows / parallelism, d = duration minus
+    overhead), so that learning is two additions and the model a small value.
     """
 
     overhead_s: float
     per_record_s: float
     prior_overhead_s: float
     prior_per_record_s: float
-    weight: float = 0.0
     xx: float = 0.0
     xd: float = 0.0
 
@@ -52,18 +56,19 @@ def is_busy(model: BatchModel, rows: int, slots: float, duration_s: float) -> bo
     return slots > 0 and rows > 0 and duration_s - model.overhead_s >= BUSY_SHARE * duration_s
 
 
-def learn(model: BatchModel, rows: int, slots: float, duration_s: float, decay: float = 0.95) -> BatchModel:
+def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
     """The model after one busy batch: ridge regression of (duration - overhead) on rows / slots, forgetting slowly.
 
     Overhead is kept at its prior: over the narrow range of one load the two cannot be told apart, and the product of
-    both errors is what the planner uses. The slope stays within a factor of eight of its prior.
+    both errors is what the planner uses. The first guess weighs as much as `PRIOR_BATCHES` batches of one second of
+    work, so that a slow batch of a few rows, which is a pause and no service time, hardly moves the slope.
     """
     x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
-    weight, xx, xd = decay * model.weight + 1, decay * model.xx + x * x, decay * model.xd + x * d
-    prior = 3 * xx / weight  # three typical batches' worth of the first guess
-    slope = (xd + prior * model.prior_per_record_s) / (xx + prior) if xx > 0 else model.per_record_s
-    slope = min(max(slope, model.prior_per_record_s / 8), model.prior_per_record_s * 8)
-    return replace(model, per_record_s=slope, weight=weight, xx=xx, xd=xd)
+    xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
+    prior = PRIOR_BATCHES / model.prior_per_record_s**2
+    slope = (xd + prior * model.prior_per_record_s) / (xx + prior)
+    slope = min(max(slope, model.prior_per_record_s / MOST_OFF), model.prior_per_record_s * MOST_OFF)
+    return replace(model, per_record_s=slope, xx=xx, xd=xd)
 
 
 def capacity_rps(model: BatchModel, slots: float, batch_s: float) -> float:

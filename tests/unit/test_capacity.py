@@ -35,7 +35,7 @@ def test_learns_the_true_service_time_from_busy_batches():
     model = BatchModel.guess(0.6, 0.005)
     for rows in range(300, 600, 10):
         model = learn(model, rows, 2, 0.6 + 0.009 * rows / 2)
-    assert model.per_record_s == pytest.approx(0.009, rel=0.1)
+    assert model.per_record_s == pytest.approx(0.009, rel=0.15)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 8), st.floats(0.001, 60)), max_size=30))
@@ -43,7 +43,7 @@ def test_learning_stays_within_its_bounds(batches):
     model = BatchModel.guess(0.6, 0.005)
     for rows, slots, duration in batches:
         model = learn(model, rows, slots, duration)
-    assert 0.005 / 8 <= model.per_record_s <= 0.005 * 8
+    assert 0.005 / 5 <= model.per_record_s <= 0.005 * 5
 
 
 @given(st.integers(1, 30), st.integers(1, 30))
@@ -52,3 +52,8 @@ def test_more_executors_never_have_less_capacity(executors, tasks):
     less = capacity_rps(model, parallelism(executors, 1, tasks), 2)
     more = capacity_rps(model, parallelism(executors + 1, 1, tasks), 2)
     assert more >= less - 1e-9
+
+
+def test_a_pause_with_few_rows_hardly_moves_the_service_time():
+    model = learn(BatchModel.guess(0.6, 0.005), rows=16, slots=1, duration_s=2.7)
+    assert model.per_record_s == pytest.approx(0.005, rel=0.1)
