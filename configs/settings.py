@@ -86,7 +86,7 @@ class Replay(Section):
     live_hours: float = Field(30, gt=0)
     history_days: float = Field(28, ge=0)
     speed: float = Field(720, gt=0)
-    peak_rps: float = Field(400, gt=0)
+    peak_rps: float = Field(330, gt=0)
     keys: int = Field(50, ge=1)
     zipf: float = Field(1.1, gt=0)
     burst_share: float = Field(0.02, ge=0, lt=1)
@@ -99,6 +99,7 @@ class Job(Section):
     """A managed job of the demonstration: its name is also its contract's."""
 
     name: str = "word_count"
+    also: tuple[str, ...] = ()
     service_ms: float = Field(4.0, ge=0)
     trigger: str = "1 second"
     state_partitions: int = Field(2, ge=1)

@@ -44,6 +44,7 @@ def run(
     hours: Annotated[float | None, typer.Option(help="Trace hours replayed live.")] = None,
     live_start: Annotated[str | None, typer.Option(help="Trace time at which the live load begins.")] = None,
     policy: Annotated[str | None, typer.Option(help="forecast, reactive or static.")] = None,
+    also: Annotated[list[str] | None, typer.Option(help="A further job beside the main one, e.g. key_window.")] = None,
     airflow_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     as_json: JsonFile = None,
@@ -51,6 +52,7 @@ def run(
     """Run the main job: history, training, serving, a live day on real executors, and what was learned from it."""
     settings = _settings(
         replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
+        job={"also": also},
         autoscaler={"policy": policy},
         ports={"airflow": airflow_port, "broker": broker_port},
     )
@@ -168,6 +170,10 @@ def job_mode(name: str, mode: str) -> None:
     settings = load()
     if stack := running(settings.var_dir):
         settings = addressed(settings, stack.environment)
+    if settings.kafka.bootstrap is None:
+        raise SettingsError(
+            "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
+        )
     set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security)
     print(f"{name}: {mode}")
 
@@ -199,7 +205,7 @@ def main() -> None:
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
     from pipelines.orchestrator import OrchestratorError
-    from pipelines.report.read import RunError
+    from pipelines.report.lines import RunError
     from pipelines.ring.live import RingError
     from pipelines.stack.java import JavaError
     from pipelines.stack.place import StackError
@@ -207,9 +213,9 @@ def main() -> None:
     from pipelines.stack.processes import ProcessError
 
     correctable = (
-        SettingsError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError, OrchestratorError, StackError,
-        PortError, ProcessError,
-    )  # fmt: skip
+        *(SettingsError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
+        *(OrchestratorError, StackError, PortError, ProcessError),
+    )
     try:
         app(standalone_mode=True)
     except correctable as error:

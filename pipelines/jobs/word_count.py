@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.running import Launch, run_job
-from pipelines.jobs.service import OUTPUT, SOURCE, service_stage
+from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, service_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ def start_query(launch: Launch) -> StreamingQuery:
     """Read, serve, count, publish."""
     settings = launch.settings
     stage = service_stage(settings.job.service_ms / 1000, settings.kafka.model_dump(), JOB)
-    served = launch.events().selectExpr(*SOURCE).mapInPandas(stage, OUTPUT)
+    served = launch.events().selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)
     return launch.to_kafka(totals(served))
 
 

@@ -51,6 +51,8 @@ class Live:
         checkpoint = str(self.run_dir / "autoscaler")
         autoscaler = self._spawn("autoscaler", "pipelines.cli", "autoscale", "--checkpoint", checkpoint)
         job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder)
+        for other in self.settings.job.also:
+            self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)
         # What is produced from now on is the job's: it has written down where the topic ended.
         self._wait((self.run_dir / f"{name}.start.json").exists, 60, job, "write down where it begins")
         for _ in range(WARM_UPS):

@@ -19,7 +19,7 @@ from pipelines.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def start(spark: SparkSession, settings: Settings, checkpoint: Path) -> StreamingQuery:

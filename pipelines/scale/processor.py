@@ -84,7 +84,11 @@ class Scaler:
         )
 
     def _accepted(self, row: dict[str, Any], now: float) -> MetricSample | Forecast:
-        message = decode(MetricSample if row["topic"] == "metrics" else Forecast, row["value"], now)
+        message: MetricSample | Forecast
+        if row["topic"] == "metrics":
+            message = decode(MetricSample, row["value"], now)
+        else:
+            message = decode(Forecast, row["value"], now)
         if message.job != self.job:
             raise MessageError(f"job={message.job!r} under the key {self.job!r}; key a record by its job")
         if self.contract is None:
@@ -112,7 +116,7 @@ class Scaler:
 def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -> Any:
     """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
     import pandas as pd
-    from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
     class AutoscalerProcessor(StatefulProcessor):  # Spark calls by these names
         def init(self, handle: StatefulProcessorHandle) -> None:
@@ -147,8 +151,9 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
             pass
 
         def _memory(self, scaler: Scaler) -> Memory:
-            if self.state.exists():
-                return Memory.from_json(self.state.get()[0])
+            kept = self.state.get() if self.state.exists() else None
+            if kept is not None:
+                return Memory.from_json(kept[0])
             return fresh(scaler.contract or Contract(job=scaler.job))
 
         def _rearm(self, timers: Any) -> None:

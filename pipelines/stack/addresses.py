@@ -42,6 +42,7 @@ def environment(stack_id: str, settings: Settings, found: Java, told: Mapping[st
     return {
         MARKER: stack_id,
         "TIDECAST_VAR": str(var),
+        "TIDECAST_FILE": str(var / "settings.yaml"),
         **told,
         "JAVA_HOME": str(found.home),
         "SPARK_HOME": spark.spark_home(),  # a SPARK_HOME of another release would be preferred to PySpark's own

@@ -64,7 +64,9 @@ class Place:
         """Start a process that ends with the stack; `probe` says when it is ready."""
         if self.abandoned.is_set():
             raise AbandonedError(name)
-        whole = {**os.environ, **self.environment, **(env or {}), MARKER: self.id}
+        # The settings in force are in the file that the environment names; a variable of ours would overrule it.
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("TIDECAST_")}
+        whole = {**outside, **self.environment, **(env or {}), MARKER: self.id}
         process = spawn(name, argv, whole, self.log(name), append=name in self._recipes)
         self.keeper.watch(process.pid)
         self.processes[name] = process

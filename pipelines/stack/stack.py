@@ -10,6 +10,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
 
+import yaml
+
 from configs.settings import ROOT, Settings
 from pipelines.stack import addresses, airflow, external, java, kafka, mlflow, ports, processes, spark, state
 from pipelines.stack.place import AbandonedError, Place, Probe, StackError
@@ -85,6 +87,7 @@ class Stack:
                 self.id, settings, found, addresses.told(self._embedded, chosen, var)
             )
             self.settings = state.addressed(settings, self.environment)
+            _tell(self.settings, Path(self.environment["TIDECAST_FILE"]))
             self.addresses = addresses.shown(self._embedded, chosen, var) | {
                 part: own[part] for part in parts if part in own
             }
@@ -210,6 +213,11 @@ def down(var: Path) -> list[str]:
     processes.end(lambda: processes.members(sessions, known.id), leaders=sessions)
     state.path(var).unlink(missing_ok=True)
     return living
+
+
+def _tell(settings: Settings, file: Path) -> None:
+    """Write down the settings in force, options of a command included, for every child to read."""
+    file.write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False))
 
 
 def _raise_cause(futures: Collection[Future[None]]) -> None:

@@ -61,29 +61,3 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
 def test_unpausing_starts_no_run_at_once(parsed, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
     assert parsed["dags"][name]["first_run"] > time.time() - 60
-
-
-@pytest.mark.spark
-@pytest.mark.integration
-def test_the_ingest_dag_stores_rows_and_says_so_by_its_asset(tmp_path, empty_topics):
-    from pipelines import lake
-    from pipelines.broker import Publisher
-    from tests.fakes.records import record
-
-    publisher = Publisher(empty_topics)
-    now = time.time()
-    for value in (record("metrics", wall_time=now), record("metrics", wall_time=now, arrival_rps=-1.0)):
-        publisher.send_bytes("metrics", b"word_count", value)
-    publisher.close()
-    told = {"TIDECAST_VAR": str(tmp_path / "var"), "TIDECAST_KAFKA__BOOTSTRAP": str(empty_topics.bootstrap)}
-    airflow(tmp_path, "run_ingest.py", str(tmp_path / "ran.json"), "2014-10-22T04", **told)
-
-    ran = json.loads((tmp_path / "ran.json").read_text())
-    assert [run["state"] for run in ran] == ["success", "success"]
-    counts = ran[0]["counts"]["metrics"]
-    assert (counts["read"], counts["stored"], counts["quarantined"]) == (2, 1, 1)
-    assert ran[0]["events"] == [{"partition": "2014-10-22T04", **counts}]
-    # Without a partition: the hour in which the run began, which finds nothing new and sends no event.
-    assert ran[1]["counts"]["metrics"]["read"] == 0
-    assert ran[1]["events"] == ran[0]["events"]
-    assert [o.partition for o in lake.history(tmp_path / "var" / "lake", "metrics")] == ["2014-10-22T04"]

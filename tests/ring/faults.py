@@ -28,10 +28,10 @@ class FaultyScreen(Screen):
         self.done: dict[str, float] = {}
         self.threads: list[threading.Thread] = []
         self.plan = [
-            (0.25, self.kill_executor),
-            (0.35, self.send_bad_records),
-            (0.45, self.kill_serving),
-            (0.62, self.take_broker_away),
+            (0.20, self.kill_serving),
+            (0.30, self.kill_executor),
+            (0.40, self.send_bad_records),
+            (0.50, self.take_broker_away),
         ]
 
     def live(self, share: float, view: View) -> None:

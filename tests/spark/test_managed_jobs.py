@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.jobs import key_window, word_count
 from pipelines.jobs.events import Event, encode_event
-from pipelines.jobs.service import OUTPUT, SOURCE, service_stage
+from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, service_stage
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 from tidecast.messages import Reject, decode
 
@@ -30,7 +30,7 @@ def event(seq, key, time=5.0):
 
 def test_word_count_keeps_a_running_total_per_key(spark):
     source = records(spark, event(1, "a"), event(2, "b"), event(3, "a", 4.0)).selectExpr(*SOURCE)
-    served = source.mapInPandas(service_stage(0.0, {}, "word_count"), OUTPUT)
+    served = source.mapInArrow(service_stage(0.0, {}, "word_count"), OUTPUT).selectExpr(*TYPED)
     rows = {row.key: row for row in word_count.totals(served).collect()}
     assert {key: json.loads(row.value) for key, row in rows.items()} == {
         "a": {"key": "a", "n": 2, "seq_sum": 4},

@@ -3,7 +3,16 @@ import dataclasses
 import pytest
 
 from configs.contract import Contract, Executors, Planning
-from models.policy.memory import RESYNC_S, Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval, upper_forecast
+from models.policy.memory import (
+    RESYNC_S,
+    Memory,
+    evaluate,
+    fresh,
+    saw_batch,
+    saw_forecast,
+    saw_interval,
+    upper_forecast,
+)
 from models.policy.replay import replayed
 
 CONTRACT = Contract(
@@ -22,8 +31,8 @@ def interval(wall=100.0, arrival=100.0, executors=1, lag=100, time=0.0, scale=72
 
 def forecast(wall=100.0, time=0.0, quantiles=((10, 20), (30, 40), (50, 300), (70, 80)), epoch=1, step=1800.0):
     return {
-        "wall_time": wall, "time": time, "step_s": step, "levels": [0.5, 0.9], "quantiles": [list(q) for q in quantiles],
-        "epoch": epoch, "model": "m", "version": "2", "kind": "network",
+        "wall_time": wall, "time": time, "step_s": step, "levels": [0.5, 0.9],
+        "quantiles": [list(q) for q in quantiles], "epoch": epoch, "model": "m", "version": "2", "kind": "network",
     }  # fmt: skip
 
 
@@ -74,8 +83,8 @@ def test_nothing_is_decided_before_the_job_shows_itself_or_on_old_metrics():
 
 def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
     memory = saw_interval(fresh(CONTRACT), interval())
-    batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1}
-    assert saw_batch(memory, {**batch, "batch_rows": 10}, CONTRACT).model == memory.model
+    batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1}  # 8 ms per record instead of 4
+    assert saw_batch(memory, {**batch, "batch_s": 0.6}, CONTRACT).model == memory.model
     assert saw_batch(memory, batch, CONTRACT).model.per_record_s > memory.model.per_record_s
     grown = saw_interval(memory, interval(executors=2))
     for _ in range(2):
@@ -97,7 +106,9 @@ def test_a_log_replays_to_the_same_decisions():
     memory, log = saw_forecast(fresh(CONTRACT), forecast()), []
     for second in range(60):
         wall = 100.0 + second
-        memory = saw_interval(memory, interval(wall=wall, arrival=20.0 * (second % 37), lag=31 * second, time=720.0 * second))
+        memory = saw_interval(
+            memory, interval(wall=wall, arrival=20.0 * (second % 37), lag=31 * second, time=720.0 * second)
+        )
         memory, seen, made = evaluate(memory, wall + 0.3, CONTRACT, "forecast")
         inputs = {**dataclasses.asdict(seen), "contract": CONTRACT.model_dump(mode="json")}
         log.append((made, {"inputs": inputs, "policy": "forecast"}))

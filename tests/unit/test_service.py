@@ -1,9 +1,14 @@
-import pandas as pd
+import subprocess
+import sys
+
+import pyarrow as pa
 import pytest
 
 from pipelines.jobs import service
 from pipelines.jobs.events import Event, encode_event
 from tests.fakes.bad_events import BAD_EVENTS, NOW
+
+KINDS = {"value": pa.binary(), "partition": pa.int32(), "offset": pa.int64(), "produced_at": pa.float64()}
 
 
 @pytest.fixture
@@ -17,7 +22,10 @@ def outside(monkeypatch):
 
 def frame(*values, partition=0, first=0):
     rows = [(value, partition, first + i, NOW) for i, value in enumerate(values)]
-    return pd.DataFrame(rows, columns=["value", "partition", "offset", "produced_at"])
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, kind) for c, kind in zip(columns, KINDS.values(), strict=True)], list(KINDS)
+    )
 
 
 def event(seq, time=5.0, key="a"):
@@ -25,12 +33,12 @@ def event(seq, time=5.0, key="a"):
 
 
 def run(*frames):
-    return pd.concat(list(service.service_stage(0.004, {}, "job")(iter(frames))), ignore_index=True)
+    return pa.Table.from_batches(service.service_stage(0.004, {}, "job")(iter(frames))).to_pandas()
 
 
 def test_every_good_event_takes_the_service_time(outside):
     out = run(frame(event(1), event(2)), frame(event(3), b"bad"))
-    assert out["seq"].tolist() == [1, 2, 3, 0]
+    assert out["seq"].tolist() == ["1", "2", "3", "0"]
     assert outside["slept"] == pytest.approx([0.008, 0.004])
 
 
@@ -49,9 +57,18 @@ def test_late_is_older_than_the_newest_before_it_in_its_partition(outside):
         frame(event(4, 5.5), partition=0),
         frame(event(5, 1.0), partition=1),
     )
-    assert out["late"].tolist() == [False, True, False, True, False]
+    assert out["late"].notna().tolist() == [False, True, False, True, False]
 
 
 def test_empty_frame_gives_an_empty_frame(outside):
     assert len(run(frame())) == 0
     assert outside["rejected"] == []
+
+
+def test_a_cold_worker_imports_no_pandas():
+    code = (
+        "import sys, pyarrow as pa; from pipelines.jobs.service import _batch, _decoded;"
+        "_batch({'key': ['a', None], 'seq': ['1', '2'], 'late': [None, None]});"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
