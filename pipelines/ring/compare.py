@@ -17,21 +17,11 @@ from pipelines.broker import Follower
 from pipelines.jobs.history import publish_history
 from pipelines.jobs.trace import load_trace
 from pipelines.orchestrator import Orchestrator
-from pipelines.registry import Registry
 from pipelines.report.comparison import render_comparison
 from pipelines.report.summary import summarise
 from pipelines.ring.live import Live, RingError, facts
 from pipelines.ring.progress import Screen
-from pipelines.ring.run import (
-    DAGS,
-    add_facts,
-    fresh_stack,
-    history_window,
-    ingest,
-    new_run_dir,
-    wait_for_forecast,
-    write_facts,
-)
+from pipelines.ring.run import add_facts, first_champion, fresh_stack, new_run_dir, wait_for_forecast, write_facts
 
 POLICIES = ("forecast", "reactive", "static")
 STAGES = 4
@@ -80,18 +70,9 @@ def _check(policies: list[str], utilisations: list[float]) -> None:
 def _train(settings: Settings, screen: Screen) -> str:
     """History through the DAGs once; returns the champion's version."""
     with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:
-        here, dags = stack.settings, Orchestrator(stack.settings)
-        with screen.stage(2, STAGES, "history into the lake, first champion"):
-            dags.wait_for_dags(DAGS)
-            dags.unpause("retrain_forecaster")
-            dags.unpause("ingest_metrics")
-            publish_history(here)
-            asked = time.time()
-            ingest(dags, here, *history_window(here))
-            dags.wait_next_run("retrain_forecaster", asked)
-            version = Registry(here).champion_version(here.job.name)
+        version = first_champion(stack, Orchestrator(stack.settings), screen, STAGES)
     if version is None:
-        raise RingError("no champion after the retrain DAG; `make run` shows more of it")
+        raise RingError("policies are compared with a champion, and without history there is none; raise history_days")
     return version
 
 

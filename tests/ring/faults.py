@@ -17,6 +17,7 @@ from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
 
 BROKER_AWAY_S = 20.0
+FOREIGN = "nobody's model"
 
 
 class FaultyScreen(Screen):
@@ -28,10 +29,10 @@ class FaultyScreen(Screen):
         self.done: dict[str, float] = {}
         self.threads: list[threading.Thread] = []
         self.plan = [
-            (0.20, self.kill_serving),
-            (0.30, self.kill_executor),
-            (0.40, self.send_bad_records),
-            (0.50, self.take_broker_away),
+            (0.15, self.kill_serving),
+            (0.28, self.kill_executor),
+            (0.36, self.send_bad_records),
+            (0.45, self.take_broker_away),
         ]
 
     def live(self, share: float, view: View) -> None:
@@ -89,7 +90,7 @@ def good_messages(job: str) -> dict[str, bytes]:
     return {
         "metrics": encode(MetricSample(job, "interval", now, now, arrival_rps=1.0)),
         "forecasts": encode(
-            Forecast(job, now, now, 1.0, 60.0, [0.5], [[1.0]], "m", "1", "champion", "network", 1, epoch=0)
+            Forecast(job, now, now, 1.0, 60.0, [0.5], [[1.0]], FOREIGN, "1", "champion", "network", 1, epoch=0)
         ),
         "decisions": encode(good_decision(job)),
         "outcomes": encode(Outcome("d", job, now, now, 1.0, "confirmed", "a test")),

@@ -18,7 +18,9 @@ from models.policy.replay import replayed
 CONTRACT = Contract(
     job="j",
     executors=Executors(min=1, max=4),
-    planning=Planning(lead_s=8, hold_s=6, quantile=0.9, overhead_s=0.4, per_record_s=0.004, forecast_age_s=12),
+    planning=Planning(
+        max_step_up=2, lead_s=8, hold_s=6, quantile=0.9, overhead_s=0.4, per_record_s=0.004, forecast_age_s=12
+    ),
 )
 
 
