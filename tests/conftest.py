@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The ring first: what other tests keep running for the session would take the cores it needs."""
+    items.sort(key=lambda item: item.get_closest_marker("ring") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """No setting of the person who runs the tests reaches them; what they write goes to a folder that is forgotten."""

@@ -9,24 +9,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import math
-import types
 import typing
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
+from tidecast.fields import MessageError as MessageError
+from tidecast.fields import above_zero, at_least, checked, one_of
+
 SCHEMA = 1
 FUTURE_S = 300.0
 """A record whose `wall_time` lies further ahead than this is refused: its sender's clock is wrong."""
-
-
-class MessageError(ValueError):
-    """A record that cannot be accepted; the message says which field, which value, and what would be right."""
-
-
-def _at_least(least: float) -> Any:
-    return field(default=None, metadata={"least": least})
 
 
 @dataclass(frozen=True)
@@ -44,26 +37,34 @@ class MetricSample:
     wall_time: float
     time_scale: float = 1.0
     span_s: float = 1.0
-    arrival_rps: float | None = _at_least(0)
-    processed_rps: float | None = _at_least(0)
-    lag_records: int | None = _at_least(0)
-    batch_id: int | None = _at_least(0)
-    batch_rows: int | None = _at_least(0)
-    batch_s: float | None = _at_least(0)
-    stage_s: float | None = _at_least(0)
-    executors: int | None = _at_least(0)
-    pending_executors: int | None = _at_least(0)
-    cores: int | None = _at_least(0)
-    task_ceiling: int | None = _at_least(1)
+    arrival_rps: float | None = at_least(0)
+    processed_rps: float | None = at_least(0)
+    lag_records: int | None = at_least(0)
+    batch_id: int | None = at_least(0)
+    batch_rows: int | None = at_least(0)
+    batch_s: float | None = at_least(0)
+    stage_s: float | None = at_least(0)
+    executors: int | None = at_least(0)
+    pending_executors: int | None = at_least(0)
+    cores: int | None = at_least(0)
+    task_ceiling: int | None = at_least(1)
     watermark_lag_s: float | None = None
-    state_rows: int | None = _at_least(0)
-    latency_p50_s: float | None = _at_least(0)
-    latency_p95_s: float | None = _at_least(0)
-    latency_max_s: float | None = _at_least(0)
+    state_rows: int | None = at_least(0)
+    latency_p50_s: float | None = at_least(0)
+    latency_p95_s: float | None = at_least(0)
+    latency_max_s: float | None = at_least(0)
     mode: str | None = None
     schema: int = SCHEMA
 
     KINDS: typing.ClassVar = ("interval", "batch")
+
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+        one_of("kind", self.kind, self.KINDS)
+        above_zero("span_s", self.span_s)
+        if self.kind == "interval" and self.arrival_rps is None:
+            raise MessageError("arrival_rps is missing from an interval")
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,20 @@ class Forecast:
     epoch: int
     schema: int = SCHEMA
 
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+        above_zero("step_s", self.step_s)
+        if not self.quantiles or not self.levels:
+            raise MessageError("a forecast without steps or without levels")
+        if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
+            raise MessageError(f"levels={self.levels}: they must rise between 0 and 1")
+        for step, row in enumerate(self.quantiles):
+            if len(row) != len(self.levels):
+                raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(self.levels)} levels")
+            if min(row) < 0 or any(a > b for a, b in itertools.pairwise(row)):
+                raise MessageError(f"quantiles[{step}]={row}: they must rise from 0 upwards")
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -110,6 +125,13 @@ class Decision:
     schema: int = SCHEMA
 
     MODES: typing.ClassVar = ("observe", "act")
+
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+        one_of("mode", self.mode, self.MODES)
+        if self.executors < 0:
+            raise MessageError(f"executors={self.executors}: at least 0 is expected")
 
 
 @dataclass(frozen=True)
@@ -140,6 +162,11 @@ class Outcome:
 
     STATUSES: typing.ClassVar = ("confirmed", "ineffective", "refused", "failed")
 
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+        one_of("status", self.status, self.STATUSES)
+
 
 @dataclass(frozen=True)
 class Control:
@@ -155,6 +182,13 @@ class Control:
 
     MODES: typing.ClassVar = ("observe", "act", "freeze")
 
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        if self.time_scale is not None:
+            above_zero("time_scale", self.time_scale)
+        if self.mode is not None:
+            one_of("mode", self.mode, self.MODES)
+
 
 @dataclass(frozen=True)
 class Reject:
@@ -168,6 +202,9 @@ class Reject:
     value: str
     wall_time: float
     schema: int = SCHEMA
+
+    def check(self) -> None:
+        """Nothing beyond its fields."""
 
 
 Message = MetricSample | Forecast | Decision | Outcome | Control | Reject
@@ -206,9 +243,9 @@ def decode(kind: type[M], raw: bytes | str | None, now: float | None = None) -> 
             if spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING:
                 raise MessageError(f"field {spec.name!r} is missing")
             continue
-        values[spec.name] = _checked(spec.name, data[spec.name], hints[spec.name], spec.metadata.get("least"))
+        values[spec.name] = checked(spec.name, data[spec.name], hints[spec.name], spec.metadata.get("least"))
     message = kind(**values)
-    _check_choices(message)
+    message.check()
     wall = getattr(message, "wall_time", None)
     if now is not None and wall is not None and wall > now + FUTURE_S:
         raise MessageError(f"wall_time={wall} is {wall - now:.0f} s ahead of the reader; set the sender's clock")
@@ -219,81 +256,3 @@ def decode(kind: type[M], raw: bytes | str | None, now: float | None = None) -> 
 def _hints(kind: type) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
     return {spec.name: hints[spec.name] for spec in dataclasses.fields(kind)}
-
-
-def _checked(name: str, value: Any, hint: Any, least: float | None) -> Any:
-    if isinstance(hint, types.UnionType):
-        if value is None:
-            return None
-        hint = next(t for t in typing.get_args(hint) if t is not type(None))
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is list:
-        if not isinstance(value, list):
-            raise MessageError(f"{name}={value!r}: a list is expected")
-        return [_checked(f"{name}[{i}]", item, arguments[0], least) for i, item in enumerate(value)]
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise MessageError(f"{name}={value!r}: an object is expected")
-        _finite_inside(name, value)
-        return value
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        try:
-            value = float(value)
-        except OverflowError:
-            value = math.inf
-    if not isinstance(value, hint) or isinstance(value, bool):
-        raise MessageError(f"{name}={value!r}: {hint.__name__} is expected")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise MessageError(f"{name}={value}: a finite number is expected")
-    if least is not None and value < least:
-        raise MessageError(f"{name}={value}: at least {least:g} is expected")
-    return value
-
-
-def _finite_inside(name: str, value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise MessageError(f"{name}={value}: a finite number is expected")
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inside:
-        _finite_inside(f"{name}[{key!r}]", item)
-
-
-def _check_choices(message: Message) -> None:
-    scale = getattr(message, "time_scale", None)
-    if scale is not None and not scale > 0:
-        raise MessageError(f"time_scale={scale}: above 0 is expected")
-    if isinstance(message, MetricSample):
-        _one_of("kind", message.kind, MetricSample.KINDS)
-        if not message.span_s > 0:
-            raise MessageError(f"span_s={message.span_s}: above 0 is expected")
-        if message.kind == "interval" and message.arrival_rps is None:
-            raise MessageError("arrival_rps is missing from an interval")
-    elif isinstance(message, Decision):
-        _one_of("mode", message.mode, Decision.MODES)
-        if message.executors < 0:
-            raise MessageError(f"executors={message.executors}: at least 0 is expected")
-    elif isinstance(message, Outcome):
-        _one_of("status", message.status, Outcome.STATUSES)
-    elif isinstance(message, Control) and message.mode is not None:
-        _one_of("mode", message.mode, Control.MODES)
-    elif isinstance(message, Forecast):
-        _check_forecast(message)
-
-
-def _check_forecast(forecast: Forecast) -> None:
-    if not forecast.step_s > 0:
-        raise MessageError(f"step_s={forecast.step_s}: above 0 is expected")
-    if not forecast.quantiles or not forecast.levels:
-        raise MessageError("a forecast without steps or without levels")
-    if not all(a < b for a, b in itertools.pairwise([0.0, *forecast.levels, 1.0])):
-        raise MessageError(f"levels={forecast.levels}: they must rise between 0 and 1")
-    for step, row in enumerate(forecast.quantiles):
-        if len(row) != len(forecast.levels):
-            raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(forecast.levels)} levels")
-        if min(row) < 0 or any(a > b for a, b in itertools.pairwise(row)):
-            raise MessageError(f"quantiles[{step}]={row}: they must rise from 0 upwards")
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise MessageError(f"{name}={value!r}: one of {', '.join(allowed)} is expected")

@@ -15,11 +15,16 @@ from tidecast.progress import Batch
 
 CONFIRM_S = 30.0
 """A decision whose effect has not been observed after this long was ineffective."""
+USE_S = 120.0
+"""A batch cannot use executors that came after it began: the verdict waits for the next, at most this long."""
 
 
 @dataclass
 class Action:
-    """A decision under way; `before` are the executors that were there when it was applied."""
+    """A decision under way; `before` are the executors that were there when it was applied.
+
+    `passed_over`: a batch that began after the new executors came has finished without them.
+    """
 
     decision: Decision
     before: frozenset[str]
@@ -29,6 +34,7 @@ class Action:
     confirmed_at: float | None = None
     useful_at: float | None = None
     after: int | None = None
+    passed_over: bool = False
 
     @property
     def target(self) -> int:
@@ -83,8 +89,10 @@ class Tracker:
                 action.confirmed_at, action.after = now, len(live)
             if action.confirmed_at is not None and (not action.grows or action.useful_at is not None):
                 closed.append(self._close(action, "confirmed", _said(action), len(live), now, clock))
-            elif now - action.applied_at > CONFIRM_S:
-                closed.append(self._close(action, "ineffective", _missing(action, len(live)), len(live), now, clock))
+            elif now - action.applied_at > (CONFIRM_S if _had_its_chance(action) else USE_S):
+                closed.append(
+                    self._close(action, "ineffective", _missing(action, len(live), now), len(live), now, clock)
+                )
         return closed
 
     def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
@@ -94,6 +102,8 @@ class Tracker:
             action.observed |= {"processed_rps_after": round(batch.processed_rps, 3), "lag_records_after": lag}
             if action.grows and action.useful_at is None and set(used) - action.before:
                 action.useful_at = batch.finished
+            elif action.confirmed_at is not None and batch.finished - batch.batch_s >= action.confirmed_at:
+                action.passed_over = True
 
     def _close(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
         self._open.remove(action)
@@ -117,6 +127,11 @@ def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clo
     )  # fmt: skip
 
 
+def _had_its_chance(action: Action) -> bool:
+    """Whether waiting longer would tell no more: the executors did not come, or a batch could have used them."""
+    return action.confirmed_at is None or action.passed_over
+
+
 def _said(action: Action) -> str:
     took = action.confirmed_at - action.applied_at if action.confirmed_at is not None else 0.0
     what = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
@@ -125,10 +140,10 @@ def _said(action: Action) -> str:
     return "; ".join([what, *action.notes])
 
 
-def _missing(action: Action, live: int) -> str:
+def _missing(action: Action, live: int, now: float) -> str:
     if action.confirmed_at is None:
         what = f"{live} executors {CONFIRM_S:.0f} s after {action.target} were asked for"
         what += "; has the cluster room for more?" if action.grows else "; do they decommission?"
     else:
-        what = f"the executors came, but no batch has used them within {CONFIRM_S:.0f} s"
+        what = f"the executors came, but no batch has used them within {now - action.applied_at:.0f} s"
     return "; ".join([what, *action.notes])

@@ -104,7 +104,7 @@ class Live:
             return view
         for record in records:
             try:
-                message = decode(_KINDS[record.topic], record.value)
+                message = decode(_KINDS[record.topic], record.value, time.time())
             except MessageError:
                 continue  # whoever acts on it rejects it
             if message.job == self.settings.job.name:

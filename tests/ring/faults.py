@@ -27,6 +27,7 @@ class FaultyScreen(Screen):
         super().__init__()
         self.stack, self.job = stack, job
         self.done: dict[str, float] = {}
+        self.failed: dict[str, Exception] = {}
         self.threads: list[threading.Thread] = []
         self.plan = [
             (0.15, self.kill_serving),
@@ -44,8 +45,12 @@ class FaultyScreen(Screen):
             self.threads.append(thread)
 
     def _guarded(self, fault) -> None:
-        fault()
-        self.done[fault.__name__] = time.time()
+        try:
+            fault()
+        except Exception as error:
+            self.failed[fault.__name__] = error
+        else:
+            self.done[fault.__name__] = time.time()
 
     def kill_executor(self) -> None:
         executors = [p for p in alive(self.stack.id) if "CoarseGrainedExecutorBackend" in " ".join(p.cmdline())]

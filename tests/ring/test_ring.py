@@ -41,6 +41,7 @@ def ring(tmp_path_factory):
         "facts": facts,
         "summary": summarise(run_dir),
         "faults": screen.done,
+        "failed": screen.failed,
         "page": render(run_dir),
     }
 
@@ -50,6 +51,7 @@ def lines(ring, name):
 
 
 def test_the_ring_closes_although_everything_was_broken(ring):
+    assert ring["failed"] == {}
     assert set(ring["faults"]) == {"kill_executor", "send_bad_records", "kill_serving", "take_broker_away"}
     assert open_ends(ring["summary"], ring["facts"]) == []
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tidecast.clock import WALL, Clock
 from tidecast.messages import Decision, decode, encode
-from tidecast.outcomes import CONFIRM_S, Tracker
+from tidecast.outcomes import CONFIRM_S, USE_S, Tracker
 from tidecast.progress import Batch
 
 T = 1_700_000_000.0
@@ -63,6 +63,26 @@ def test_executors_that_no_batch_uses_are_ineffective():
     (done,) = tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL)
     assert (done.status, done.confirmed_at) == ("ineffective", T + 2)
     assert "no batch" in done.reason
+
+
+def test_a_batch_that_began_before_they_came_is_no_reason_to_give_up():
+    tracker = Tracker()
+    tracker.started(decision(2), ["0"], None, T, WALL)
+    tracker.saw_executors(["0", "1"], [], T + 2, WALL)
+    assert tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL) == []
+    tracker.saw_batch(replace(batch(T + 45), batch_s=44.5), {"0"}, 900)  # it began at T + 0.5
+    assert tracker.saw_executors(["0", "1"], [], T + 46, WALL) == []
+    tracker.saw_batch(batch(T + 50), {"0", "1"}, 100)
+    (done,) = tracker.saw_executors(["0", "1"], [], T + 50, WALL)
+    assert (done.status, done.useful_at) == ("confirmed", T + 50)
+
+
+def test_without_any_batch_the_verdict_comes_all_the_same():
+    tracker = Tracker()
+    tracker.started(decision(2), ["0"], None, T, WALL)
+    tracker.saw_executors(["0", "1"], [], T + 2, WALL)
+    (done,) = tracker.saw_executors(["0", "1"], [], T + USE_S + 1, WALL)
+    assert (done.status, done.reason) == ("ineffective", "the executors came, but no batch has used them within 121 s")
 
 
 def test_a_wish_for_more_does_not_end_the_one_before():
