@@ -30,8 +30,8 @@ STAGES = 4
 def compare(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
     """Run the policies in turn `pairs` times, each with its best target utilisation of a small sweep.
 
-    The sweep tries each utilisation once per policy; the best has the fewest seconds over the latency target, and of
-    equals the fewest executor-seconds. All runs use the one champion that the retrain DAG registered from the history.
+    The sweep tries each utilisation once per policy; the best costs least, a second over the latency target priced as a
+    second of the whole cluster. All runs use the one champion that the retrain DAG registered from the history.
 
     Returns:
         `runs` (every summary, sweep included), `best` (utilisation per policy), `medians`, `page`, `text`.
@@ -44,12 +44,13 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
     screen = Screen()
     version = _train(settings, screen)
     runs: list[dict[str, Any]] = []
-    best = dict.fromkeys(policies, load_contract(settings.job.name, settings.contracts_dir).planning.target_utilisation)
+    contract = load_contract(settings.job.name, settings.contracts_dir)
+    best = dict.fromkeys(policies, contract.planning.target_utilisation)
     for policy in policies:
         tried = [_once(settings, policy, u, version, screen, "sweep") for u in utilisations]
         runs += tried
         if tried:
-            best[policy] = min(tried, key=lambda r: (r["over_target_s"], r["executor_s"]))["target_utilisation"]
+            best[policy] = cheapest(tried, contract.executors.max)["target_utilisation"]
     for pair in range(pairs):
         order = policies if pair % 2 == 0 else policies[::-1]  # so that neither always runs on the warmer machine
         runs += [_once(settings, policy, best[policy], version, screen, f"pair {pair + 1}") for policy in order]
@@ -58,6 +59,11 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
     }
     page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
     return {"runs": runs, "best": best, "medians": medians, "page": str(page), "text": _text(runs, medians, page)}
+
+
+def cheapest(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
+    """The run with the least executor-seconds, each second over the target counted as `price` of them."""
+    return min(runs, key=lambda r: r["executor_s"] + price * r["over_target_s"])
 
 
 def _check(policies: list[str], utilisations: list[float]) -> None:
