@@ -54,7 +54,7 @@ class View:
 
 
 def _figure(value: float | int | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+    return "-".rjust(len(format(0, form))) if value is None else format(value, form)
 
 
 @dataclass

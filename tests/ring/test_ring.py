@@ -24,7 +24,7 @@ PARTS = {"broker", "spark", "airflow", "mlflow"}
 def ring(tmp_path_factory):
     settings = load(
         var=tmp_path_factory.mktemp("ring"),
-        replay={"history_days": 14, "live_hours": 16},
+        replay={"history_days": 14, "live_hours": 12},
         job={"also": ["key_window"]},
         training={"epochs": 15, "holdout_steps": 24},
     )

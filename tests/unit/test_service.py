@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,8 @@ KINDS = {"value": pa.binary(), "partition": pa.int32(), "offset": pa.int64(), "p
 def outside(monkeypatch):
     """What the stage did besides its output: seconds slept, records rejected."""
     seen = {"slept": [], "rejected": []}
-    monkeypatch.setattr(service.time, "sleep", seen["slept"].append)
+    # The name in the module, not the function everybody's threads sleep by.
+    monkeypatch.setattr(service, "time", SimpleNamespace(sleep=seen["slept"].append))
     monkeypatch.setattr(service, "_publish_rejects", lambda kafka, by, bad: seen["rejected"].extend(bad))
     return seen
 

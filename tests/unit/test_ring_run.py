@@ -1,0 +1,103 @@
+"""What the ring decides by itself: whether it closed, which event hours it ingests, what the live line shows."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import load
+from pipelines.ring.compare import _contracts, cheapest, compare
+from pipelines.ring.progress import Screen, View
+from pipelines.ring.run import add_facts, history_window, live_window, new_run_dir, open_ends, write_facts
+from tidecast.messages import Decision, Forecast, MetricSample
+
+SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
+FACTS = {"policy": "forecast", "live_rows_ingested": 40, "challenger": {"reason": "rejected"}, "left_alive": []}
+
+
+def test_a_closed_ring_has_no_open_end():
+    assert open_ends(SUMMARY, FACTS) == []
+
+
+@pytest.mark.parametrize(
+    ("summary", "facts", "word"),
+    [
+        ({"lost": 1, "counted": 99}, {}, "produced 100, counted 99"),
+        ({"duplicated": 2}, {}, "counts differ"),
+        ({"forecast_scale_ups_confirmed": 0}, {}, "forecast caused"),
+        ({}, {"live_rows_ingested": 0}, "not in the lake"),
+        ({}, {"challenger": None}, "no challenger"),
+        ({}, {"left_alive": ["17 java"]}, "17 java"),
+    ],
+)
+def test_each_open_end_is_said(summary, facts, word):
+    (end,) = open_ends({**SUMMARY, **summary}, {**FACTS, **facts})
+    assert word in end
+
+
+def test_a_run_without_forecasts_needs_no_scale_up_by_one():
+    assert open_ends({**SUMMARY, "forecast_scale_ups_confirmed": 0}, {**FACTS, "policy": "reactive"}) == []
+
+
+def test_the_windows_meet_at_the_live_start_and_hold_the_last_hour():
+    settings = load(replay={"live_start": "2014-10-22T04:30:00", "live_hours": 2.0, "history_days": 1})
+    history, live = history_window(settings), live_window(settings)
+    assert history == (datetime(2014, 10, 21, 4, tzinfo=UTC), datetime(2014, 10, 22, 4, tzinfo=UTC))
+    assert live == (datetime(2014, 10, 22, 4, tzinfo=UTC), datetime(2014, 10, 22, 7, tzinfo=UTC))
+
+
+def test_facts_are_added_to_those_that_are_known(tmp_path):
+    folder = new_run_dir(load(var=tmp_path, autoscaler={"policy": "static"}))
+    assert folder.name.endswith("-static") and folder.parent == tmp_path / "runs"
+    write_facts(folder, {"policy": "static", "wall_end": None})
+    assert add_facts(folder, wall_end=3.0) == {"policy": "static", "wall_end": 3.0}
+
+
+def test_the_live_line_shows_the_newest_of_each_kind():
+    now = time.time()
+    metric = MetricSample("a", "interval", now, now, arrival_rps=120.4, executors=2, lag_records=37)
+    forecast = Forecast("a", now, now, 1.0, 60.0, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 3 + [[200.0, 250.0, 300.0]],
+                        "m", "1", "champion", "gru", 9, 1)  # fmt: skip
+    decision = Decision("d", "a", now, now, 1.0, "act", "forecast", 3, "up 2 → 3: why", ["up", "forecast"], {}, {})
+    view = View()
+    assert view.line() == "arrival    -/s  ahead    -/s  executors -→-  lag     -  latency p95    - s"
+    for message in (metric, forecast, decision):
+        view = view.seen(message)
+    assert view.line() == "arrival  120/s  ahead  250/s  executors 2→3  lag    37  latency p95    - s"
+    assert view.last_change == "up 2 → 3: why"
+
+
+def test_a_stage_that_fails_says_so(capsys):
+    with pytest.raises(ValueError, match="broken"), Screen().stage(2, 7, "the middle"):
+        raise ValueError("broken")
+    assert "[2/7] the middle: failed after 0 s" in capsys.readouterr().out
+
+
+def test_a_second_over_the_target_costs_a_second_of_the_whole_cluster():
+    runs = [{"executor_s": 300, "over_target_s": 10}, {"executor_s": 270, "over_target_s": 18}]
+    assert cheapest(runs, 4.0) is runs[0]  # 340 against 342
+    assert cheapest(runs, 3.0) is runs[1]  # 330 against 324
+
+
+@pytest.mark.parametrize(
+    ("policies", "utilisations", "word"), [(["forecst"], [], "forecst"), (["forecast"], [0.8, 1.2], "1.2")]
+)
+def test_a_comparison_refuses_what_it_cannot_run_before_it_starts(tmp_path, policies, utilisations, word):
+    with pytest.raises(SettingsError, match=word):
+        compare(load(var=tmp_path), policies, 1, utilisations)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_of_a_comparison_has_contracts_of_its_own(tmp_path):
+    import yaml
+
+    settings = load()
+    folder = _contracts(settings, tmp_path, 0.65)
+    changed = yaml.safe_load((folder / "word_count.yaml").read_text())
+    assert changed["planning"].pop("target_utilisation") == 0.65
+    before = yaml.safe_load((settings.contracts_dir / "word_count.yaml").read_text())
+    before["planning"].pop("target_utilisation")
+    assert changed == before
+    other = yaml.safe_load((folder / "key_window.yaml").read_text())
+    assert other == yaml.safe_load((settings.contracts_dir / "key_window.yaml").read_text())
