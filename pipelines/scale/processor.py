@@ -126,6 +126,7 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
+            """One job's new records into its state; the decision and the rejects out of it, as rows for Kafka."""
             now = time.time()
             scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
             records = [record for frame in rows for record in frame.to_dict("records")]

@@ -10,6 +10,7 @@ import pytest
 
 from configs.settings import load
 from models.policy.replay import replayed
+from pipelines import lake
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
 from pipelines.ring.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
@@ -38,6 +39,7 @@ def ring(tmp_path_factory):
     facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     return {
         "dir": run_dir,
+        "lake": settings.lake_dir,
         "facts": facts,
         "summary": summarise(run_dir),
         "faults": screen.done,
@@ -74,6 +76,12 @@ def test_bad_records_on_every_topic_are_rejected_with_a_reason(ring):
         reasons = " ".join(r["reason"] for r in rejects if r["topic"] == topic)
         for word in ("not JSON", "finite", "schema=99", "ahead"):
             assert word in reasons, f"{topic}: no reject says {word!r}"
+
+
+def test_bad_records_on_every_topic_are_in_the_quarantine(ring):
+    kept = {origin.topic: origin.quarantined for origin in lake.history(ring["lake"], lake.QUARANTINE)}
+    assert set(kept) == {"metrics", "forecasts", "decisions", "outcomes"}
+    assert min(kept.values()) >= len(faults.bad_versions(b'{"executors": 1, "wall_time": 0}'))
 
 
 def test_a_decision_beyond_the_bounds_is_refused(ring):
