@@ -60,7 +60,7 @@ def test_the_ring_closes_although_everything_was_broken(ring):
 
 def test_every_record_is_counted_exactly_once(ring):
     summary = ring["summary"]
-    assert summary["produced"] == summary["counted"] > 10_000
+    assert summary["produced"] == summary["counted"] > 5_000
     assert summary["lost"] == summary["duplicated"] == 0
 
 
