@@ -1,8 +1,4 @@
-"""MLflow for the pipeline: runs, registered forecasters and their aliases; its sole importer.
-
-A forecaster is registered as data only: `forecaster.json` says what it is, and a network's graph and weights lie beside
-it as a torch.export archive (`pt2`). Nothing that is loaded can run code.
-"""
+"""Registered forecasters of every job, their versions, aliases and verdicts, in one MLflow store."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import fcntl
 import json
 import logging
 import os
-import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,53 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
 from models.forecast.forecaster import Forecaster
+from pipelines.registry.artifacts import RegistryError, read, write
+from pipelines.registry.runs import Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from mlflow.entities.model_registry import ModelVersion
 
 CHAMPION, CHALLENGER = "champion", "challenger"
-_DESCRIPTION = "forecaster.json"
 _VERDICT = "verdict"
-
-
-class RegistryError(RuntimeError):
-    """The registry has not what was asked for, or something else under that name; the message says what to do."""
-
-
-class Run:
-    """One training run; whatever it is told is in MLflow when the call returns."""
-
-    def __init__(self, client: Any, run_id: str) -> None:
-        self._client = client
-        self.id = run_id
-
-    def parameters(self, values: Mapping[str, Any]) -> None:
-        """Log parameters, all at once."""
-        from mlflow.entities import Param
-
-        self._client.log_batch(self.id, params=[Param(key, str(value)) for key, value in values.items()])
-
-    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Log figures, all at once."""
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        self._client.log_batch(self.id, metrics=[Metric(key, float(v), now, step) for key, v in values.items()])
-
-    def tags(self, values: Mapping[str, str]) -> None:
-        """Set tags, all at once."""
-        from mlflow.entities import RunTag
-
-        self._client.log_batch(self.id, tags=[RunTag(key, value) for key, value in values.items()])
-
-    def figure(self, figure: Figure, path: str) -> None:
-        """Keep a plot as an artifact."""
-        self._client.log_figure(self.id, figure, path)
-
-    def text(self, text: str, path: str) -> None:
-        """Keep a text as an artifact."""
-        self._client.log_text(self.id, text, path)
 
 
 class Registry:
@@ -142,7 +97,7 @@ class Registry:
             folder = Path(download_artifacts(artifact_uri=found.source, tracking_uri=self._uri))
         except MlflowException as error:
             raise RegistryError(f"{self.model_name(job)} version {version} at {self._uri}: {error.message}") from None
-        return _read(folder, f"{self.model_name(job)} version {version}")
+        return read(folder, f"{self.model_name(job)} version {version}")
 
     @contextmanager
     def run(self, job: str, name: str) -> Iterator[Run]:
@@ -165,7 +120,7 @@ class Registry:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
         with TemporaryDirectory() as scratch:
-            model_id = _write(forecaster, Path(scratch), tags)
+            model_id = write(forecaster, Path(scratch), tags)
         made = self._client.create_model_version(
             name,
             f"models:/{model_id}",
@@ -224,95 +179,6 @@ class Registry:
             return str(self._client.create_experiment(self._experiment, artifact_location=self._artifacts))
         except MlflowException as error:
             raise RegistryError(f"MLflow at {self._uri}: {error.message} Check mlflow.tracking_uri.") from None
-
-
-class _JsonFlavor:
-    """What MLflow asks of a flavour: to save a model that is its description alone."""
-
-    __name__ = "tidecast"
-
-    @staticmethod
-    def save_model(path: str, mlflow_model: Any, description: Path, signature: Any) -> None:
-        """Write the description and the MLmodel file."""
-        folder = Path(path)
-        folder.mkdir(parents=True)
-        (folder / _DESCRIPTION).write_text(description.read_text())
-        mlflow_model.signature = signature
-        mlflow_model.add_flavor("tidecast", description=_DESCRIPTION)
-        mlflow_model.save(str(folder / "MLmodel"))
-
-
-def _write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str:
-    """Log a forecaster to the active run; returns MLflow's id of the logged model."""
-    import numpy as np
-    from mlflow.models import Model, ModelSignature
-    from mlflow.types import Schema, TensorSpec
-
-    from models.forecast.kinds import describe, shapes
-    from models.forecast.network import Network
-
-    description = scratch / _DESCRIPTION
-    description.write_text(json.dumps(describe(forecaster)))
-    common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
-    if not isinstance(forecaster, Network):
-        reads = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
-        says = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
-        signature = ModelSignature(reads, says)
-        return str(Model.log(None, _JsonFlavor(), description=description, signature=signature, **common).model_id)
-    import mlflow.pytorch
-
-    reads_shape, says_shape = shapes(forecaster)
-    float32 = np.dtype("float32")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
-        info = mlflow.pytorch.log_model(
-            forecaster.module,
-            input_example=np.zeros((2, *reads_shape[1:]), dtype=np.float32),  # two: a batch of one would be frozen
-            signature=ModelSignature(
-                Schema([TensorSpec(float32, reads_shape)]), Schema([TensorSpec(float32, says_shape)])
-            ),
-            serialization_format="pt2",
-            pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
-            extra_files=[str(description)],
-            validate_serving_input=False,
-            **common,
-        )
-    return str(info.model_id)
-
-
-def _read(folder: Path, what: str) -> Forecaster:
-    from mlflow.models import Model
-
-    from models.forecast.kinds import KindError, revive, shapes
-    from models.forecast.network import Network
-    from models.forecast.series import SeriesError
-
-    files = sorted(folder.rglob(_DESCRIPTION))
-    if not files:
-        raise RegistryError(f"{what} has no {_DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
-    described = json.loads(files[0].read_text())
-    flavours = Model.load(str(folder)).flavors
-    try:
-        if "pytorch" not in flavours:
-            return revive(described)
-        import mlflow.pytorch
-
-        forecaster = revive(described, mlflow.pytorch.load_model(str(folder)))
-    except (KindError, SeriesError) as error:
-        raise RegistryError(f"{what}: {error}") from None
-    signature = Model.load(str(folder)).signature
-    assert isinstance(forecaster, Network)
-    expected = shapes(forecaster)
-    found = tuple(tuple(s.inputs[0].shape) for s in (signature.inputs, signature.outputs)) if signature else None
-    if found != expected:
-        raise RegistryError(f"{what} has the signature {found}, this code expects {expected}. Retrain the forecaster.")
-    return forecaster
-
-
-def _requirements(*packages: str) -> list[str]:
-    from importlib.metadata import version
-
-    return [f"{package}=={version(package).split('+')[0]}" for package in packages]
 
 
 @contextmanager

@@ -1,0 +1,114 @@
+"""A forecaster as the files of an MLflow model: data only, so that nothing that is loaded can run code.
+
+`forecaster.json` says what it is; a network's graph and weights lie beside it as a torch.export archive (`pt2`).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from models.forecast.forecaster import Forecaster
+
+DESCRIPTION = "forecaster.json"
+
+
+class RegistryError(RuntimeError):
+    """The registry has not what was asked for, or something else under that name; the message says what to do."""
+
+
+class _JsonFlavor:
+    """What MLflow asks of a flavour: to save a model that is its description alone."""
+
+    __name__ = "tidecast"
+
+    @staticmethod
+    def save_model(path: str, mlflow_model: Any, description: Path, signature: Any) -> None:
+        """Write the description and the MLmodel file."""
+        folder = Path(path)
+        folder.mkdir(parents=True)
+        (folder / DESCRIPTION).write_text(description.read_text())
+        mlflow_model.signature = signature
+        mlflow_model.add_flavor("tidecast", description=DESCRIPTION)
+        mlflow_model.save(str(folder / "MLmodel"))
+
+
+def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str:
+    """Log a forecaster to the active run; returns MLflow's id of the logged model."""
+    import numpy as np
+    from mlflow.models import Model, ModelSignature
+    from mlflow.types import Schema, TensorSpec
+
+    from models.forecast.kinds import describe, shapes
+    from models.forecast.network import Network
+
+    description = scratch / DESCRIPTION
+    description.write_text(json.dumps(describe(forecaster)))
+    common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
+    if not isinstance(forecaster, Network):
+        reads = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
+        says = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
+        signature = ModelSignature(reads, says)
+        return str(Model.log(None, _JsonFlavor(), description=description, signature=signature, **common).model_id)
+    import mlflow.pytorch
+
+    reads_shape, says_shape = shapes(forecaster)
+    float32 = np.dtype("float32")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
+        info = mlflow.pytorch.log_model(
+            forecaster.module,
+            input_example=np.zeros((2, *reads_shape[1:]), dtype=np.float32),  # two: a batch of one would be frozen
+            signature=ModelSignature(
+                Schema([TensorSpec(float32, reads_shape)]), Schema([TensorSpec(float32, says_shape)])
+            ),
+            serialization_format="pt2",
+            pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
+            extra_files=[str(description)],
+            validate_serving_input=False,
+            **common,
+        )
+    return str(info.model_id)
+
+
+def read(folder: Path, what: str) -> Forecaster:
+    """The forecaster in a downloaded model's folder; `what` names it in errors.
+
+    Raises:
+        RegistryError: it is no forecaster of this code.
+    """
+    from mlflow.models import Model
+
+    from models.forecast.kinds import KindError, revive, shapes
+    from models.forecast.network import Network
+    from models.forecast.series import SeriesError
+
+    files = sorted(folder.rglob(DESCRIPTION))
+    if not files:
+        raise RegistryError(f"{what} has no {DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
+    described = json.loads(files[0].read_text())
+    flavours = Model.load(str(folder)).flavors
+    try:
+        if "pytorch" not in flavours:
+            return revive(described)
+        import mlflow.pytorch
+
+        forecaster = revive(described, mlflow.pytorch.load_model(str(folder)))
+    except (KindError, SeriesError) as error:
+        raise RegistryError(f"{what}: {error}") from None
+    signature = Model.load(str(folder)).signature
+    assert isinstance(forecaster, Network)
+    expected = shapes(forecaster)
+    found = tuple(tuple(s.inputs[0].shape) for s in (signature.inputs, signature.outputs)) if signature else None
+    if found != expected:
+        raise RegistryError(f"{what} has the signature {found}, this code expects {expected}. Retrain the forecaster.")
+    return forecaster
+
+
+def _requirements(*packages: str) -> list[str]:
+    from importlib.metadata import version
+
+    return [f"{package}=={version(package).split('+')[0]}" for package in packages]

@@ -1,0 +1,45 @@
+"""One training run in MLflow: parameters, figures, tags, plots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Run:
+    """One training run; whatever it is told is in MLflow when the call returns."""
+
+    def __init__(self, client: Any, run_id: str) -> None:
+        self._client = client
+        self.id = run_id
+
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        """Log parameters, all at once."""
+        from mlflow.entities import Param
+
+        self._client.log_batch(self.id, params=[Param(key, str(value)) for key, value in values.items()])
+
+    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
+        """Log figures, all at once."""
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        self._client.log_batch(self.id, metrics=[Metric(key, float(v), now, step) for key, v in values.items()])
+
+    def tags(self, values: Mapping[str, str]) -> None:
+        """Set tags, all at once."""
+        from mlflow.entities import RunTag
+
+        self._client.log_batch(self.id, tags=[RunTag(key, value) for key, value in values.items()])
+
+    def figure(self, figure: Figure, path: str) -> None:
+        """Keep a plot as an artifact."""
+        self._client.log_figure(self.id, figure, path)
+
+    def text(self, text: str, path: str) -> None:
+        """Keep a text as an artifact."""
+        self._client.log_text(self.id, text, path)
