@@ -128,6 +128,7 @@ class Training(Section):
     holdout_steps: int = Field(48, ge=1)
     minimum_steps: int = Field(192, ge=1)
     improvement: float = Field(0.0, ge=0, lt=1)
+    approval_s: float = Field(0.0, ge=0)
     seed: int = 7
 
     @model_validator(mode="after")

@@ -8,7 +8,8 @@ too little data for a network it stays the champion. Every run is in MLflow, wit
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task, task_group
 
 from configs.contract import load_contracts
 from configs.settings import load
@@ -21,7 +22,13 @@ def setting(kind: str, title: str, description: str, **bounds: Any) -> Param:
     return Param(None, type=["null", kind], title=title, description=f"{description} Empty: as set.", **bounds)
 
 
-JOBS = list(load_contracts(load().contracts_dir))
+SETTINGS = load()
+APPROVAL_S = SETTINGS.training.approval_s
+QUESTION = (
+    "{% set verdict = ti.xcom_pull(task_ids='one_job.judge', map_indexes=ti.map_index) %}"
+    "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
+)
+JOBS = list(load_contracts(SETTINGS.contracts_dir))
 JOB = Param(
     None,
     type=["null", "string"],
@@ -75,9 +82,36 @@ def retrain_forecaster() -> None:
     def judge(trained: dict[str, str]) -> dict[str, Any]:
         from pipelines.train import forecaster
 
-        return forecaster.judge(trained["job"], trained["run_id"])
+        verdict = forecaster.judge(trained["job"], trained["run_id"])
+        if not APPROVAL_S:
+            forecaster.promote(verdict)
+        return verdict
 
-    judge.expand(trained=train.expand(job=enough()))  # over no job at all, both are skipped
+    @task.short_circuit(ignore_downstream_trigger_rules=False)
+    def won(verdict: dict[str, Any]) -> bool:
+        return bool(verdict["promoted"])
+
+    @task
+    def promote(verdict: dict[str, Any]) -> str | None:
+        from pipelines.train import forecaster
+
+        return forecaster.promote(verdict)
+
+    @task_group
+    def one_job(job: str) -> None:
+        trained: Any = train(job)
+        verdict: Any = judge(trained)
+        if APPROVAL_S:
+            approve = ApprovalOperator(
+                task_id="approve",
+                subject="May the challenger serve?",
+                body=QUESTION,
+                defaults=ApprovalOperator.APPROVE,  # silence is consent: the gate has judged already
+                response_timeout=timedelta(seconds=APPROVAL_S),
+            )
+            won(verdict) >> approve >> promote(verdict)
+
+    one_job.expand(job=enough())  # over no job at all, all of it is skipped
 
 
 retrain_forecaster()

@@ -11,6 +11,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.settings import Settings, load
+from pipelines.commands import models
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,6 +22,7 @@ app = typer.Typer(
 job_app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
 bench_app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
 app.add_typer(job_app, name="job")
+app.add_typer(models.app, name="models")
 app.add_typer(bench_app, name="bench")
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
@@ -205,6 +207,7 @@ def main() -> None:
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
     from pipelines.orchestrator import OrchestratorError
+    from pipelines.registry import RegistryError
     from pipelines.report.lines import RunError
     from pipelines.ring.live import RingError
     from pipelines.stack.java import JavaError
@@ -214,7 +217,7 @@ def main() -> None:
 
     correctable = (
         *(SettingsError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
-        *(OrchestratorError, StackError, PortError, ProcessError),
+        *(OrchestratorError, RegistryError, StackError, PortError, ProcessError),
     )
     try:
         app(standalone_mode=True)

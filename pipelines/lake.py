@@ -137,6 +137,21 @@ class Lake:
         assert at is not None
         return loads.toPandas(), at
 
+    def served(self, job: str, span_s: float) -> pd.DataFrame:
+        """The job's forecasts of the newest `span_s` trace seconds, oldest first.
+
+        Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists).
+        """
+        mine = self.read("forecasts").where(f"job = {json.dumps(job)}")
+        newest = mine.agg({"time": "max"}).first()
+        since = (newest[0] or 0.0) - span_s if newest else 0.0
+        wanted = mine.where(mine["time"] > since).orderBy("wall_time")
+        columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
+        rows = [row.asDict() for row in wanted.select(*columns).toLocalIterator()]  # nested lists stay lists
+        import pandas as pd
+
+        return pd.DataFrame(rows, columns=list(columns))
+
 
 def _commits(root: Path, table: str) -> Iterator[Path]:
     return (path for path in (root / table / "_delta_log").glob("*.json") if path.stem.isdigit())

@@ -20,7 +20,7 @@ from pipelines.registry.runs import Run
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
-CHAMPION, CHALLENGER = "champion", "challenger"
+CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
 _VERDICT = "verdict"
 
 
@@ -76,9 +76,40 @@ class Registry:
                 return None
             raise RegistryError(f"MLflow at {self._uri}: {error.message}") from None
 
+    def aliases(self, job: str) -> dict[str, list[str]]:
+        """The aliases that point to each version of the job."""
+        found: dict[str, list[str]] = {}
+        for alias in (CHAMPION, CHALLENGER, PREVIOUS):
+            if version := self.version_of(job, alias):
+                found.setdefault(version, []).append(alias)
+        return found
+
     def set_champion(self, job: str, version: str) -> None:
-        """Point the job's alias `champion` at a version."""
+        """Point the job's alias `champion` at a version; the one that served until now stays at hand as `previous`."""
+        before = self.champion_version(job)
+        if before == version:
+            return
+        if before is not None:
+            self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
+
+    def roll_back(self, job: str) -> tuple[str, str]:
+        """Let the version serve again that served before; returns the version that left and the one that is back.
+
+        Raises:
+            RegistryError: no other version ever served.
+        """
+        left, back = self.champion_version(job), self.version_of(job, PREVIOUS)
+        if left is None or back is None or left == back:
+            raise RegistryError(f"{self.model_name(job)} at {self._uri}: no version served before {left or 'any'}.")
+        self.set_champion(job, back)
+        self.note(job, left, {"rolled_back": "true"})
+        return left, back
+
+    def note(self, job: str, version: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a version."""
+        for key, value in tags.items():
+            self._client.set_model_version_tag(self.model_name(job), version, key, value)
 
     def load(self, job: str, version: str | None = None) -> Forecaster:
         """The forecaster of a version; without one, of the champion.

@@ -18,6 +18,7 @@ from models.forecast.windows import View, season_of
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
 from pipelines.train import plots
 from pipelines.train.card import model_card
+from pipelines.train.live import follow
 from pipelines.train.source import Source, moment
 
 
@@ -36,6 +37,7 @@ def train_on(registry: Registry, job: str, training: Training, source: Source) -
             note = "It needs no training; it is registered first, so that the job is never without a forecast."
             version = registry.register(run, job, naive, model_card(job, naive, source, {}, note), source.lineage())
             registry.set_champion(job, version)
+        follow(registry, run, job, source)
         run.tags({"outcome": _challenge(registry, run, job, training, source)})
         return run.id
 

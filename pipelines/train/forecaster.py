@@ -1,4 +1,4 @@
-"""What the retrain DAG calls: train a forecaster on the lake, compare it with what serves, let the gate decide."""
+"""What the retrain DAG calls: train a forecaster on the lake, compare it with what serves, judge it, promote it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
 
 
 def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
-    """Let the gate decide on a run's challenger, and move `@champion` if it wins; asked again it says the same.
+    """Let the gate decide on a run's challenger; asked again it says the same.
 
     Returns:
-        `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with), `run`, and
-        the mean pinball losses `challenger_loss`, `champion_loss`, `naive_loss` in records/s, None where unknown.
+        `job`, `promoted` (whether it won), `reason`, `version` (None without a challenger), `champion` (the version
+        compared with), `run`, and the mean pinball losses `challenger_loss`, `champion_loss`, `naive_loss` in
+        records/s, None where unknown.
 
     Raises:
         RegistryError: no such run.
@@ -66,9 +67,8 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     else:
         challenger, naive = (metrics.get(f"{name}.pinball", math.nan) for name in ("challenger", "seasonal_naive"))
         decided = verdict(challenger, losses["champion"], naive, float(parameters["improvement"]))
-    if decided.promoted and version is not None:
-        registry.set_champion(job, version)
     result = {
+        "job": job,
         "promoted": decided.promoted,
         "reason": decided.reason,
         "version": version,
@@ -80,6 +80,18 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     }
     registry.keep_verdict(job, run_id, result)
     return result
+
+
+def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
+    """Let the challenger of a verdict serve if it won; returns the version that serves afterwards.
+
+    A verdict that comes late, when another version than the one compared with serves by now, changes nothing.
+    """
+    registry = Registry(settings or load())
+    job, version = verdict["job"], verdict["version"]
+    if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
+        registry.set_champion(job, version)
+    return registry.champion_version(job)
 
 
 def with_form(training: Training, form: dict[str, Any]) -> Training:

@@ -7,18 +7,29 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from configs.settings import Settings
 from models.forecast.series import Series, regular
-from pipelines.lake import Lake
+from pipelines.lake import Lake, exists
+
+SERVED_S = 7 * 86_400.0
+"""Trace seconds of served forecasts by which live versions are judged."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A series and the Delta version of the table it was read from."""
+    """A series and the Delta version of the table it was read from.
+
+    Attributes:
+        series: the job's load.
+        delta_version: of the table `metrics`.
+        served: newest forecasts that were served for the job, a row each; None where none ever was.
+    """
 
     series: Series
     delta_version: int
+    served: pd.DataFrame | None = None
 
     @property
     def known(self) -> int:
@@ -50,11 +61,13 @@ def read_lake(settings: Settings, job: str, step_s: float) -> Source:
 
     spark = local_session("train-forecaster", delta=True, kafka=False)
     try:
-        rows, version = Lake(spark, settings.lake_dir).load_history(job)
+        lake = Lake(spark, settings.lake_dir)
+        rows, version = lake.load_history(job)
+        served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
     finally:
         spark.stop()
     times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
-    return Source(regular(times, rates, spans, step_s), version)
+    return Source(regular(times, rates, spans, step_s), version, served)
 
 
 def moment(epoch: float) -> str:

@@ -54,7 +54,7 @@ def test_every_dag_keeps_the_teams_rules(parsed, name):
 
 def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
     retries = {task: n for dag in parsed["dags"].values() for task, n in dag["retries"].items()}
-    assert retries == {"ingest": 2, "enough": 2, "train": 2, "judge": 2, "serve": 0}
+    assert retries == {"ingest": 2, "enough": 2, "one_job.train": 2, "one_job.judge": 2, "serve": 0}
 
 
 @pytest.mark.parametrize("name", ["ingest_metrics", "retrain_forecaster"])

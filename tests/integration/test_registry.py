@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -18,6 +19,7 @@ from models.forecast.windows import View
 from pipelines.registry import Registry, RegistryError
 from pipelines.train import forecaster
 from pipelines.train.challenge import train_on
+from pipelines.train.live import follow
 from pipelines.train.source import Source
 
 pytestmark = pytest.mark.integration
@@ -101,6 +103,41 @@ def test_aliases_move(registry):
     assert registry.versions("moves")[0].description == "# A card"
 
 
+def test_the_version_before_is_an_instant_way_back(registry):
+    first, second = put(registry, "back", Naive(TASK)), put(registry, "back", Naive(TASK, seasonal=False))
+    registry.set_champion("back", first)
+    with pytest.raises(RegistryError, match="no version served before 1"):
+        registry.roll_back("back")
+    registry.set_champion("back", second)
+    registry.set_champion("back", second)  # a repeated task must not forget the way back
+    assert registry.aliases("back") == {first: ["previous"], second: ["champion"]}
+    assert registry.roll_back("back") == (second, first)
+    assert registry.champion_version("back") == first
+    assert registry.versions("back")[1].tags["rolled_back"] == "true"
+
+
+def test_what_was_served_is_scored_against_what_came(registry):
+    served = pd.DataFrame(
+        {
+            "version": ["1", "1", "9"],
+            "model": "served-forecaster",
+            "kind": "last value",
+            "time": [10 * STEP, 11 * STEP, 10 * STEP],
+            "wall_time": [1.0, 2.0, 3.0],
+            "step_s": STEP,
+            "levels": [[0.1, 0.5, 0.9]] * 3,
+            "quantiles": [[[8.0, 9.0, 10.0], [9.0, 11.0, 12.0]], [[8.0, 10.0, 12.0], [8.0, 10.0, 12.0]], [[0.0] * 3]],
+        }
+    )
+    put(registry, "served", Naive(TASK))
+    source = Source(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
+    with registry.run("served", "test") as run:
+        found = follow(registry, run, "served", source)
+    # steps 10 and 11 came: |9 - 10| + |11 - 10| + |10 - 10| of 30; version 9 was never registered
+    assert found["1"]["n"] == 3 and found["1"]["wape"] == pytest.approx(2 / 30, abs=1e-4)
+    assert registry.versions("served")[0].tags["live.wape"] == "0.0667"
+
+
 def test_errors_say_what_to_do(registry):
     with pytest.raises(RegistryError, match=r"no champion.*Run the DAG"):
         registry.load("nobody")
@@ -154,6 +191,8 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
 
     verdict = forecaster.judge("first", run, settings)
+    assert registry.champion_version("first") == "1"  # judged, not yet promoted
+    forecaster.promote(verdict, settings)
     assert verdict["promoted"] == (metrics["challenger.pinball"] < metrics["champion.pinball"])
     assert registry.champion_version("first") == ("2" if verdict["promoted"] else "1")
     assert forecaster.judge("first", run, settings) == verdict == registry.last_verdict("first")
@@ -174,9 +213,14 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
     worse, _ = run_with(registry, "gate", {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0})
     late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    assert not forecaster.judge("gate", worse, settings)["promoted"] and registry.champion_version("gate") == "1"
-    assert forecaster.judge("gate", better, settings)["promoted"] and registry.champion_version("gate") == version
-    refused = forecaster.judge("gate", late, settings)
+    refused = forecaster.judge("gate", worse, settings)
+    assert not refused["promoted"] and forecaster.promote(refused, settings) == "1"
+    slow = forecaster.judge("gate", late, settings)
+    won = forecaster.judge("gate", better, settings)
+    assert won["promoted"] and forecaster.promote(won, settings) == forecaster.promote(won, settings) == version
+    assert slow["promoted"] and forecaster.promote(slow, settings) == version  # approved when another served already
+    later, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
+    refused = forecaster.judge("gate", later, settings)
     assert not refused["promoted"] and "Train again" in refused["reason"]
     assert registry.champion_version("gate") == version
 

@@ -11,6 +11,7 @@ import pytest
 from configs.settings import load
 from models.policy.replay import replayed
 from pipelines import lake
+from pipelines.registry import Registry
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
 from pipelines.ring.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
@@ -40,6 +41,7 @@ def ring(tmp_path_factory):
     return {
         "dir": run_dir,
         "lake": settings.lake_dir,
+        "registry": Registry(settings),
         "facts": facts,
         "summary": summarise(run_dir),
         "faults": screen.done,
@@ -119,6 +121,11 @@ def test_the_log_replays_to_the_same_decisions(ring):
 def test_a_challenger_was_judged_on_the_same_rows_as_champion_and_naive(ring):
     verdict = ring["facts"]["challenger"]
     assert verdict["reason"] and isinstance(verdict["promoted"], bool)
+
+
+def test_what_was_served_is_followed_by_version(ring):
+    live = [v.tags.get("live.n") for v in ring["registry"].versions("word_count")]
+    assert any(live), "no version carries its live error"
 
 
 def test_the_report_opens_offline(ring):
