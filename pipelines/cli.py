@@ -84,7 +84,7 @@ def compare(
     from pipelines.ring.compare import compare as compare_policies
 
     settings = _settings(replay={"live_hours": hours})
-    result = compare_policies(settings, policies, pairs, [float(u) for u in sweep.split(",") if u])
+    result = compare_policies(settings, policies, pairs, _numbers("--sweep", sweep))
     print(result["text"])
     _write(as_json, result)
 
@@ -189,6 +189,13 @@ def bench_agent(
     from pipelines.bench_agent import run as run_bench
 
     _write(as_json, run_bench(load(), pairs))
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part]
+    except ValueError:
+        raise SettingsError(f"{option} {text!r}: numbers with commas between are expected, as 0.7,0.8.") from None
 
 
 def _run(path: Path) -> Path:

@@ -101,7 +101,8 @@ class Registry:
         """
         left, back = self.champion_version(job), self.version_of(job, PREVIOUS)
         if left is None or back is None or left == back:
-            raise RegistryError(f"{self.model_name(job)} at {self._uri}: no version served before {left or 'any'}.")
+            served = f"none served before version {left}" if left else "none has served yet"
+            raise RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {served}.")
         self.set_champion(job, back)
         self.note(job, left, {"rolled_back": "true"})
         return left, back

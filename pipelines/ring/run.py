@@ -40,7 +40,8 @@ def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any
     """
     screen = screen or Screen()
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
-    load_contract(settings.job.name, settings.contracts_dir)
+    for job in (settings.job.name, *settings.job.also):
+        load_contract(job, settings.contracts_dir)
     began = time.time()
     run_dir = new_run_dir(settings)
     with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:

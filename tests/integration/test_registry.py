@@ -106,7 +106,7 @@ def test_aliases_move(registry):
 def test_the_version_before_is_an_instant_way_back(registry):
     first, second = put(registry, "back", Naive(TASK)), put(registry, "back", Naive(TASK, seasonal=False))
     registry.set_champion("back", first)
-    with pytest.raises(RegistryError, match="no version served before 1"):
+    with pytest.raises(RegistryError, match="none served before version 1"):
         registry.roll_back("back")
     registry.set_champion("back", second)
     registry.set_champion("back", second)  # a repeated task must not forget the way back
