@@ -1,0 +1,1 @@
+"""The sub-commands of `tidecast`, one file each."""
