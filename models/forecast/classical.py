@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from models.forecast.forecaster import State, Task, begin, push
-from models.forecast.harmonics import Harmonics
+from models.forecast.harmonics import Harmonics, begins
 from models.forecast.naive import FEW, Naive
 from models.forecast.series import Floats, Series
 
@@ -94,9 +94,8 @@ class Classical:
         known = np.flatnonzero(np.isfinite(history.values))
         if not len(known):
             return state
-        values = history.values[known[0] :]
-        times = history.end - self.step_s * np.arange(len(values), 0, -1)
-        return replace(state, carried=self._run(values - self.season.at(times)))
+        left: Floats = history.values - self.season.at(begins(history))
+        return replace(state, carried=self._run(left[known[0] :]))
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
         """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
@@ -116,7 +115,8 @@ class Classical:
         """
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
-        season = self.season.at(state.time + self.step_s * np.arange(self.horizon))
+        ahead: Floats = state.time + self.step_s * np.arange(self.horizon, dtype=np.float64)
+        season = self.season.at(ahead)
         centre = np.maximum(state.carried.made[0] + season, 0.0)
         if np.isfinite(state.carried.errors[:, -1]).sum() >= FEW:
             spread = np.nanquantile(state.carried.errors, self.levels, axis=0).T
@@ -160,7 +160,8 @@ class Classical:
 
     def _next(self, x: Floats, left: float) -> Floats:
         error = 0.0 if math.isnan(left) else left - float(self._ahead[0] @ x)
-        return self._F @ x + self._g * error + self._c
+        moved: Floats = self._F @ x + self._g * error + self._c
+        return moved
 
 
 def revive_classical(kind: str, task: Task, parameters: dict[str, Any]) -> Classical:

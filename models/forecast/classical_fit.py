@@ -9,7 +9,7 @@ import numpy as np
 
 from models.forecast.classical import Classical, Recursion
 from models.forecast.forecaster import Task, fill
-from models.forecast.harmonics import fit_harmonics
+from models.forecast.harmonics import begins, fit_harmonics
 from models.forecast.series import Floats, Series, SeriesError
 
 NEWEST = 3000
@@ -29,8 +29,7 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
         raise SeriesError(f"{kind}: {known} known steps; at least {LEAST} are needed. Ingest more history.")
     season = fit_harmonics(history)
     values = fill(history.values, task)
-    times = history.start + history.step_s * np.arange(len(values))
-    left = (values - season.at(times))[np.isfinite(values)][-NEWEST:]
+    left: Floats = (values - season.at(begins(history)))[np.isfinite(values)][-NEWEST:]
     scale = float(np.std(left)) or 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an optimiser that stops early is answered by a poorer fit, not by a line

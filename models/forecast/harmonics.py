@@ -38,7 +38,7 @@ def fit_harmonics(history: Series) -> Harmonics:
 
     A day's waves need two days of history, a week's two weeks; a wave is at least two steps long.
     """
-    times = history.start + history.step_s * np.arange(len(history))
+    times = begins(history)
     known = np.isfinite(history.values)
     times, values = times[known], history.values[known]
     if not len(values):
@@ -57,6 +57,11 @@ def fit_harmonics(history: Series) -> Harmonics:
             if score < best[0]:
                 best = (score, Harmonics(kept, tuple(map(float, coefficients))))
     return best[1]
+
+
+def begins(series: Series) -> Floats:
+    """(T,) epoch seconds at which each step begins."""
+    return np.asarray(series.start + series.step_s * np.arange(len(series)), dtype=np.float64)
 
 
 def _waves(times: Floats, orders: tuple[int, ...]) -> Floats:

@@ -7,10 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
+from models.forecast.classical import Classical, revive_classical
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
 from models.forecast.network import Network
 from models.forecast.windows import CHANNELS, View
+
+
+KINDS = ("arima", "ets", "gru", "last_value", "seasonal_naive", "theta", "yesterday")
 
 
 class KindError(ValueError):
@@ -27,6 +31,8 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     }
     if isinstance(forecaster, Network):
         return {**common, "context": forecaster.view.context, "season": forecaster.view.season}
+    if isinstance(forecaster, Classical):
+        return {**common, "parameters": forecaster.parameters()}
     return common
 
 
@@ -39,15 +45,17 @@ def revive(described: dict[str, Any], module: Callable[[Tensor], Tensor] | None 
     try:
         kind = described["kind"]
         task = Task(float(described["step_s"]), int(described["horizon"]), tuple(described["levels"]))
-        if kind in ("seasonal_naive", "last_value"):
-            return Naive(task, seasonal=kind == "seasonal_naive")
+        if kind in ("seasonal_naive", "yesterday", "last_value"):
+            return Naive(task, seasonal=kind != "last_value", weekly=kind == "seasonal_naive")
+        if kind in ("ets", "theta", "arima"):
+            return revive_classical(kind, task, described["parameters"])
         if kind == "gru" and module is not None:
             return Network(View(task, int(described["context"]), int(described["season"])), module)
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
     if kind == "gru":
         raise KindError("a network needs its module; load it from the same artifact")
-    raise KindError(f"kind={kind!r}: one of gru, last_value, seasonal_naive is expected. Is this code older?")
+    raise KindError(f"kind={kind!r}: one of {', '.join(KINDS)} is expected. Is this code older?")
 
 
 def shapes(forecaster: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
