@@ -11,6 +11,7 @@ import typer
 
 from configs.errors import SettingsError
 from configs.settings import Settings, load
+from pipelines.commands.forecast import app as forecast_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,6 +23,7 @@ job_app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.
 bench_app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
 app.add_typer(job_app, name="job")
 app.add_typer(bench_app, name="bench")
+app.add_typer(forecast_app, name="forecast")
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
@@ -201,6 +203,7 @@ def _run(path: Path) -> Path:
 
 def main() -> None:
     """Run a command; what a person can correct is said in one line instead of a traceback."""
+    from models.forecast.series import SeriesError
     from pipelines.broker import BrokerError
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
@@ -213,7 +216,7 @@ def main() -> None:
     from pipelines.stack.processes import ProcessError
 
     correctable = (
-        *(SettingsError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
+        *(SettingsError, SeriesError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
         *(OrchestratorError, StackError, PortError, ProcessError),
     )
     try:

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta
 
 from models.forecast.classical import Classical, Recursion
 from models.forecast.forecaster import Task, fill
@@ -42,8 +43,6 @@ def _ets(left: Floats, scale: float) -> Recursion:
 
     ℓ ← ℓ + φb + αe, b ← φb + βe. The scale is not needed: nothing but ratios are kept.
     """
-    from statsforecast.models import AutoETS
-
     found = AutoETS(model="AZN", season_length=1).fit(left).model_
     alpha, beta, _, damping = (float(value) for value in found["par"][:4])
     if found["components"][1] == "N":
@@ -57,8 +56,6 @@ def _theta(left: Floats, scale: float) -> Recursion:
 
     Fiorucci et al. 2016, equation 10, without its term (1 − α)ᵗ, which dies out; Hyndman and Billah 2003.
     """
-    from statsforecast.models import OptimizedTheta
-
     found = OptimizedTheta(season_length=1).fit(left).model_
     alpha, theta = float(found["par"]["alpha"]), float(found["par"]["theta"])
     drift = (1 - 1 / theta) * float(found["states"][0, 3]) * scale
@@ -67,8 +64,6 @@ def _theta(left: Floats, scale: float) -> Recursion:
 
 def _arima(left: Floats, scale: float) -> Recursion:
     """The ARIMA (p, q ≤ 3, d ≤ 1) of the lowest AICc."""
-    from statsforecast.models import AutoARIMA
-
     model = AutoARIMA(max_p=3, max_q=3, max_d=1, seasonal=False, allowdrift=False, approximation=True)
     found = model.fit(left).model_
     return arima_recursion(*_coefficients(found), scale=scale)

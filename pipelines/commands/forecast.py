@@ -1,0 +1,45 @@
+"""`tidecast forecast`: how good forecasters are, on any series."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
+
+
+@app.command()
+def evaluate(
+    file: Annotated[Path, typer.Argument(help="A CSV file (perhaps gzipped) with a time and a value column.")],
+    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
+    horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
+    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
+    as_json: JsonFile = None,
+    page: Page = None,
+) -> None:
+    """Judge models on the newest fifth of a series, which none of them has seen."""
+    from pipelines.study.evaluate import evaluate as evaluate_series
+    from pipelines.study.evaluate import figures
+    from pipelines.study.evaluation_words import table
+    from pipelines.study.series_file import parse_step, read_series
+
+    series = read_series(file, parse_step(step) if step else None, time_column, value_column, timezone)
+    asked = [name.strip() for name in models.split(",") if name.strip()]
+    evaluation = evaluate_series(file.name, series, horizon, asked, tell=lambda line: typer.echo(line, err=True))
+    found = figures(evaluation)
+    print(table(found))
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))
+    if page is not None:
+        from pipelines.study.evaluation_page import render
+
+        print(f"page: {render(evaluation, found, page)}")
