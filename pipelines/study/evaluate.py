@@ -121,7 +121,7 @@ def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
     """
     steps, trained = len(series), int(TRAINED * len(series))
     if trained < LEAST + horizon or steps - trained <= horizon:
-        needed = max(math.ceil((LEAST + horizon) / TRAINED), math.ceil((horizon + 1) / (1 - TRAINED)))
+        needed = max(math.ceil((LEAST + horizon) / TRAINED), math.ceil((horizon + 1) / (1 - TRAINED) - 1e-9))
         raise SeriesError(
             f"{name}: {steps} steps of {series.step_s:g} s; a horizon of {horizon} needs at least {needed}, of which "
             "the last fifth is the test. Ingest more history, choose a shorter step, or shorten the horizon."

@@ -78,7 +78,9 @@ def cells(name: str, model: dict[str, Any], last: int) -> list[str]:
 
 
 def number_of(value: float | None, factor: float, digits: int) -> str:
-    """A figure times a factor: with four digits in all, or as many after the point where it is a per cent."""
+    """A figure times a factor: so many digits in all, or so many after the point where it is a per cent."""
     if value is None:
         return "–"
-    return f"{value * factor:.{digits}f}" if factor == 100 else f"{value * factor:,.{digits}g}"
+    if factor == 100:
+        return f"{value * factor:.{digits}f}"
+    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
