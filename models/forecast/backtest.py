@@ -49,6 +49,15 @@ class Backtest:
             figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
         return figures
 
+    def averaged(self, most: int) -> Floats:
+        """(origins,) for every held-out step the mean of the medians issued for it 1 to `most` steps ahead."""
+        rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
+        for h in range(1, min(most, self.actual.shape[1]) + 1):
+            sums[h - 1 :] += self.median[: rows - h + 1, h - 1]
+            counts[h - 1 :] += 1
+        found: Floats = sums / counts
+        return found
+
     def interval(self, share: float) -> tuple[Floats, Floats]:
         """(origins, horizon) lower and upper ends of the central interval that should hold this share of outcomes.
 

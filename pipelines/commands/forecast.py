@@ -33,8 +33,9 @@ def evaluate(
     from pipelines.study.series_file import parse_step, read_series
 
     series = read_series(file, parse_step(step) if step else None, time_column, value_column, timezone)
-    asked = [name.strip() for name in models.split(",") if name.strip()]
-    evaluation = evaluate_series(file.name, series, horizon, asked, tell=lambda line: typer.echo(line, err=True))
+    evaluation = evaluate_series(
+        file.name, series, horizon, _listed(models), tell=lambda line: typer.echo(line, err=True)
+    )
     found = figures(evaluation)
     print(table(found))
     if as_json is not None:
@@ -43,3 +44,27 @@ def evaluate(
         from pipelines.study.evaluation_page import render
 
         print(f"page: {render(evaluation, found, page)}")
+
+
+@app.command("table")
+def shipped_table(
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,champion",
+    horizon: Annotated[int, typer.Option(min=12, help="Steps ahead; published forecasts reach 12.")] = 12,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    as_json: JsonFile = None,
+) -> None:
+    """Judge models on every shipped series and step, beside naive and published forecasts."""
+    from models.forecast.catalogue import NAIVE, named
+    from pipelines.study.cells import measure_all, summary
+    from pipelines.study.cells_words import table
+
+    names = named(_listed(models))
+    cells = measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True))
+    sums = {name: summary(cells, name) for name in names if name not in NAIVE}
+    print(table(cells, sums))
+    if as_json is not None:
+        as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

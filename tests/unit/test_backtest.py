@@ -45,3 +45,10 @@ def test_every_score_of_a_horizon_by_hand():
     assert second["rmse"] == 0.0
     with pytest.raises(SeriesError, match=r"90% interval needs 0\.05 and 0\.95"):
         found.interval(0.9)
+
+
+def test_forecasts_of_one_step_are_averaged():
+    made = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    found = Backtest((0.5,), 0.0, 3600.0, np.zeros((3, 2)), made[..., None])
+    np.testing.assert_allclose(found.averaged(2), [1.0, (3 + 2) / 2, (5 + 4) / 2])
+    np.testing.assert_allclose(found.averaged(1), [1.0, 3.0, 5.0])
