@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from pipelines.commands.table2 import table2
+
 app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
+app.command("table2")(table2)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
