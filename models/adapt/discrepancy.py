@@ -164,6 +164,8 @@ def _off_diagonal_mean(square: Tensor) -> Tensor:
 
 def _check(a: Tensor, b: Tensor, least: int) -> None:
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise DiscrepancyError(f"samples of shapes {tuple(a.shape)} and {tuple(b.shape)}: (n, d) and (m, d) are expected")
+        raise DiscrepancyError(
+            f"samples of shapes {tuple(a.shape)} and {tuple(b.shape)}: (n, d) and (m, d) are expected"
+        )
     if min(len(a), len(b)) < least:
         raise DiscrepancyError(f"{len(a)} and {len(b)} samples: at least {least} on either side are expected")

@@ -77,7 +77,9 @@ def distance(a: Floats, b: Floats, band: int | None = None) -> float:
     longest = max(len(a), len(b))
     width = max(1, int(BAND * longest)) if band is None else band
     width = max(width, abs(len(a) - len(b)))
-    return float(costs(np.ascontiguousarray(a, np.float64), np.ascontiguousarray(b, np.float64), width)[-1, -1]) / longest
+    return (
+        float(costs(np.ascontiguousarray(a, np.float64), np.ascontiguousarray(b, np.float64), width)[-1, -1]) / longest
+    )
 
 
 @numba.njit(cache=True)
@@ -101,11 +103,12 @@ def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - comp
 
 
 def compare(source: Series, target: Series, generator: np.random.Generator) -> Candidate:
-    """How near a source's segments lie to the target's newest ones that begin at the same time of day.
+    """How near a source's segments lie to the target's newest ones, at the hour that suits best.
 
     Segments last a day where the target has two of them, else half a day (both halves of its only day are compared).
-    The distance is the median over all pairs; the null is the median over the target's segments and `SHUFFLES` random
-    orders of one source segment: the same values without shape.
+    Clocks differ between domains, and some loads have none: of the 24 whole hours by which the source may be late, the
+    one is taken at which its mean day lies nearest. The distance is the median over all pairs of segments; the null is
+    the median over the target's segments and `SHUFFLES` random orders of one source segment: the same values, no shape.
 
     Args:
         source: (T,) records/s without gaps.
@@ -123,27 +126,45 @@ def compare(source: Series, target: Series, generator: np.random.Generator) -> C
     length = day if len(target) >= 2 * day else day // 2
     if len(target) < length:
         raise SeriesError(f"the target has {len(target)} steps; half a day, {length}, is needed to compare shapes")
-    starts = [len(target) - length] if length == day else range(len(target) % length, len(target), length)
+    starts = [at for at in (len(target) - 2 * length, len(target) - length) if at >= 0][-1 if length == day else 0 :]
+    wanted = [(at, normalised(target.values[at : at + length])) for at in starts]
+    phases = [round((target.start + at * target.step_s - source.start) / source.step_s) for at in starts]
+    late = _suiting(source.values, wanted, phases, day)
     found, null = [], []
-    for at in list(starts)[-2:]:
-        wanted = normalised(target.values[at : at + length])
-        segments = _at_time_of_day(source, target.start + at * target.step_s, length, day)
-        found += [distance(segment, wanted) for segment in segments]
-        if segments:
-            drawn = segments[int(generator.integers(len(segments)))]
-            null += [distance(generator.permutation(drawn), wanted) for _ in range(SHUFFLES)]
+    for (_, segment), phase in zip(wanted, phases, strict=True):
+        others = _segments(source.values, (phase + late) % day, length, day)
+        found += [distance(other, segment) for other in others]
+        if others:
+            drawn = others[int(generator.integers(len(others)))]
+            null += [distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
     if not found:
         return Candidate(float("nan"), float("nan"), 0)
     return Candidate(float(np.median(found)), float(np.median(null)), len(found))
 
 
-def _at_time_of_day(series: Series, time: float, length: int, day: int) -> list[Floats]:
-    """Every segment of a series that begins at the time of day of `time`, normalised; those without shape left out."""
-    first = round((time - series.start) / series.step_s) % day
+def _suiting(source: Floats, wanted: list[tuple[int, Floats]], phases: list[int], day: int) -> int:
+    """By how many steps, in whole hours, the source's mean day comes nearest to the wanted segments."""
+    if len(source) < day:
+        return 0
+    mean_day = source[: len(source) // day * day].reshape(-1, day).mean(axis=0)
+    apart: list[float] = []
+    hours = list(range(0, day, max(day // 24, 1)))
+    for late in hours:
+        total = 0.0
+        for (_, segment), phase in zip(wanted, phases, strict=True):
+            part = np.roll(mean_day, -(phase + late) % day)[: len(segment)]
+            flat = part.std() <= _FLAT * max(float(np.abs(part).mean()), 1e-300)
+            total += np.inf if flat else distance(normalised(part), segment)
+        apart.append(total)
+    return hours[int(np.argmin(apart))]
+
+
+def _segments(values: Floats, first: int, length: int, day: int) -> list[Floats]:
+    """Every segment that begins at step `first` of a day, normalised; those without shape are left out."""
     kept = []
-    for at in range(first, len(series) - length + 1, day):
+    for at in range(first, len(values) - length + 1, day):
         try:
-            kept.append(normalised(series.values[at : at + length]))
+            kept.append(normalised(values[at : at + length]))
         except SeriesError:
             continue
     return kept

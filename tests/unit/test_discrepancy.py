@@ -21,10 +21,13 @@ from models.adapt.discrepancy import (
 
 ONE = Gaussians((1.0,))
 ELEMENTS = st.floats(-5, 5, width=32)
-samples = st.tuples(st.integers(2, 7), st.integers(1, 3)).flatmap(lambda s: arrays.arrays("float64", s, elements=ELEMENTS))
+samples = st.tuples(st.integers(2, 7), st.integers(1, 3)).flatmap(
+    lambda s: arrays.arrays("float64", s, elements=ELEMENTS)
+)
 pairs = st.tuples(st.integers(2, 7), st.integers(2, 7), st.integers(1, 3)).flatmap(
     lambda s: st.tuples(
-        arrays.arrays("float64", (s[0], s[2]), elements=ELEMENTS), arrays.arrays("float64", (s[1], s[2]), elements=ELEMENTS)
+        arrays.arrays("float64", (s[0], s[2]), elements=ELEMENTS),
+        arrays.arrays("float64", (s[1], s[2]), elements=ELEMENTS),
     )
 )
 
