@@ -124,9 +124,9 @@ def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
 
 
 def _between(evaluation: Evaluation, name: str, naive: str) -> list[float]:
-    first, second = (evaluation.rivals[each].backtest for each in (name, naive))
-    generator = np.random.default_rng(0)
-    return list(rmse_ratio(*(each.median[:, 0] - each.actual[:, 0] for each in (first, second)), generator))
+    mine, theirs = (evaluation.rivals[each].backtest for each in (name, naive))
+    errors = [each.median[:, 0] - each.actual[:, 0] for each in (mine, theirs)]
+    return list(rmse_ratio(errors[0], errors[1], np.random.default_rng(0)))
 
 
 def _as_published(backtest: Backtest, most: int) -> float:
