@@ -19,7 +19,9 @@ from models.forecast.forecaster import DAY_S
 from models.forecast.series import Floats, Series, SeriesError
 
 KEPT_DAYS = 42
-"""So many of the newest days are looked at."""
+"""So many of the newest days are looked at: those gone through, and the four weeks that say what was usual on each."""
+REPLAYED_DAYS = 14
+"""So many of the newest days are gone through."""
 QUIET_S = DAY_S
 """So long after a drift nothing is reported: then yesterday is at the new level, and the new level is usual."""
 KINDS = ("page_hinkley", "adwin")
@@ -81,7 +83,7 @@ class Drift:
 
 
 def detect(series: Series, rule: Rule, since: float | None = None, errors: Series | None = None) -> list[Drift]:
-    """The drifts found in the newest `KEPT_DAYS` days of a load, oldest first; none where it is too short.
+    """The drifts found in the newest `REPLAYED_DAYS` days of a load, oldest first; none where it is too short.
 
     Args:
         series: records/s; NaN where a step is missing.
@@ -103,7 +105,8 @@ def detect(series: Series, rule: Rule, since: float | None = None, errors: Serie
         followed.append(_Followed("forecast_error", error.values, True, rule, load.day))
     resumes = -math.inf if since is None else since + QUIET_S
     drifts: list[Drift] = []
-    for at in range(_FIRST_DAYS * load.day, len(load.values)):
+    count = len(load.values)
+    for at in range(max(_FIRST_DAYS * load.day, count - REPLAYED_DAYS * load.day), count):
         if load.end_of(at) - load.span_s < resumes:
             continue
         found = [drift for each in followed if (drift := each.step(at, load)) is not None]
