@@ -77,7 +77,7 @@ class Blend:
         return float(np.clip(self.task.day, 96, 576))
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty: the same as after stepping through its newest `LEARN` steps."""
+        """The state after a history, which may be empty: as after stepping through its newest `LEARN` steps."""
         state = begin(self.task, history, self._context)
         if not state.seen:
             return state
@@ -123,15 +123,11 @@ class Blend:
 
     def _start(self, learnt: Learnt) -> Carried:
         h, experts = self.horizon, self.experts.count
-        nothing = np.full((h, len(self.levels)), np.nan)
+        unsaid = np.full((h, experts, h), np.nan)
+        quantiles = np.full((h, len(self.levels)), np.nan)
         return Carried(
-            learnt,
-            weights.start(h, experts),
-            self._conformal.start(),
-            np.full((h, experts, h), np.nan),
-            np.zeros(h),
-            nothing,
-        )
+            learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), quantiles
+        )  # fmt: skip
 
     def _moved(self, carried: Carried, said: Floats, value: float, level: float, seen: int) -> Carried:
         """One step later: judge what had been said of it, and blend what is said now."""

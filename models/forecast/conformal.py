@@ -85,7 +85,9 @@ class Conformal:
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
         miss = value - spread.centres[back]
         told = np.isfinite(miss)
-        errors = np.vstack([spread.errors[1:], miss / spread.scales[back]])
+        scale = spread.scales[back]
+        fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
+        errors = np.vstack([spread.errors[1:], fresh])
         count = spread.count + told
         share = np.maximum(self._shares[:, None], 1 / np.maximum(count, 1.0))
         size = spread.size + np.where(told, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
@@ -96,7 +98,8 @@ class Conformal:
     def quantiles(self, spread: Spread, centre: Floats, level: float, seen: int) -> tuple[Spread, Floats]:
         """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
-        scale = unit * (spread.size.mean(axis=0) + 1e-9)
+        size = spread.size.mean(axis=0)
+        scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known
         bands = self._bands(spread) if seen % EVERY == 0 or seen < EVERY else spread.bands
         found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
         for i, q in enumerate(self.levels):
@@ -118,7 +121,7 @@ class Conformal:
     def _bands(self, spread: Spread) -> Floats:
         """(H, levels) the errors' quantiles at the moved levels; 0 where there are none."""
         ordered = np.sort(spread.errors, axis=0)  # NaN last
-        count = np.isfinite(ordered).sum(axis=0)[:, None]
+        count = np.isfinite(ordered).sum(axis=0)[:, None]  # 0 while nothing is known of such errors: no width
         level = np.clip(np.array(self.levels) + spread.moved, 0.0, 1.0)
         place = np.clip(level * count - 0.5, 0.0, np.maximum(count - 1, 0))
         low = place.astype(np.int64)

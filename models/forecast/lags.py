@@ -154,4 +154,5 @@ def _mean(values: Floats, at: Indices, length: int) -> Floats:
     until = at - begin + 1
     since = np.maximum(until - length, 0)
     seen = count[until] - count[since]
-    return np.divide(total[until] - total[since], seen, out=np.full(len(at), np.nan), where=seen > 0)
+    found: Floats = np.divide(total[until] - total[since], seen, out=np.full(len(at), np.nan), where=seen > 0)
+    return found

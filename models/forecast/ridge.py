@@ -97,7 +97,7 @@ class Ridge:
         return z[:, base], z[:, plus] - z[:, minus]
 
     def forward(self, ratio: Floats) -> Floats:
-        """f of loads as multiples of the level."""
+        """Apply f to loads as multiples of the level."""
         if self.scale == "log":
             return np.log(ratio + _OFFSET)
         return np.sqrt(ratio) if self.scale == "root" else ratio
@@ -106,8 +106,8 @@ class Ridge:
         """The multiples of the level that f gives z for, not below 0."""
         if self.scale == "log":
             return np.maximum(np.exp(np.minimum(z, 50.0)) - _OFFSET, 0.0)
-        z = np.maximum(z, 0.0)
-        return z * z if self.scale == "root" else z
+        ratio: Floats = np.maximum(z, 0.0)
+        return ratio * ratio if self.scale == "root" else ratio
 
     def predict(self, coefficients: Floats, gathered: Floats, levels: Floats) -> Floats:
         """(N, H) records/s; NaN where the series does not reach back far enough, or nothing was learnt yet."""
@@ -124,8 +124,8 @@ class Moments:
     Attributes:
         gram: (H, p, p) sums of x xᵀ.
         cross: (H, p) sums of x y.
-        power: (H,) sums of y².
-        count: (H,) sums of weights.
+        power: (H,) sums of y²; these three with rows counted by their weight.
+        count: (H,) rows.
         coefficients: (H, p) as last solved; NaN before.
     """
 
@@ -133,7 +133,6 @@ class Moments:
     cross: Floats
     power: Floats
     count: Floats
-    weight: Floats
     coefficients: Floats
 
 
@@ -141,13 +140,15 @@ def nothing(ridge: Ridge) -> Moments:
     """The moments of no rows."""
     horizon, p = ridge.columns[1].shape
     zero = np.zeros(horizon)
-    return Moments(np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, zero, np.full((horizon, p), np.nan))
+    return Moments(np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan))
 
 
 def learn(ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outcomes: Floats) -> Moments:
     """Take in rows and solve again.
 
     Args:
+        ridge: what learns.
+        moments: of the rows before.
         gathered: (N, columns) records/s.
         levels: (N,) records/s.
         outcomes: (N, H) records/s; NaN where missing.
@@ -163,8 +164,7 @@ def learn(ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outc
     cross = kept * moments.cross + np.einsum("hnp,hn->hp", weighted, y)
     power = kept * moments.power + (weight.T * y * y).sum(axis=1)
     count = kept * moments.count + known.sum(axis=0)
-    total = kept * moments.weight + weight.sum(axis=0)
-    return Moments(gram, cross, power, count, total, _solve(ridge, gram, cross, power, count, moments.coefficients))
+    return Moments(gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients))
 
 
 def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:

@@ -64,6 +64,7 @@ def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: f
     """Take in a step that had been forecast.
 
     Args:
+        errors: so far.
         said: (H, E) what the experts had said of it 1 to H steps ahead, NaN where they were silent: such a one is
             credited with the blend's own error.
         blended: (H,) what the blend had said; NaN where there was no forecast.
@@ -96,6 +97,7 @@ def blend(errors: Errors, said: Floats, mood: int) -> tuple[Errors, Floats]:
     after a spike the last value is worth more than at other times.
 
     Args:
+        errors: so far.
         said: (E, H), NaN where one is silent.
         mood: 0 calm, 1 excited.
 
