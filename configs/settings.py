@@ -124,7 +124,7 @@ class Training(Section):
     hidden: int = Field(32, ge=1)
     epochs: int = Field(20, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
-    batch: int = Field(64, ge=1)
+    lanes: int = Field(16, ge=1)
     holdout_steps: int = Field(48, ge=1)
     minimum_steps: int = Field(192, ge=1)
     improvement: float = Field(0.0, ge=0, lt=1)

@@ -11,7 +11,9 @@ import typer
 
 from configs.errors import SettingsError
 from configs.settings import Settings, load
-from pipelines.commands import models
+from pipelines.commands.adapt import app as adapt_app
+from pipelines.commands.forecast import app as forecast_app
+from pipelines.commands.models import app as models_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,8 +24,10 @@ app = typer.Typer(
 job_app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
 bench_app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
 app.add_typer(job_app, name="job")
-app.add_typer(models.app, name="models")
+app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
+app.add_typer(forecast_app, name="forecast")
+app.add_typer(adapt_app, name="adapt")
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
@@ -210,6 +214,7 @@ def _run(path: Path) -> Path:
 
 def main() -> None:
     """Run a command; what a person can correct is said in one line instead of a traceback."""
+    from models.forecast.series import SeriesError
     from pipelines.broker import BrokerError
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
@@ -223,7 +228,7 @@ def main() -> None:
     from pipelines.stack.processes import ProcessError
 
     correctable = (
-        *(SettingsError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
+        *(SettingsError, SeriesError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
         *(OrchestratorError, RegistryError, StackError, PortError, ProcessError),
     )
     try:

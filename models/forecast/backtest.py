@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,53 @@ class Backtest:
         for h in range(1, self.actual.shape[1] + 1):
             figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
         return figures
+
+    def averaged(self, most: int) -> Floats:
+        """(origins,) for every held-out step the mean of the medians issued for it 1 to `most` steps ahead."""
+        rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
+        for h in range(1, min(most, self.actual.shape[1]) + 1):
+            sums[h - 1 :] += self.median[: rows - h + 1, h - 1]
+            counts[h - 1 :] += 1
+        found: Floats = sums / counts
+        return found
+
+    def interval(self, share: float) -> tuple[Floats, Floats]:
+        """(origins, horizon) lower and upper ends of the central interval that should hold this share of outcomes.
+
+        Raises:
+            SeriesError: the levels do not hold its ends.
+        """
+        ends = [(1 - share) / 2, (1 + share) / 2]
+        at = [int(np.argmin(np.abs(np.array(self.levels) - end))) for end in ends]
+        if any(abs(self.levels[i] - end) > 1e-6 for i, end in zip(at, ends, strict=True)):
+            raise SeriesError(f"levels={self.levels}: the {share:.0%} interval needs {ends[0]:g} and {ends[1]:g}.")
+        return self.quantiles[..., at[0]], self.quantiles[..., at[1]]
+
+    def shares(self) -> list[float]:
+        """The central intervals that the levels hold, narrowest first."""
+        pairs = [(a, b) for a in self.levels for b in self.levels if a < b and abs(a + b - 1) < 1e-6]
+        return sorted(round(b - a, 6) for a, b in pairs)
+
+    def at_horizon(self, h: int) -> dict[str, Any]:
+        """Every score h steps ahead.
+
+        `rmse`, `mae` and `pinball` in the unit of the load, `wape` a share, `smape` (that is `smape_half`) and
+        `smape_sum` per cent, `coverage` the share of outcomes in each central interval.
+        """
+        actual, median, quantiles = self.actual[:, h - 1], self.median[:, h - 1], self.quantiles[:, h - 1]
+        half = scores.smape_half(actual, median)
+        found: dict[str, Any] = {
+            "rmse": scores.rmse(actual, median),
+            "mae": scores.mae(actual, median),
+            "wape": scores.wape(actual, median),
+            "smape": half,
+            "smape_half": half,
+            "smape_sum": scores.smape_sum(actual, median),
+            "pinball": scores.pinball(actual, quantiles, self.levels),
+        }
+        ends = {f"{share:g}": self.interval(share) for share in self.shares()}
+        coverage = {name: scores.covered(actual, low[:, h - 1], high[:, h - 1]) for name, (low, high) in ends.items()}
+        return {**found, "coverage": coverage}
 
     def pinball_by_horizon(self) -> list[float]:
         """Mean pinball loss of every horizon, nearest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,11 +56,13 @@ class State:
         time: epoch seconds at which the next step begins; that is the first step forecast.
         values: (kept,) records/s, newest last, gaps filled; NaN before the series began.
         seen: steps since the series began, gaps included.
+        carried: what a kind carries from step to step beside these, None where it carries nothing.
     """
 
     time: float
     values: Floats
     seen: int
+    carried: Any = None
 
 
 class Forecaster(Protocol):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor
-
+from models.forecast.classical import Classical, revive_classical
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
-from models.forecast.network import Network
-from models.forecast.windows import CHANNELS, View
+from models.forecast.network import Module, Network
+from models.forecast.recurrent import CELLS
+from models.forecast.windows import View
+
+Shape = tuple[int, ...]
+KINDS = ("arima", "ets", "gru", "last_value", "lstm", "seasonal_naive", "theta", "yesterday")
 
 
 class KindError(ValueError):
@@ -26,11 +28,13 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
         "levels": list(forecaster.levels),
     }
     if isinstance(forecaster, Network):
-        return {**common, "context": forecaster.view.context, "season": forecaster.view.season}
+        return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
+    if isinstance(forecaster, Classical):
+        return {**common, "parameters": forecaster.parameters()}
     return common
 
 
-def revive(described: dict[str, Any], module: Callable[[Tensor], Tensor] | None = None) -> Forecaster:
+def revive(described: dict[str, Any], module: Module | None = None) -> Forecaster:
     """The forecaster that was described, with its network's module where it has one.
 
     Raises:
@@ -39,19 +43,21 @@ def revive(described: dict[str, Any], module: Callable[[Tensor], Tensor] | None 
     try:
         kind = described["kind"]
         task = Task(float(described["step_s"]), int(described["horizon"]), tuple(described["levels"]))
-        if kind in ("seasonal_naive", "last_value"):
-            return Naive(task, seasonal=kind == "seasonal_naive")
-        if kind == "gru" and module is not None:
-            return Network(View(task, int(described["context"]), int(described["season"])), module)
+        if kind in ("seasonal_naive", "yesterday", "last_value"):
+            return Naive(task, seasonal=kind != "last_value", weekly=kind == "seasonal_naive")
+        if kind in ("ets", "theta", "arima"):
+            return revive_classical(kind, task, described["parameters"])
+        if kind in CELLS and module is not None:
+            return Network(View(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
-    if kind == "gru":
+    if kind in CELLS:
         raise KindError("a network needs its module; load it from the same artifact")
-    raise KindError(f"kind={kind!r}: one of gru, last_value, seasonal_naive is expected. Is this code older?")
+    raise KindError(f"kind={kind!r}: one of {', '.join(KINDS)} is expected. Is this code older?")
 
 
-def shapes(forecaster: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of what a network reads and says; -1 is the batch."""
-    view = forecaster.view
-    horizon = view.task.horizon
-    return (-1, view.context + horizon, CHANNELS), (-1, horizon, len(view.task.levels))
+def shapes(forecaster: Network) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """Shapes of what one step of a network reads and says, by name; -1 is the batch."""
+    view, state = forecaster.view, (-1, forecaster.carried)
+    said = (-1, view.task.horizon, len(view.task.levels))
+    return {"row": (-1, view.width), "hidden": state}, {"moves": said, "hidden": state}

@@ -20,15 +20,19 @@ class Naive:
     Attributes:
         task: what is forecast.
         seasonal: same time last week, else yesterday, else the last value; without it always the last value.
+        weekly: whether last week is looked at; without it the season is a day.
     """
 
     task: Task
     seasonal: bool = True
+    weekly: bool = True
 
     @property
     def kind(self) -> str:
-        """`seasonal_naive` or `last_value`."""
-        return "seasonal_naive" if self.seasonal else "last_value"
+        """`seasonal_naive`, `yesterday` or `last_value`."""
+        if not self.seasonal:
+            return "last_value"
+        return "seasonal_naive" if self.weekly else "yesterday"
 
     @property
     def step_s(self) -> float:
@@ -80,13 +84,16 @@ class Naive:
         return {1: "last value", self.task.day: "same time yesterday", self.task.week: "same time last week"}[lag]
 
     def _lag(self, seen: int) -> int:
-        seasons = (self.task.week, self.task.day) if self.seasonal else ()
-        return next((lag for lag in seasons if seen >= lag), 1)
+        return next(lag for lag in self._lags() if seen >= lag)
+
+    def _lags(self) -> tuple[int, ...]:
+        """How far back may be looked, the farthest first."""
+        seasons = (self.task.week, self.task.day) if self.weekly else (self.task.day,)
+        return (*seasons, 1) if self.seasonal else (1,)
 
     def _behind(self, seen: int, h: int) -> int:
         """How far back the errors for h steps ahead look: as the forecast does, if there are a few of them."""
-        lags: tuple[int, ...] = (self.task.week, self.task.day, 1) if self.seasonal else (1,)
-        whole = [lag * -(-h // lag) for lag in lags if seen >= lag]
+        whole = [lag * -(-h // lag) for lag in self._lags() if seen >= lag]
         return next((behind for behind in whole if seen - behind >= FEW), whole[-1])
 
 

@@ -1,8 +1,10 @@
-"""What the network reads: each step's load beside what the seasons say of it, packed into one tensor."""
+"""What a recurrent network reads at each step: the newest moves of the load, and those that the seasons expect."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +13,20 @@ from models.forecast.forecaster import Task, fill
 from models.forecast.series import Floats, Series, SeriesError
 
 Packed = NDArray[np.float32]
-CHANNELS = 4
-"""rate, same time last season, same time yesterday, and yesterday's own last season; all in records/s. The season is a
-week where the history holds two of them, else a day."""
+RECENT = 24
+"""Newest moves read at each step."""
+BEHIND, BESIDE = 6, 2
+"""Steps of a season read before the present one, and beside the steps to forecast."""
+FAST = 12
+"""Steps over which the newest volatility is taken; the usual one is taken over a day."""
+STATES = 3
+"""Channels after the moves: level (newest ÷ the day's), log volatility, log of the newest ÷ the usual one."""
 SEEN = 0.5
-"""A training row of whose context a smaller share was seen is left out."""
+"""A row of whose newest steps a smaller share was seen teaches nothing."""
+MOST = 20_000
+"""Newest rows of a history that are read, at most: what lies further back is forgotten."""
+_LEAST = 1e-3  # root of records/s: a day's mean below it counts as this
+_CALM = 1e-4  # of the unit: volatility below it counts as this
 
 
 @dataclass(frozen=True)
@@ -24,18 +35,42 @@ class View:
 
     Attributes:
         task: what is forecast.
-        context: steps it reads.
-        season: steps of the season it starts from, a week or a day.
+        season: steps of the longest season it knows, a week or a day.
     """
 
     task: Task
-    context: int
     season: int
 
     @property
     def needs(self) -> int:
         """Steps of history before a forecast can be made."""
-        return self.season + self.task.day + self.context
+        return max(self.season + BEHIND, RECENT) + 1
+
+    @cached_property
+    def moves(self) -> list[tuple[int, int]]:
+        """Each move that is read, as (lag, step): lag 0 for a recent one; step 1 is the first one to forecast."""
+        lags = dict.fromkeys((self.task.day, self.season))
+        steps = range(-BEHIND, self.task.horizon + BESIDE + 1)
+        return [(0, -i) for i in range(1, RECENT + 1)] + [(lag, k) for lag in lags for k in steps]
+
+    @property
+    def width(self) -> int:
+        """Channels of a row."""
+        return len(self.moves) + STATES
+
+
+class Reading(NamedTuple):
+    """Rows of one or several series at their newest moments.
+
+    Attributes:
+        rows: (B, M, width) moves from the newest root rate in units, then the states.
+        anchor: (B, M) the newest rate's root.
+        unit: (B, M) mean root rate of the newest day; root records/s.
+    """
+
+    rows: Packed
+    anchor: Floats
+    unit: Floats
 
 
 def season_of(task: Task, steps: int) -> int:
@@ -43,56 +78,71 @@ def season_of(task: Task, steps: int) -> int:
     return task.week if steps >= 2 * task.week else task.day
 
 
-def pack(view: View, newest: Floats) -> Packed:
-    """Lay out the newest steps of N series, or of one series at N moments.
+def read(view: View, newest: Floats) -> Reading:
+    """Read B series at each of their M newest moments; everything is in roots, since counts spread as their roots do.
+
+    A row holds (√y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It changes
+    with nothing but the shape of the load: a load ten times as high gives the same row.
 
     Args:
         view: what is looked at.
-        newest: (N, at least needs) records/s, newest last, without gaps in the last `needs`.
-
-    Returns:
-        (N, context + horizon, CHANNELS); the rate of a step still to come is 0.
+        newest: (B, needs + M − 1) records/s, newest last, no gaps.
     """
-    task = view.task
-    ahead = np.arange(1 - view.context, task.horizon + 1)  # 1 is the first step to forecast
-    at = newest.shape[1] - 1 + ahead
-    yesterday, season = at - _whole(ahead, task.day), at - _whole(ahead, view.season)
-    rate = np.where(ahead <= 0, newest[:, np.minimum(at, newest.shape[1] - 1)], 0.0)
-    lags = (newest[:, season], newest[:, yesterday], newest[:, yesterday - view.season])
-    return np.stack([rate, *lags], axis=-1).astype(np.float32)
+    root = np.sqrt(newest)
+    moments = np.arange(view.needs - 1, newest.shape[1])
+    back = np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in view.moves])
+    anchor = root[:, moments]
+    day = min(view.task.day, view.needs - 1)
+    unit = np.maximum(_mean(root, day, len(moments)), _LEAST)
+    shifts = np.abs(np.diff(root, axis=1))
+    usual = np.maximum(_mean(shifts, day, len(moments)), _CALM * unit)
+    fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), 0.1 * usual)
+    moves = (root[:, moments[:, None] + back] - anchor[..., None]) / unit[..., None]
+    states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
+    return Reading(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
 
 
-def windows(view: View, history: Series) -> tuple[Packed, Packed]:
-    """Every moment of a history as a training row.
+def rates(reading: Reading, said: NDArray[np.floating]) -> Floats:
+    """(B, M, horizon, levels) records/s of what a network said, (B, M, horizon, levels) moves in units."""
+    root = reading.anchor[..., None, None] + reading.unit[..., None, None] * said.astype(np.float64)
+    made: Floats = np.maximum(root, 0.0) ** 2
+    return made
+
+
+def windows(view: View, history: Series) -> tuple[Reading, Packed]:
+    """Every moment of a history as a row, oldest first, and what came.
 
     Returns:
-        (N, context + horizon, CHANNELS) inputs and (N, horizon) outcomes in records/s, oldest first; an outcome that
-        is missing is NaN. No row looks beyond its own moment; a row that would learn from filled gaps is left out.
+        The reading (1, M, ...) and (M, horizon) outcomes in records/s; NaN where an outcome is missing, or where most
+        of what the row reads was itself filled in. No row looks beyond its own moment.
 
     Raises:
         SeriesError: the history is too short for one row, or nothing but gaps.
     """
     horizon, needs = view.task.horizon, view.needs
     known = np.flatnonzero(np.isfinite(history.values))
-    first = int(known[0]) if len(known) else len(history)
-    raw = history.values[first:]
+    raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
+    raw = raw[-(MOST + needs) :]
     count = len(raw) - needs - horizon + 1
     if count < 1:
         raise SeriesError(
-            f"the series has {len(raw)} steps; lags {view.season}+{view.task.day}, context={view.context} and "
-            f"horizon={horizon} need at least {needs + horizon}. Ingest more history or shorten the context."
+            f"the series has {len(raw)} steps; a season of {view.season}, {BEHIND + 1} steps beside it and "
+            f"horizon={horizon} need at least {needs + horizon}. Ingest more history."
         )
     slide = np.lib.stride_tricks.sliding_window_view
-    outcomes = slide(raw[needs:], horizon)
-    seen = np.isfinite(slide(raw[needs - view.context : -horizon], view.context)).mean(axis=1)
-    kept = np.flatnonzero((seen >= SEEN) & np.isfinite(outcomes).any(axis=1))
-    if not len(kept):
+    seen = np.isfinite(slide(raw[needs - RECENT : -horizon], RECENT)).mean(axis=1)
+    outcomes = np.where(seen[:, None] >= SEEN, slide(raw[needs:], horizon), np.nan)
+    if not np.isfinite(outcomes).any():
         missing = int(np.isnan(raw).sum())
         raise SeriesError(f"{missing} of {len(raw)} steps are missing: no row is left to learn from. Ingest them.")
-    newest = slide(fill(raw, view.task), needs)[kept]
-    return pack(view, newest), outcomes[kept].astype(np.float32)
+    return read(view, fill(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
 
 
-def _whole(ahead: NDArray[np.int64], lag: int) -> NDArray[np.int64]:
-    """The multiple of a lag that leads from a step at least one lag back, and never to a step still to come."""
-    return lag * np.maximum(1, -(-ahead // lag))
+def _mean(values: Floats, steps: int, moments: int) -> Floats:
+    """(B, moments) means over the newest steps of each of the last moments."""
+    part = values[:, values.shape[1] - moments - steps + 1 :]
+    if moments == 1:
+        return part.mean(axis=1, keepdims=True)
+    sums = np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1)
+    found: Floats = np.maximum(sums[:, steps:] - sums[:, :-steps], 0.0) / steps
+    return found

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.settings import Replay
+from models.forecast.series import MAX_STEPS
 from pipelines.jobs.trace_file import Row, TraceError, read_rows
 
-__all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace"]
+__all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace", "on_grid"]
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +72,7 @@ def load_trace(replay: Replay) -> Trace:
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
     step_s = float(np.median(np.diff([row.time for row in rows])))
-    times, values = _on_grid(path, rows, step_s)
+    times, values = on_grid(path, rows, step_s)
     history_start, live_start, live_end = _window(path, replay, times, step_s)
     used = (times + step_s > history_start) & (times < live_end)
     values, notes = _filled(path, times, values, used)
@@ -93,8 +94,12 @@ def _path(trace: str) -> Path:
     return path
 
 
-def _on_grid(path: Path, rows: list[Row], step_s: float) -> tuple[Floats, Floats]:
-    """Every step from the first row to the last; NaN where the file has no row or an empty cell."""
+def on_grid(path: Path, rows: list[Row], step_s: float) -> tuple[Floats, Floats]:
+    """Every step from the first row to the last; NaN where the file has no row or an empty cell.
+
+    Raises:
+        TraceError: a row that lies between two steps, or a gap so long that it is a mistake.
+    """
     # Each row is placed by its distance from the row before it, so that rounding in the file's times does not add up.
     strides = np.diff([row.time for row in rows]) / step_s
     whole = np.rint(strides).astype(np.int64)
@@ -103,6 +108,12 @@ def _on_grid(path: Path, rows: list[Row], step_s: float) -> tuple[Floats, Floats
         raise TraceError(
             f"{path}, row {after.line}: time {after.written!r} comes {after.time - before.time:g} s after row "
             f"{before.line}; the file's step is {step_s:g} s. Resample the file to one step."
+        )
+    if whole.max() > MAX_STEPS:
+        after = rows[int(np.argmax(whole)) + 1]
+        raise TraceError(
+            f"{path}, row {after.line}: time {after.written!r} comes {whole.max()} steps of {step_s:g} s after the row "
+            f"before it; at most {MAX_STEPS} are expected. Correct the time, or split the file."
         )
     places = np.concatenate([[0], np.cumsum(whole)])
     times = rows[0].time + step_s * np.arange(places[-1] + 1)

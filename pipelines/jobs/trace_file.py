@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -20,6 +23,18 @@ class TraceError(ValueError):
     """A trace that cannot be replayed; the message names file, row, value seen and remedy."""
 
 
+class Options(NamedTuple):
+    """What a person sets to name the file, its columns and its time zone; a remedy speaks of them."""
+
+    file: str = "replay.trace"
+    time: str = "replay.time_column"
+    value: str = "replay.value_column"
+    zone: str = "replay.timezone"
+
+
+REPLAY = Options()
+
+
 class Row(NamedTuple):
     """One row: its line in the file, epoch seconds, the time as written, and the value (NaN for an empty cell)."""
 
@@ -29,8 +44,8 @@ class Row(NamedTuple):
     value: float
 
 
-def read_rows(path: Path, time_column: str, value_column: str, timezone: str) -> list[Row]:
-    """Every row of the file, in the order of the file, times rising.
+def read_rows(path: Path, time_column: str, value_column: str, timezone: str, options: Options = REPLAY) -> list[Row]:
+    """Every row of the file, plain or gzipped, in the order of the file, times rising.
 
     Times are ISO 8601 or epoch seconds; one without a zone is taken in `timezone`. Where clocks are set back, the
     second occurrence of an hour is recognised by its place in the file. A row that repeats the row before it is left
@@ -40,16 +55,16 @@ def read_rows(path: Path, time_column: str, value_column: str, timezone: str) ->
         TraceError: no such file or column, an empty file, text in numbers, a negative or non-finite value, a local time
             that does not exist, unordered times, or two values for one time.
     """
-    zone = _zone(path, timezone)
+    zone = _zone(path, timezone, options)
     rows: list[Row] = []
-    for line, written, cell in _cells(path, time_column, value_column):
+    for line, written, cell in _cells(path, time_column, value_column, options):
         value = _value(path, line, value_column, cell)
-        time = _time(path, line, written, zone, rows[-1].time if rows else -math.inf)
+        time = _time(path, line, written, zone, rows[-1].time if rows else -math.inf, options)
         row = Row(line, time, written, value)
         if not rows or time > rows[-1].time:
             rows.append(row)
         elif time < rows[-1].time or not np.array_equal(value, rows[-1].value, equal_nan=True):
-            raise TraceError(f"{path}, {_misplaced(rows[-1], row, time_column)}{_hint(timezone)}.")
+            raise TraceError(f"{path}, {_misplaced(rows[-1], row, time_column)}{_hint(timezone, options)}.")
     if len(rows) < 2:
         found = "one row" if rows else "no rows"
         raise TraceError(f"{path}: {found} under the header. A trace needs at least two, one step apart.")
@@ -64,35 +79,55 @@ def _misplaced(before: Row, row: Row, time_column: str) -> str:
     return f"{place}, with the values {before.value:g} and {row.value:g}. Keep one of them"
 
 
-def _cells(path: Path, time_column: str, value_column: str) -> Iterator[tuple[int, str, str]]:
+def header(path: Path, options: Options = REPLAY) -> list[str]:
+    """Names of the file's columns.
+
+    Raises:
+        TraceError: no such file, or an empty one, or no text.
+    """
+    with _reading(path, options) as file:
+        return _header(path, file)[0]
+
+
+def _header(path: Path, file: IO[str]) -> tuple[list[str], str]:
+    """The columns' names and the separator, by the line the file is about to read."""
+    line = file.readline()
+    if not line.strip():
+        raise TraceError(f"{path}: the file is empty, instead of a header and rows of times and values.")
+    separator = max(_SEPARATORS, key=line.count)
+    return [name.strip() for name in next(csv.reader([line], delimiter=separator))], separator
+
+
+@contextmanager
+def _reading(path: Path, options: Options) -> Iterator[IO[str]]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header_line = file.readline()
-            if not header_line.strip():
-                wanted = f"a header and rows of {time_column!r} and {value_column!r}"
-                raise TraceError(f"{path}: the file is empty, instead of {wanted}.")
-            separator = max(_SEPARATORS, key=header_line.count)
-            header = [name.strip() for name in next(csv.reader([header_line], delimiter=separator))]
-            for column in (time_column, value_column):
-                if column not in header:
-                    raise TraceError(
-                        f"{path}, row 1: no column {column!r} among {', '.join(map(repr, header))}. "
-                        "Set replay.time_column and replay.value_column."
-                    )
-            at, of = header.index(time_column), header.index(value_column)
-            reader = csv.reader(file, delimiter=separator)
-            for cells in reader:
-                line = reader.line_num + 1
-                if not any(cell.strip() for cell in cells):
-                    continue
-                if len(cells) != len(header):
-                    found = f"{len(cells)} cells {cells!r}, {len(header)} are expected"
-                    raise TraceError(f"{path}, row {line}: {found}. Correct the row.")
-                yield line, cells[at].strip(), cells[of].strip()
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+            yield cast(IO[str], file)
     except FileNotFoundError:
-        raise TraceError(f"{path}: no such file. Set replay.trace to a CSV file.") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(f"{path}: no such file. Set {options.file} to a CSV file.") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(f"{path}: cannot be read as CSV in UTF-8: {error}. Save it so.") from None
+
+
+def _cells(path: Path, time_column: str, value_column: str, options: Options) -> Iterator[tuple[int, str, str]]:
+    with _reading(path, options) as file:
+        header, separator = _header(path, file)
+        for column in (time_column, value_column):
+            if column not in header:
+                raise TraceError(
+                    f"{path}, row 1: no column {column!r} among {', '.join(map(repr, header))}. "
+                    f"Set {options.time} and {options.value}."
+                )
+        at, of = header.index(time_column), header.index(value_column)
+        reader = csv.reader(file, delimiter=separator)
+        for cells in reader:
+            line = reader.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != len(header):
+                found = f"{len(cells)} cells {cells!r}, {len(header)} are expected"
+                raise TraceError(f"{path}, row {line}: {found}. Correct the row.")
+            yield line, cells[at].strip(), cells[of].strip()
 
 
 def _value(path: Path, line: int, column: str, cell: str) -> float:
@@ -113,7 +148,7 @@ def _value(path: Path, line: int, column: str, cell: str) -> float:
     return value
 
 
-def _time(path: Path, line: int, written: str, zone: ZoneInfo, before: float) -> float:
+def _time(path: Path, line: int, written: str, zone: ZoneInfo, before: float, options: Options) -> float:
     """Epoch seconds; `before` is the time of the row before, by which the second of two equal local hours is known."""
     if (number := _number(written)) is not None and abs(number) < _LAST:
         return number
@@ -130,7 +165,7 @@ def _time(path: Path, line: int, written: str, zone: ZoneInfo, before: float) ->
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
         raise TraceError(
             f"{path}, row {line}: time {written!r} does not exist in {zone.key}, where clocks were set forward. "
-            "If the file's times lie on a regular grid, set replay.timezone to UTC."
+            f"If the file's times lie on a regular grid, set {options.zone} to UTC."
         )
     # The same wall time again, or an earlier one, is the hour after clocks were set back.
     return second.timestamp() if first.timestamp() <= before < second.timestamp() else first.timestamp()
@@ -146,17 +181,17 @@ def _number(written: str) -> float | None:
         return None
 
 
-def _zone(path: Path, name: str) -> ZoneInfo:
+def _zone(path: Path, name: str, options: Options) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise TraceError(
-            f"{path}: replay.timezone={name!r} is not a time zone. Name one such as UTC or Europe/Berlin."
+            f"{path}: {options.zone}={name!r} is not a time zone. Name one such as UTC or Europe/Berlin."
         ) from None
 
 
-def _hint(timezone: str) -> str:
+def _hint(timezone: str, options: Options) -> str:
     """A file of local times looks doubled or unordered where its clock was set back."""
     if timezone != "UTC":
         return ""
-    return ", or, if its clock was set back here, name its zone in replay.timezone"
+    return f", or, if its clock was set back here, name its zone in {options.zone}"

@@ -49,22 +49,20 @@ def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str
     description.write_text(json.dumps(describe(forecaster)))
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
     if not isinstance(forecaster, Network):
-        reads = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
-        says = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
-        signature = ModelSignature(reads, says)
+        history = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
+        quantiles = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
+        signature = ModelSignature(history, quantiles)
         return str(Model.log(None, _JsonFlavor(), description=description, signature=signature, **common).model_id)
     import mlflow.pytorch
 
-    reads_shape, says_shape = shapes(forecaster)
-    float32 = np.dtype("float32")
+    reads, says = shapes(forecaster)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
         info = mlflow.pytorch.log_model(
             forecaster.module,
-            input_example=np.zeros((2, *reads_shape[1:]), dtype=np.float32),  # two: a batch of one would be frozen
-            signature=ModelSignature(
-                Schema([TensorSpec(float32, reads_shape)]), Schema([TensorSpec(float32, says_shape)])
-            ),
+            # two in the batch: one would be frozen
+            input_example=tuple(np.zeros((2, *shape[1:]), dtype=np.float32) for shape in reads.values()),
+            signature=ModelSignature(_schema(reads), _schema(says)),
             serialization_format="pt2",
             pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
             extra_files=[str(description)],
@@ -102,10 +100,21 @@ def read(folder: Path, what: str) -> Forecaster:
     signature = Model.load(str(folder)).signature
     assert isinstance(forecaster, Network)
     expected = shapes(forecaster)
-    found = tuple(tuple(s.inputs[0].shape) for s in (signature.inputs, signature.outputs)) if signature else None
+    found = tuple(_shapes(schema) for schema in (signature.inputs, signature.outputs)) if signature else None
     if found != expected:
         raise RegistryError(f"{what} has the signature {found}, this code expects {expected}. Retrain the forecaster.")
     return forecaster
+
+
+def _schema(shapes: Mapping[str, tuple[int, ...]]) -> Any:
+    import numpy as np
+    from mlflow.types import Schema, TensorSpec
+
+    return Schema([TensorSpec(np.dtype("float32"), shape, name) for name, shape in shapes.items()])
+
+
+def _shapes(schema: Any) -> dict[str, tuple[int, ...]]:
+    return {spec.name: tuple(spec.shape) for spec in schema.inputs}
 
 
 def _requirements(*packages: str) -> list[str]:

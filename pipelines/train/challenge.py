@@ -12,8 +12,9 @@ from models.forecast.backtest import Backtest, roll
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
 from models.forecast.network import Network
+from models.forecast.recurrent import Recurrent
 from models.forecast.series import Series, SeriesError
-from models.forecast.training import Epoch, Plan, build, fit, trained
+from models.forecast.training import Epoch, Plan, fit, trained
 from models.forecast.windows import View, season_of
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
 from pipelines.train import plots
@@ -69,10 +70,10 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
 
 def _fit(run: Run, training: Training, task: Task, older: Series) -> tuple[Network, list[Epoch]]:
     torch.set_num_threads(1)  # this small a network is faster alone, and the machine has other work
-    view = View(task, training.context, season_of(task, len(older)))
+    view = View(task, season_of(task, len(older)))
     generator = torch.Generator().manual_seed(training.seed)
-    network = build(view, older, training.hidden, generator)
-    plan = Plan(training.epochs, training.learning_rate, training.batch)
+    network = Recurrent(view, "gru", training.hidden, generator)
+    plan = Plan(training.epochs, training.learning_rate, training.lanes, training.context)
     began, epochs = time.perf_counter(), []
     for epoch in fit(network, view, older, plan, generator):
         epochs.append(epoch)

@@ -12,9 +12,9 @@ from configs.errors import SettingsError
 from configs.settings import Settings, Training, load
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
-from models.forecast.network import Network
+from models.forecast.recurrent import CELLS, Recurrent
 from models.forecast.series import Series
-from models.forecast.training import build
+from models.forecast.training import trained
 from models.forecast.windows import View
 from pipelines.registry import Registry, RegistryError
 from pipelines.train import forecaster
@@ -26,7 +26,15 @@ pytestmark = pytest.mark.integration
 
 STEP = 3600.0
 TRAINING = Training(
-    step_s=STEP, horizon=3, levels=(0.1, 0.5, 0.9), context=6, hidden=4, epochs=1, holdout_steps=24, minimum_steps=120
+    step_s=STEP,
+    horizon=3,
+    levels=(0.1, 0.5, 0.9),
+    context=6,
+    lanes=2,
+    hidden=4,
+    epochs=1,
+    holdout_steps=24,
+    minimum_steps=120,
 )
 TASK = Task(STEP, 3, (0.1, 0.5, 0.9))
 
@@ -55,11 +63,12 @@ def series(steps, seed=1):
     return Series(7 * 86_400.0, STEP, 100 + 50 * np.sin(2 * np.pi * hours / 24) + np.cumsum(noise).clip(-40, 40))
 
 
-def network():
-    view = View(TASK, 6, 24)
-    made = build(view, series(100), 4, torch.Generator().manual_seed(1))
-    torch.nn.init.normal_(made.head.weight, generator=torch.Generator().manual_seed(2))
-    return Network(view, made.eval())
+def network(cell="gru"):
+    view = View(TASK, 24)
+    made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
+    for weight in (made.head.weight, made.linear):
+        torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
+    return trained(made, view)
 
 
 def put(registry, job, what, alias=None):
@@ -67,7 +76,7 @@ def put(registry, job, what, alias=None):
         return registry.register(run, job, what, "# A card", {"data.digest": "abc"}, alias=alias)
 
 
-@pytest.mark.parametrize("made", [network(), Naive(TASK), Naive(TASK, seasonal=False)], ids=lambda f: f.kind)
+@pytest.mark.parametrize("made", [*map(network, CELLS), Naive(TASK), Naive(TASK, seasonal=False)], ids=lambda f: f.kind)
 def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, made):
     job = f"same-{made.kind}"
     version = put(registry, job, made, alias="challenger")
@@ -159,7 +168,7 @@ def tampered(registry, settings, job, change):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (lambda d: {**d, "context": 7}, "signature .*Retrain"),
+        (lambda d: {**d, "carried": 7}, "signature .*Retrain"),
         (lambda d: {**d, "kind": "oracle"}, "kind='oracle'"),
         (lambda d: {k: v for k, v in d.items() if k != "season"}, "lacks 'season'"),
         (lambda d: {**d, "step_s": -1}, "step_s=-1"),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.backtest import roll
+from models.forecast.backtest import Backtest, roll
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series, SeriesError
@@ -24,3 +24,31 @@ def test_held_out_steps_must_follow():
         roll(Naive(TASK), held, older)
     with pytest.raises(SeriesError, match="0 held-out"):
         roll(Naive(TASK), older, Series(older.end, 3600.0, np.empty(0)))
+
+
+def test_every_score_of_a_horizon_by_hand():
+    found = Backtest(
+        levels=(0.1, 0.5, 0.9),
+        start=0.0,
+        step_s=3600.0,
+        actual=np.array([[10.0, 20.0], [20.0, np.nan]]),
+        quantiles=np.array([[[8.0, 9.0, 12.0], [10.0, 20.0, 30.0]], [[10.0, 14.0, 18.0], [1.0, 2.0, 3.0]]]),
+    )
+    first, second = found.at_horizon(1), found.at_horizon(2)
+    # Errors 1 and 6. Pinball of 10 at (8, 9, 12): 0.2, 0.5, 0.2; of 20 at (10, 14, 18): 1, 3, 1.8.
+    assert first["rmse"] == pytest.approx(np.sqrt(37 / 2)) and first["mae"] == 3.5
+    assert first["wape"] == pytest.approx(7 / 30)
+    assert first["smape_sum"] == pytest.approx(50 * (1 / 19 + 6 / 34))
+    assert first["smape"] == first["smape_half"] == pytest.approx(2 * first["smape_sum"])
+    assert first["pinball"] == pytest.approx((0.2 + 0.5 + 0.2 + 1 + 3 + 1.8) / 6)
+    assert first["coverage"] == {"0.8": 0.5} and second["coverage"] == {"0.8": 1.0}
+    assert second["rmse"] == 0.0
+    with pytest.raises(SeriesError, match=r"90% interval needs 0\.05 and 0\.95"):
+        found.interval(0.9)
+
+
+def test_forecasts_of_one_step_are_averaged():
+    made = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    found = Backtest((0.5,), 0.0, 3600.0, np.zeros((3, 2)), made[..., None])
+    np.testing.assert_allclose(found.averaged(2), [1.0, (3 + 2) / 2, (5 + 4) / 2])
+    np.testing.assert_allclose(found.averaged(1), [1.0, 3.0, 5.0])

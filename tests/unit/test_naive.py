@@ -110,3 +110,12 @@ def test_a_history_of_another_step_is_refused():
 def test_a_task_that_cannot_be_is_refused(field, value):
     with pytest.raises(SeriesError, match=field):
         Task(**{"step_s": 60.0, "horizon": 1, "levels": (0.5,), field: value})
+
+
+def test_yesterday_stays_yesterday_with_weeks_of_history():
+    values = np.arange(24.0 * 16)
+    naive = Naive(TASK, weekly=False)
+    state = naive.init(series(values))
+    assert (naive.kind, naive.trust(state)) == ("yesterday", "same time yesterday")
+    middle = TASK.levels.index(0.5)
+    np.testing.assert_allclose(naive.current(state)[:, middle], values[-24 : -24 + TASK.horizon])

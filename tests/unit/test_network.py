@@ -1,6 +1,7 @@
-"""The network must be seen to learn, to be reproducible, and to say the same stepwise as in a batch."""
+"""The networks must be seen to learn, to be reproducible, and to say the same stepwise as in a batch."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,14 +9,16 @@ import torch
 
 from models.forecast.backtest import roll
 from models.forecast.forecaster import Task
-from models.forecast.kinds import KindError, describe, revive
+from models.forecast.kinds import KindError, describe, revive, shapes
 from models.forecast.naive import Naive
+from models.forecast.network import Network
+from models.forecast.recurrent import CELLS, Recurrent
 from models.forecast.series import Series, SeriesError
-from models.forecast.training import Plan, build, fit, pinball, trained
-from models.forecast.windows import View, season_of, windows
+from models.forecast.training import Plan, fit, fit_network, pinball, trained
+from models.forecast.windows import View, rates, read, season_of
 
 TASK = Task(3600.0, 4, (0.1, 0.5, 0.9))
-PLAN = Plan(epochs=15, learning_rate=5e-3)
+SHORT = Plan(epochs=2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,44 +31,59 @@ def one_thread():
 
 
 def load(days, seed=1):
-    """A daily cycle that drifts, so that yesterday is beatable, with calm and rough spells, so that widths matter."""
+    """A daily cycle and what looks like noise to a line, and is none: the logistic map, spoilt a little."""
     rng, hours = np.random.default_rng(seed), np.arange(24 * days)
-    drift, rough = np.zeros(len(hours)), False
-    for i in range(1, len(hours)):
-        rough = rough != (rng.random() < 1 / 30)
-        drift[i] = 0.9 * drift[i - 1] + rng.normal(0, 14 if rough else 1)
-    return np.maximum(150 + 60 * np.sin(2 * np.pi * hours / 24) + drift, 0)
+    chaos = [rng.uniform(0.2, 0.8)]
+    for _ in hours[1:]:
+        chaos.append(3.8 * chaos[-1] * (1 - chaos[-1]))
+    return 150 + 60 * np.sin(2 * np.pi * hours / 24) + 60 * np.array(chaos) + rng.normal(0, 1, len(hours))
 
 
 def series(values):
     return Series(0.0, 3600.0, np.asarray(values, dtype=float))
 
 
-def learn(history, seed=7, plan=PLAN):
-    view = View(TASK, 12, season_of(TASK, len(history)))
-    generator = torch.Generator().manual_seed(seed)
-    network = build(view, history, 16, generator)
-    epochs = list(fit(network, view, history, plan, generator))
-    return trained(network, view), epochs
+def drawn(cell, season=24, hidden=8):
+    """A network that was drawn by chance, its head and widths too; untrained, and far from its linear start."""
+    generator = torch.Generator().manual_seed(4)
+    view = View(TASK, season)
+    module = Recurrent(view, cell, hidden, generator)
+    with torch.no_grad():
+        for weight in (module.linear, module.head.weight, module.width, module.steep):
+            weight.normal_(0.0, 0.1, generator=generator)
+    return trained(module, view)
 
 
 @pytest.fixture(scope="module")
 def learned():
-    older, held = series(load(60, seed=2)).split(240)
-    return learn(older), older, held
+    older, held = series(load(40, seed=2)).split(168)
+    generator, view = torch.Generator().manual_seed(7), View(TASK, season_of(TASK, len(older)))
+    module = Recurrent(view, "gru", 16, generator)
+    epochs = list(fit(module, view, older, Plan(epochs=25, learning_rate=1e-2), generator))
+    return trained(module, view), epochs, older, held
 
 
-def test_it_beats_the_naive_forecasts(learned):
-    (network, _), older, held = learned
-    loss = roll(network, older, held).figures()
+def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
+    network, _, older, held = learned
+    figures = roll(network, older, held).figures()
     for rival in (Naive(TASK), Naive(TASK, seasonal=False)):
         naive = roll(rival, older, held).figures()
-        assert loss["pinball"] < 0.8 * naive["pinball"]
-        assert loss["rmse_h1"] < naive["rmse_h1"]
+        assert figures["pinball"] < 0.8 * naive["pinball"]
+        assert figures["rmse_h1"] < naive["rmse_h1"]
+    linear = roll(fit_network("gru", TASK, older, Plan(epochs=0)), older, held).figures()
+    assert figures["pinball"] < linear["pinball"] and figures["rmse_h1"] < 0.9 * linear["rmse_h1"]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_it_learns_a_sine(cell):
+    hours = np.arange(24 * 12)
+    older, held = series(100 + 50 * np.sin(2 * np.pi * hours / 24.7)).split(48)
+    learned = roll(fit_network(cell, TASK, older, SHORT, hidden=8), older, held).figures()
+    assert learned["rmse"] < 0.1 * roll(Naive(TASK, seasonal=False), older, held).figures()["rmse"]
 
 
 def test_the_search_learns_from_its_start(learned):
-    (_, epochs), _, _ = learned
+    _, epochs, _, _ = learned
     search = [e for e in epochs if e.phase == "search"]
     assert search[0].index == 0 and min(e.validation_loss for e in search[1:]) < search[0].validation_loss
     assert search[-1].train_loss < search[1].train_loss
@@ -74,68 +92,101 @@ def test_the_search_learns_from_its_start(learned):
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not():
-    history = series(load(8))
-    runs = [learn(history, seed, Plan(epochs=2))[0].module.state_dict() for seed in (3, 3, 4)]
-    assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
-    assert not all(torch.equal(runs[0][name], runs[2][name]) for name in runs[0])
+    def weights(seed):
+        generator, view = torch.Generator().manual_seed(seed), View(TASK, 24)
+        module = Recurrent(view, "gru", 8, generator)
+        list(fit(module, view, series(load(8)), SHORT, generator))
+        return module.state_dict()
+
+    first, second, other = weights(3), weights(3), weights(4)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
 
 
-def test_stepping_equals_the_batch(learned):
-    (network, _), older, held = learned
-    stepped = roll(network, older, held).quantiles
-    whole = series(np.append(older.values, held.values))
-    packed, _ = windows(network.view, whole)
+@pytest.mark.parametrize("cell", CELLS)
+def test_stepping_equals_the_batch(cell):
+    network, values = drawn(cell), load(14)
+    values[200] = math.nan
+    reading = read(network.view, np.where(np.isnan(values), values[200 - 168], values)[None])
     with torch.no_grad():
-        batch = network.module(torch.from_numpy(packed)).numpy()
-    count = len(held) - TASK.horizon + 1  # a batch row needs its outcomes
-    np.testing.assert_allclose(stepped[:count], batch[-count:], rtol=2e-5, atol=1e-3)
+        said = network.module.follow(torch.from_numpy(reading.rows), torch.zeros(1, network.carried)).moves
+    batch = rates(reading, said.numpy())[0]
+    state, stepped = network.init(series([])), []
+    for value in values:
+        state, quantiles = network.step(state, value)
+        stepped.append(quantiles)
+    np.testing.assert_allclose(stepped[network.view.needs - 1 :], batch, rtol=1e-5)
+    at_once = network.init(series(values))
+    np.testing.assert_allclose(at_once.carried.hidden, state.carried.hidden, atol=1e-5)
+    np.testing.assert_allclose(network.current(at_once), batch[-1], rtol=1e-5)
 
 
-def test_quantiles_rise_and_stay_above_zero_whatever_comes(learned):
-    (network, _), older, _ = learned
-    state = network.init(older)
-    for value in (0.0, 1e6, math.nan, 0.0, 3.0, *np.zeros(30)):
+def test_many_series_step_together_as_they_step_alone():
+    network, steps = drawn("lstm"), (0, 20, 30, 200)  # nothing, too little, about enough and plenty of history
+    states = [network.init(series(load(10, seed)[:count])) for seed, count in enumerate(steps)]
+    alone = list(states)
+    for values in ([90.0, math.nan, 10.0, 150.0], [80.0, 0.0, 500.0, math.nan]):
+        states, together = network.step_all(states, values)
+        for i, value in enumerate(values):
+            alone[i], quantiles = network.step(alone[i], value)
+            np.testing.assert_allclose(together[i], quantiles, rtol=1e-5)
+    assert [network.trust(s) for s in states] == ["last value", "last value", "network", "network"]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_quantiles_rise_and_stay_above_zero_whatever_comes(cell):
+    network = drawn(cell)
+    state = network.init(series(load(4)))
+    for value in (0.0, 1e6, math.nan, 0.0, 3.0, *np.zeros(30), 1e-3):
         state, quantiles = network.step(state, value)
         assert np.isfinite(quantiles).all() and (quantiles >= 0).all()
         assert (np.diff(quantiles, axis=1) >= 0).all()
 
 
+def test_a_load_ten_times_as_high_gets_forecasts_ten_times_as_high(learned):
+    network, _, older, _ = learned
+    plain, higher = network.init(older), network.init(replace(older, values=10 * older.values))
+    np.testing.assert_allclose(network.current(higher), 10 * network.current(plain), rtol=1e-4)
+
+
 def test_its_upper_quantile_covers_about_as_much_as_it_says(learned):
-    (network, _), older, held = learned
+    network, _, older, held = learned
     assert 0.75 <= roll(network, older, held).figures()["coverage_0.9"] <= 1.0
 
 
 @pytest.mark.parametrize(
-    ("steps", "trust"), [(0, "none"), (5, "last value"), (24, "same time yesterday"), (168, "same time last week")]
+    ("steps", "trust"),
+    [
+        (0, "none"),
+        (5, "last value"),
+        (24, "same time yesterday"),
+        (168, "same time last week"),
+        (174, "same time last week"),
+        (175, "network"),
+    ],
 )
-def test_until_the_history_suffices_the_naive_forecast_stands_in(learned, steps, trust):
-    (network, _), older, _ = learned
-    assert network.view.needs == 168 + 24 + 12
-    history = series(older.values[:steps])
-    state = network.init(history)
+def test_until_the_history_suffices_the_naive_forecast_stands_in(steps, trust):
+    network = drawn("gru", season=168)
+    assert network.view.needs == 168 + 6 + 1
+    state = network.init(series(load(10)[:steps]))
     assert network.trust(state) == trust
-    naive = Naive(TASK)
-    np.testing.assert_array_equal(network.current(state), naive.current(naive.init(history)))
+    if trust != "network":
+        naive = Naive(TASK)
+        np.testing.assert_array_equal(network.current(state), naive.current(naive.init(series(load(10)[:steps]))))
+        return
+    assert network.trust(network.step(network.init(series(load(10)[: steps - 1])), 50.0)[0]) == "network"
 
 
-def test_it_takes_over_when_the_history_suffices(learned):
-    (network, _), older, _ = learned
-    state = network.init(series(older.values[:203]))
-    assert network.trust(state) == "same time last week"
-    state, _ = network.step(state, 50.0)
-    assert network.trust(state) == "network"
-
-
-def test_four_days_of_history_are_enough_to_train():
-    network, _ = learn(series(load(4)), plan=Plan(epochs=1))
+def test_two_days_of_history_are_enough_to_train():
+    network = fit_network("lstm", TASK, series(load(2)), Plan(epochs=1), hidden=4)
     assert network.view.season == 24
-    state = network.init(series(load(4)))
+    state = network.init(series(load(2)))
     assert network.trust(state) == "network" and np.isfinite(network.current(state)).all()
 
 
 @pytest.mark.parametrize("values", [np.zeros(120), np.full(120, 7.0)])
 def test_a_constant_series_is_forecast_as_it_is(values):
-    network, _ = learn(series(values), plan=Plan(epochs=1))
+    network = fit_network("gru", TASK, series(values), Plan(epochs=1), hidden=4)
     quantiles = network.current(network.init(series(values)))
     assert np.isfinite(quantiles).all()
     np.testing.assert_allclose(quantiles[:, 1], values[0], atol=0.1)
@@ -143,7 +194,7 @@ def test_a_constant_series_is_forecast_as_it_is(values):
 
 def test_too_short_a_history_is_refused():
     with pytest.raises(SeriesError, match="need at least"):
-        learn(series(load(2)))
+        fit_network("gru", TASK, series(load(1)), SHORT)
 
 
 def test_the_loss_is_the_score():
@@ -152,11 +203,30 @@ def test_the_loss_is_the_score():
     assert pinball(quantiles, torch.tensor([[math.nan]]), (0.1, 0.9)).item() == 0.0
 
 
-def test_a_described_forecaster_comes_back(learned):
-    (network, _), _, _ = learned
-    for forecaster in (network, Naive(TASK), Naive(TASK, seasonal=False)):
-        back = revive(describe(forecaster), network.module)
-        assert describe(back) == describe(forecaster)
+@pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # they are parameters too
+@pytest.mark.parametrize("cell", CELLS)
+def test_an_exported_step_says_the_same(cell, tmp_path):
+    network = drawn(cell)
+    reads, says = shapes(network)
+    example = tuple(torch.zeros(2, *shape[1:]) for shape in reads.values())
+    dynamic = tuple({0: torch.export.Dim.AUTO} for _ in reads)
+    torch.export.save(torch.export.export(network.module, example, dynamic_shapes=dynamic), tmp_path / "model.pt2")
+    back = revive(describe(network), torch.export.load(tmp_path / "model.pt2").module())
+    assert isinstance(back, Network) and shapes(back) == (reads, says) and back.kind == cell
+    state, again = network.init(series(load(4))), back.init(series(load(4)))
+    for value in (80.0, math.nan, 120.0):
+        (state, before), (again, after) = network.step(state, value), back.step(again, value)
+        np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_a_described_naive_forecaster_comes_back():
+    for forecaster in (Naive(TASK), Naive(TASK, seasonal=False)):
+        assert describe(revive(describe(forecaster))) == describe(forecaster)
+
+
+def test_a_network_without_its_module_is_refused():
+    with pytest.raises(KindError, match="needs its module"):
+        revive(describe(drawn("gru")))
 
 
 @pytest.mark.parametrize(("change", "word"), [({"kind": "prophet"}, "prophet"), ({"levels": None}, "lacks 'levels'")])

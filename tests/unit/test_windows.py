@@ -2,64 +2,102 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.forecast.forecaster import Task
 from models.forecast.series import Series, SeriesError
-from models.forecast.windows import View, pack, season_of, windows
+from models.forecast.windows import RECENT, STATES, View, rates, read, season_of, windows
 
 TASK = Task(14_400.0, 3, (0.5,))  # a day is 6 steps, a week 42
-VIEW = View(TASK, 4, 6)
+VIEW = View(TASK, 42)
 
 
-def counting(steps):
-    return Series(0.0, 14_400.0, np.arange(float(steps)))
+def squares(steps):
+    """A load whose root is its own index."""
+    return np.arange(float(steps)) ** 2
 
 
-def test_channels_are_the_lags_they_are_called():
-    newest = np.arange(VIEW.needs, dtype=float)[None]  # the value is its own index; the newest is 15
-    rate, season, yesterday, before = pack(VIEW, newest)[0].T
-    assert rate.tolist() == [12, 13, 14, 15, 0, 0, 0]
-    assert season.tolist() == yesterday.tolist() == [6, 7, 8, 9, 10, 11, 12]
-    assert before.tolist() == [0, 1, 2, 3, 4, 5, 6]
+def series(values):
+    return Series(0.0, 14_400.0, np.asarray(values, dtype=float))
 
 
-def test_a_horizon_beyond_a_day_looks_back_whole_days():
-    view = View(Task(14_400.0, 8, (0.5,)), 2, 6)
-    rows = pack(view, np.arange(view.needs, dtype=float)[None])[0]
-    newest = view.needs - 1
-    assert rows[2:, 2].max() <= newest
-    assert rows[-1, 2] == newest + 8 - 12
+def test_a_move_leads_from_the_newest_step_to_where_it_says():
+    assert VIEW.needs == 42 + 6 + 1
+    reading = read(VIEW, squares(60)[None])
+    assert reading.rows.shape == (1, 60 - 48, VIEW.width) and VIEW.width == len(VIEW.moves) + STATES
+    assert reading.anchor[0].tolist() == list(range(48, 60))  # the value's root is its index
+    np.testing.assert_allclose(reading.unit[0, 0], np.mean([43, 44, 45, 46, 47, 48]))
+    steps = dict(zip(VIEW.moves, reading.rows[0, 0] * reading.unit[0, 0], strict=False))
+    expected = {(0, -1): -1, (0, -24): -24, (6, -6): -12, (6, 0): -6, (6, 1): -5, (42, 3): -39, (42, -6): -48}
+    assert {move: round(float(steps[move]), 4) for move in expected} == expected
+    level, calm, restless = reading.rows[0, 0, -STATES:]
+    np.testing.assert_allclose(level, 48 / 45.5, rtol=1e-6)
+    np.testing.assert_allclose([math.exp(calm), math.exp(restless)], [1 / 45.5, 1.0], rtol=1e-6)
+
+
+def test_steps_beyond_a_day_look_back_whole_days():
+    view = View(Task(14_400.0, 8, (0.5,)), 6)
+    reading = read(view, squares(view.needs)[None])
+    steps = dict(zip(view.moves, reading.rows[0, 0] * reading.unit[0, 0], strict=False))
+    assert (round(float(steps[6, 6])), round(float(steps[6, 7])), round(float(steps[6, 10]))) == (0, -5, -2)
 
 
 def test_a_row_never_sees_beyond_its_moment():
-    series = counting(30)
-    packed, outcomes = windows(VIEW, series)
-    assert len(packed) == len(outcomes) == 30 - VIEW.needs - 3 + 1
-    moment = packed[:, VIEW.context - 1, 0]
-    np.testing.assert_array_equal(outcomes, moment[:, None] + [1, 2, 3])
-    assert (packed[:, :, 0].max(axis=1) <= moment).all() and (packed[..., 1:].max(axis=(1, 2)) <= moment).all()
+    whole = np.random.default_rng(1).gamma(4.0, 10.0, 80)
+    reading, outcomes = windows(VIEW, series(whole))
+    assert len(outcomes) == reading.rows.shape[1] == 80 - 49 - 3 + 1
+    np.testing.assert_allclose(outcomes[5], whole[54:57], rtol=1e-6)
+    changed = np.append(whole[:54], whole[54:] * 7)
+    np.testing.assert_array_equal(windows(VIEW, series(changed))[0].rows[0, :6], reading.rows[0, :6])
+
+
+def test_reading_at_once_equals_reading_step_by_step():
+    whole = np.random.default_rng(2).gamma(2.0, 10.0, 200)
+    at_once = read(VIEW, whole[None])
+    for moment in (0, 70, 151):
+        alone = read(VIEW, whole[None, moment : moment + VIEW.needs])
+        np.testing.assert_allclose(alone.rows[0, 0], at_once.rows[0, moment], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(alone.unit[0, 0], at_once.unit[0, moment], rtol=1e-9)
+
+
+@given(st.floats(1e-2, 1e6), st.integers(0, 1000))
+def test_a_row_knows_no_scale_and_rates_give_it_back(factor, seed):
+    whole = np.random.default_rng(seed).gamma(3.0, 5.0, (2, VIEW.needs))
+    plain, scaled = read(VIEW, whole), read(VIEW, whole * factor)
+    np.testing.assert_allclose(scaled.rows, plain.rows, rtol=1e-4, atol=1e-5)
+    said = np.full((2, 1, 3, 1), 0.5)
+    np.testing.assert_allclose(rates(scaled, said), rates(plain, said) * factor, rtol=1e-9)
+    assert (rates(plain, said * -1e3) == 0.0).all()
+
+
+@pytest.mark.parametrize("values", [np.zeros(60), np.full(60, 7.0), np.append(np.zeros(59), 1e9)])
+def test_rows_are_finite_whatever_came(values):
+    assert np.isfinite(read(VIEW, values[None]).rows).all()
 
 
 def test_gaps_are_filled_as_inputs_and_missing_as_outcomes():
-    series = counting(30)
-    series.values[20] = math.nan
-    packed, outcomes = windows(VIEW, series)
-    assert np.isfinite(packed).all()
+    holed = series(squares(80))
+    holed.values[60] = math.nan
+    reading, outcomes = windows(VIEW, holed)
+    assert np.isfinite(reading.rows).all()
     assert np.isnan(outcomes).sum() == 3
 
 
 def test_leading_gaps_are_no_history_and_a_hole_teaches_nothing():
-    led = Series(0.0, 14_400.0, np.append(np.full(50, math.nan), np.arange(30.0)))
-    assert len(windows(VIEW, led)[0]) == len(windows(VIEW, counting(30))[0])
-    holed = counting(200)
-    holed.values[40:160] = math.nan
-    assert len(windows(VIEW, holed)[0]) < len(windows(VIEW, counting(200))[0]) - 110
+    led = np.append(np.full(50, math.nan), squares(80))
+    assert len(windows(VIEW, series(led))[1]) == len(windows(VIEW, series(squares(80)))[1])
+    holed = squares(300)
+    holed[100:200] = math.nan
+    outcomes = windows(VIEW, series(holed))[1]
+    first = 200 - VIEW.needs  # the row whose newest step is the hole's last one
+    assert np.isnan(outcomes[first : first + RECENT // 2]).all() and np.isfinite(outcomes[first + RECENT // 2]).all()
 
 
 def test_too_short_says_what_is_needed():
-    with pytest.raises(SeriesError, match=r"18 steps.*need at least 19"):
-        windows(VIEW, counting(18))
-    assert len(windows(VIEW, counting(19))[0]) == 1
+    with pytest.raises(SeriesError, match=r"51 steps.*need at least 52"):
+        windows(VIEW, series(squares(51)))
+    assert len(windows(VIEW, series(squares(52)))[1]) == 1
 
 
 def test_the_season_is_a_week_once_there_are_two():

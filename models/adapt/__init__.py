@@ -1,0 +1,1 @@
+"""Moving forecasters between domains, and noticing that a domain has changed."""

@@ -1,0 +1,171 @@
+"""How far two samples of features lie apart as distributions: MMD, and CMMD given the label. All differentiable.
+
+Gretton et al., "A Kernel Two-Sample Test", JMLR 13 (2012); Long et al., "Deep Transfer Learning with Joint Adaptation
+Networks", ICML 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Bandwidths of the Gaussians, as multiples of the median distance."""
+LEAST_CLASS = 4
+"""A class with fewer samples than this on either side is left out."""
+_LEAST_BANDWIDTH = 1e-6
+
+Kernel = Callable[[Tensor, Tensor], Tensor]
+"""(n, d) and (m, d) samples to (n, m) values in [0, 1], 1 where samples are equal."""
+
+
+class DiscrepancyError(ValueError):
+    """Samples between which no distance is defined; the message says what was expected."""
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """k(a, b) = mean over `bandwidths` s of exp(−‖a − b‖²/(2s²))."""
+
+    bandwidths: tuple[float, ...]
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        """(n, d), (m, d) to (n, m)."""
+        squared = squared_distances(a, b)
+        return torch.stack([torch.exp(-squared / (2 * s * s)) for s in self.bandwidths]).mean(dim=0)
+
+
+def squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """(n, m) of ‖a − b‖², from differences: exactly 0 between equal samples, and a finite gradient there."""
+    return ((a[:, None, :] - b[None, :, :]) ** 2).sum(dim=-1)
+
+
+def median_distance(pooled: Tensor) -> float:
+    """Median of the N(N − 1)/2 distances between different samples of (N, d); without a gradient."""
+    apart = torch.pdist(pooled.detach())
+    return float(torch.quantile(apart.double(), 0.5)) if len(apart) else 0.0
+
+
+def around_median(a: Tensor, b: Tensor) -> Gaussians:
+    """Five Gaussians around the median distance of both samples together; the bandwidth carries no gradient."""
+    middle = max(median_distance(torch.cat([a, b])), _LEAST_BANDWIDTH)
+    return Gaussians(tuple(factor * middle for factor in FACTORS))
+
+
+def mmd2_biased(a: Tensor, b: Tensor, kernel: Kernel) -> Tensor:
+    """MMD² = mean k(a, a') + mean k(b, b') − 2·mean k(a, b) over all pairs; ≥ 0 up to rounding, 0 on equal multisets.
+
+    Args:
+        a: (n, d) features, n ≥ 1.
+        b: (m, d) features, m ≥ 1.
+        kernel: of two samples.
+    """
+    _check(a, b, 1)
+    return kernel(a, a).mean() + kernel(b, b).mean() - 2 * kernel(a, b).mean()
+
+
+def mmd2_unbiased(a: Tensor, b: Tensor, kernel: Kernel) -> Tensor:
+    """The same without the pairs of a sample with itself; it may be negative, and averages to 0 under one law.
+
+    Args:
+        a: (n, d) features, n ≥ 2.
+        b: (m, d) features, m ≥ 2.
+        kernel: of two samples.
+    """
+    _check(a, b, 2)
+    return _off_diagonal_mean(kernel(a, a)) + _off_diagonal_mean(kernel(b, b)) - 2 * kernel(a, b).mean()
+
+
+def quartiles(labels: Tensor) -> Tensor:
+    """(3,) edges of the classes: the quartiles of the source's training labels, used for both domains."""
+    return torch.quantile(labels, torch.tensor([0.25, 0.5, 0.75], dtype=labels.dtype))
+
+
+def classes(labels: Tensor, edges: Tensor) -> Tensor:
+    """(N,) class of every label: the number of edges at or under it."""
+    return (labels[:, None] >= edges[None, :]).sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """CMMD² and how many classes it rests on; with none it is 0."""
+
+    value: Tensor
+    shared: int
+
+
+def cmmd2(
+    a: Tensor,
+    b: Tensor,
+    class_a: Tensor,
+    class_b: Tensor,
+    kernel: Kernel,
+    least: int = LEAST_CLASS,
+    between: Callable[[Tensor, Tensor, Kernel], Tensor] = mmd2_biased,
+) -> Conditional:
+    """CMMD² = 1/|C| · Σ over C of MMD²(a in class c, b in class c), C = classes with `least` samples on either side.
+
+    It compares P(φ | class); the names of the classes do not matter, their frequencies are not compared.
+
+    Args:
+        a: (n, d) features.
+        b: (m, d) features.
+        class_a: (n,) class per sample.
+        class_b: (m,) class per sample, of the same label intervals.
+        kernel: of two samples.
+        least: samples a class needs on either side, at least 1.
+        between: the MMD² of two samples.
+    """
+    if len(class_a) != len(a) or len(class_b) != len(b):
+        raise DiscrepancyError(
+            f"{len(a)} and {len(b)} samples with {len(class_a)} and {len(class_b)} classes: one class each is expected"
+        )
+    parts = [(a[class_a == c], b[class_b == c]) for c in torch.unique(class_a)]
+    terms = [between(x, y, kernel) for x, y in parts if min(len(x), len(y)) >= least]
+    if not terms:
+        return Conditional((a.sum() + b.sum()) * 0.0, 0)
+    return Conditional(torch.stack(terms).mean(), len(terms))
+
+
+def cmmd2_operator(
+    a: Tensor, b: Tensor, label_a: Tensor, label_b: Tensor, kernel: Kernel, label_kernel: Kernel, epsilon: float
+) -> Tensor:
+    """The operator form, for reports: ‖C(Y|a) − C(Y|b)‖² of the conditional embeddings (Song et al., ICML 2009).
+
+    tr(K_s A_s L_s A_s) + tr(K_t A_t L_t A_t) − 2·tr(K_st A_t L_ts A_s) with A = (K + ε·n·I)⁻¹ per domain.
+
+    Args:
+        a: (n, d) features of the source.
+        b: (m, d) features of the target.
+        label_a: (n, q) labels of the source.
+        label_b: (m, q) labels of the target.
+        kernel: K, of features.
+        label_kernel: L, of labels.
+        epsilon: above 0; how much the inverse is regularised.
+    """
+    _check(a, b, 1)
+    if not epsilon > 0:
+        raise DiscrepancyError(f"epsilon={epsilon}: above 0 is expected, the inverse needs it")
+    ks, kt = kernel(a, a), kernel(b, b)
+    inverse_s, inverse_t = (torch.linalg.inv(k + epsilon * len(k) * torch.eye(len(k), dtype=k.dtype)) for k in (ks, kt))
+    own_s = torch.trace(ks @ inverse_s @ label_kernel(label_a, label_a) @ inverse_s)
+    own_t = torch.trace(kt @ inverse_t @ label_kernel(label_b, label_b) @ inverse_t)
+    shared = torch.trace(kernel(a, b) @ inverse_t @ label_kernel(label_b, label_a) @ inverse_s)
+    return own_s + own_t - 2 * shared
+
+
+def _off_diagonal_mean(square: Tensor) -> Tensor:
+    n = len(square)
+    return (square.sum() - torch.diagonal(square).sum()) / (n * (n - 1))
+
+
+def _check(a: Tensor, b: Tensor, least: int) -> None:
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise DiscrepancyError(
+            f"samples of shapes {tuple(a.shape)} and {tuple(b.shape)}: (n, d) and (m, d) are expected"
+        )
+    if min(len(a), len(b)) < least:
+        raise DiscrepancyError(f"{len(a)} and {len(b)} samples: at least {least} on either side are expected")

@@ -1,0 +1,209 @@
+"""Noticing that a load, or the error of its forecasts, has changed for good: ADWIN and Page-Hinkley, confirmed.
+
+Bifet and Gavaldà, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007; Page, "Continuous Inspection
+Schemes", Biometrika 41 (1954). Both are river's. Nothing is kept between two calls but the time of the last drift:
+the newest weeks are gone through again, with the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from river.base import DriftDetector
+from river.drift import ADWIN, PageHinkley
+
+from models.adapt.surprise import Means, error_surprise, load_surprise, thin
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Floats, Series, SeriesError
+
+KEPT_DAYS = 42
+"""So many of the newest days are looked at: those gone through, and the four weeks that say what was usual on each."""
+REPLAYED_DAYS = 14
+"""So many of the newest days are gone through."""
+QUIET_S = DAY_S
+"""So long after a drift nothing is reported: then yesterday is at the new level, and the new level is usual."""
+KINDS = ("page_hinkley", "adwin")
+_FIRST_DAYS = 3  # before that no time of day was seen often enough
+_NOISE_DAYS = 28
+_NOISE_SHARE = 0.9  # so much of the time, what is left over is smaller than its noise
+_NOISE_TIMES = 2.0  # a change is larger than so many times the noise
+_UNIT = 0.05  # of a log ratio: the least noise that is assumed
+_HIGHEST = 5.0  # units: one mean counts at most so much
+_SLACK = 1.0  # units: Page-Hinkley's delta, what a mean may lie off without adding up
+_LEAST_WINDOW = 4  # means: ADWIN's shortest part
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What counts as a drift; one setting serves every series.
+
+    Attributes:
+        block: steps per mean that the detectors read.
+        lasting: means over which the change must hold in the median.
+        least: smallest change reported, as |log ratio|: 0.15 is +16 % or −14 %.
+        threshold: Page-Hinkley's lambda, in units of the noise.
+        delta: ADWIN's significance.
+        kinds: the detectors that are asked; the first to be confirmed counts.
+    """
+
+    block: int = 6
+    lasting: int = 6
+    least: float = 0.15
+    threshold: float = 6.0
+    delta: float = 0.05
+    kinds: tuple[str, ...] = KINDS
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A lasting change.
+
+    Attributes:
+        time: epoch seconds at which it seems to have begun.
+        found: epoch seconds at which it was certain; never before that step was complete.
+        kind: the detector that noticed it, "page_hinkley" or "adwin".
+        signal: "load" or "forecast_error".
+        before: median over the day before, as log ratio to what is usual at that time; 0 is usual.
+        after: median since, likewise.
+    """
+
+    time: float
+    found: float
+    kind: str
+    signal: str
+    before: float
+    after: float
+
+    @property
+    def factor(self) -> float:
+        """By how much it changed: 1.3 is 30 % more."""
+        return math.exp(self.after - self.before)
+
+
+def detect(series: Series, rule: Rule, since: float | None = None, errors: Series | None = None) -> list[Drift]:
+    """The drifts found in the newest `REPLAYED_DAYS` days of a load, oldest first; none where it is too short.
+
+    Args:
+        series: records/s; NaN where a step is missing.
+        rule: what counts as a drift.
+        since: `found` of the last drift that is known; what follows is gone through as if it had just been found.
+        errors: log(actual/forecast) at the same steps, of forecasts issued some steps before; NaN where unknown.
+
+    Raises:
+        SeriesError: the errors are not at the steps of the series, or a detector is unknown.
+    """
+    _check(series, rule, errors)
+    kept = round(KEPT_DAYS * DAY_S / series.step_s)
+    _, newest = series.split(kept)
+    load = thin(newest, rule.block)
+    followed = [_Followed("load", load_surprise(load), False, rule, load.day)]
+    if errors is not None:
+        _, newest = errors.split(kept)
+        error = error_surprise(newest, rule.block)
+        followed.append(_Followed("forecast_error", error.values, True, rule, load.day))
+    resumes = -math.inf if since is None else since + QUIET_S
+    drifts: list[Drift] = []
+    count = len(load.values)
+    for at in range(max(_FIRST_DAYS * load.day, count - REPLAYED_DAYS * load.day), count):
+        if load.end_of(at) - load.span_s < resumes:
+            continue
+        found = [drift for each in followed if (drift := each.step(at, load)) is not None]
+        if found:
+            drifts.append(found[0])
+            resumes = found[0].found + QUIET_S
+            for each in followed:
+                each.restart()
+    return drifts
+
+
+class _Followed:
+    """One signal with its detectors, gone through mean by mean."""
+
+    def __init__(self, signal: str, values: Floats, only_up: bool, rule: Rule, day: int) -> None:
+        self._signal, self._values, self._only_up, self._rule = signal, values, only_up, rule
+        self._middle = _running_median(values, rule.lasting)
+        self._noise_every = max(day // 8, 1)
+        self._day = day
+        self._noise: float | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what the detectors have seen."""
+        self._detectors: list[tuple[str, DriftDetector]] = [
+            (kind, _detector(kind, self._rule)) for kind in self._rule.kinds
+        ]
+        self._suspicion: tuple[str, int] | None = None
+        self._begun: int | None = None
+
+    def step(self, at: int, means: Means) -> Drift | None:
+        """Read one more value; a drift where one was noticed lately and is now certain."""
+        if self._begun is None:
+            self._begun = at
+        sized = at - round(means.end_of(at) / means.span_s) % self._noise_every  # the same wherever one begins
+        if self._noise is None or sized == at:
+            self._noise = self._noise_at(sized)
+        value = self._values[at]
+        if math.isnan(value):
+            return None
+        unit = max(_UNIT, self._noise)
+        scaled = min(max(value / unit, -_HIGHEST), _HIGHEST)
+        for kind, detector in self._detectors:
+            detector.update(scaled)
+            if detector.drift_detected:
+                self._suspicion = (kind, at + self._rule.lasting)
+        if self._suspicion is None or at > self._suspicion[1]:
+            return None
+        return self._certain(at, means, self._suspicion[0])
+
+    def _certain(self, at: int, means: Means, kind: str) -> Drift | None:
+        """The drift, if the median of the newest means lies far enough from that of the day before them."""
+        edge = at - self._rule.lasting + 1
+        assert self._begun is not None and self._noise is not None
+        earlier = self._values[max(self._begun, edge - self._day) : max(edge, 0)]
+        earlier = earlier[np.isfinite(earlier)]
+        before = float(np.median(earlier)) if len(earlier) else 0.0
+        change = self._middle[at] - before
+        if not abs(change) >= max(self._rule.least, _NOISE_TIMES * self._noise) or (self._only_up and change < 0):
+            return None
+        first = max(self._begun, at - 2 * self._rule.lasting + 1)
+        gains = np.nan_to_num((self._values[first : at + 1] - before) * np.sign(change) - abs(change) / 2)
+        onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # from there on the change pays off most
+        time = means.end_of(onset) - means.span_s
+        return Drift(time, means.end_of(at), kind, self._signal, before, float(self._middle[at]))
+
+    def _noise_at(self, at: int) -> float:
+        seen = np.abs(self._middle[max(at - _NOISE_DAYS * self._day, 0) : at])
+        seen = seen[np.isfinite(seen)]
+        return float(np.quantile(seen, _NOISE_SHARE)) if len(seen) else math.inf
+
+
+def _detector(kind: str, rule: Rule) -> DriftDetector:
+    if kind == "adwin":
+        return ADWIN(delta=rule.delta, clock=1, min_window_length=_LEAST_WINDOW, grace_period=2 * _LEAST_WINDOW)  # type: ignore[no-untyped-call]
+    return PageHinkley(min_instances=1, delta=_SLACK, threshold=rule.threshold, alpha=1.0)
+
+
+def _running_median(values: Floats, width: int) -> Floats:
+    """(N,) median of the newest `width` values; NaN where half of them or more are unknown."""
+    medians = np.full(len(values), np.nan)
+    if len(values) < width:
+        return medians
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)
+    enough = 2 * np.isfinite(windows).sum(axis=1) > width
+    medians[width - 1 :][enough] = np.nanmedian(windows[enough], axis=1)
+    return medians
+
+
+def _check(series: Series, rule: Rule, errors: Series | None) -> None:
+    if unknown := sorted(set(rule.kinds) - set(KINDS)):
+        raise SeriesError(f"detector {unknown[0]!r} is unknown. Known ones: {', '.join(KINDS)}.")
+    if errors is None:
+        return
+    same = abs(errors.start - series.start) < 1e-3 * series.step_s and errors.step_s == series.step_s
+    if not same or len(errors) != len(series):
+        raise SeriesError(
+            f"{len(errors)} errors of {errors.step_s:g} s from {errors.start}, {len(series)} steps of "
+            f"{series.step_s:g} s from {series.start}: one error per step is expected. Put NaN where there is none."
+        )

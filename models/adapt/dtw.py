@@ -1,0 +1,170 @@
+"""Which loads have the shape of another: dynamic time warping of z-normalised segments, judged against no shape at all.
+
+Level and scale do not matter here; what differs between distributions is left to `models.adapt.discrepancy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Floats, Series, SeriesError
+
+BAND = 0.1
+"""Half-width of the Sakoe-Chiba band as a share of the length (Sakoe and Chiba 1978)."""
+THRESHOLD = 0.5
+"""A source is kept under this share of the distance to a segment without shape."""
+SHUFFLES = 7
+"""How many random orders of one source segment say how far a segment without shape lies."""
+_FLAT = 1e-9  # of the mean size: a deviation under it is rounding, not shape
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How far a source's shape lies from the target's.
+
+    Attributes:
+        distance: median distance per step, in standard deviations; NaN where nothing could be compared.
+        null: median distance of segments with the same values and no shape.
+        segments: how many pairs of segments were compared.
+    """
+
+    distance: float
+    null: float
+    segments: int
+
+    @property
+    def ratio(self) -> float:
+        """Distance over null; NaN where nothing could be compared."""
+        return self.distance / self.null if self.null > 0 else float("nan")
+
+    @property
+    def kept(self) -> bool:
+        """Whether the source is near enough to be adapted."""
+        return self.distance < THRESHOLD * self.null
+
+
+def normalised(segment: Floats) -> Floats:
+    """(L,) with mean 0 and standard deviation 1 (ddof 0).
+
+    Raises:
+        SeriesError: the segment is constant or has missing values.
+    """
+    if not np.isfinite(segment).all():
+        missing = int((~np.isfinite(segment)).sum())
+        raise SeriesError(f"{missing} of {len(segment)} steps are missing or infinite. Fill the segment first.")
+    deviation = float(segment.std())
+    if deviation <= _FLAT * max(float(np.abs(segment).mean()), 1e-300):
+        raise SeriesError(f"a segment of {len(segment)} steps is constant at {segment[:1]}: it has no shape to compare")
+    scaled: Floats = (segment - segment.mean()) / deviation
+    return scaled
+
+
+def distance(a: Floats, b: Floats, band: int | None = None) -> float:
+    """D[n, m]/max(n, m) with D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]).
+
+    Args:
+        a: (n,) values; `normalised` first where level and scale do not matter.
+        b: (m,) values.
+        band: how far i and j may lie apart, in steps; None: max(1, floor(0.1·max(n, m))). It is never narrower than the
+            difference of the lengths.
+    """
+    if not len(a) or not len(b):
+        raise SeriesError(f"segments of {len(a)} and {len(b)} steps: at least one step each is expected")
+    longest = max(len(a), len(b))
+    width = max(1, int(BAND * longest)) if band is None else band
+    width = max(width, abs(len(a) - len(b)))
+    return (
+        float(costs(np.ascontiguousarray(a, np.float64), np.ascontiguousarray(b, np.float64), width)[-1, -1]) / longest
+    )
+
+
+@numba.njit(cache=True)
+def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - compiled
+    """(n, m) accumulated costs D; infinite outside the band."""
+    n, m = len(a), len(b)
+    total = np.full((n, m), np.inf)
+    for i in range(n):
+        for j in range(max(0, i - band), min(m, i + band + 1)):
+            nearest = np.inf
+            if i == 0 and j == 0:
+                nearest = 0.0
+            if i > 0 and j > 0:
+                nearest = total[i - 1, j - 1]
+            if i > 0:
+                nearest = min(nearest, total[i - 1, j])
+            if j > 0:
+                nearest = min(nearest, total[i, j - 1])
+            total[i, j] = abs(a[i] - b[j]) + nearest
+    return total
+
+
+def compare(source: Series, target: Series, generator: np.random.Generator) -> Candidate:
+    """How near a source's segments lie to the target's newest ones, at the hour that suits best.
+
+    Segments last a day where the target has two of them, else half a day (both halves of its only day are compared).
+    Clocks differ between domains, and some loads have none: of the 24 whole hours by which the source may be late, the
+    one is taken at which its mean day lies nearest. The distance is the median over all pairs of segments; the null is
+    the median over the target's segments and `SHUFFLES` random orders of one source segment: the same values, no shape.
+
+    Args:
+        source: (T,) records/s without gaps.
+        target: (N,) records/s without gaps, with the source's step.
+        generator: draws the segment and its orders.
+
+    Raises:
+        SeriesError: the steps differ, the target has less than half a day, or its segment is constant.
+    """
+    if source.step_s != target.step_s:
+        raise SeriesError(
+            f"the source has steps of {source.step_s:g} s, the target of {target.step_s:g} s. Resample one of them."
+        )
+    day = round(DAY_S / target.step_s)
+    length = day if len(target) >= 2 * day else day // 2
+    if len(target) < length:
+        raise SeriesError(f"the target has {len(target)} steps; half a day, {length}, is needed to compare shapes")
+    starts = [at for at in (len(target) - 2 * length, len(target) - length) if at >= 0][-1 if length == day else 0 :]
+    wanted = [(at, normalised(target.values[at : at + length])) for at in starts]
+    phases = [round((target.start + at * target.step_s - source.start) / source.step_s) for at in starts]
+    late = _suiting(source.values, wanted, phases, day)
+    found, null = [], []
+    for (_, segment), phase in zip(wanted, phases, strict=True):
+        others = _segments(source.values, (phase + late) % day, length, day)
+        found += [distance(other, segment) for other in others]
+        if others:
+            drawn = others[int(generator.integers(len(others)))]
+            null += [distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
+    if not found:
+        return Candidate(float("nan"), float("nan"), 0)
+    return Candidate(float(np.median(found)), float(np.median(null)), len(found))
+
+
+def _suiting(source: Floats, wanted: list[tuple[int, Floats]], phases: list[int], day: int) -> int:
+    """By how many steps, in whole hours, the source's mean day comes nearest to the wanted segments."""
+    if len(source) < day:
+        return 0
+    mean_day = source[: len(source) // day * day].reshape(-1, day).mean(axis=0)
+    apart: list[float] = []
+    hours = list(range(0, day, max(day // 24, 1)))
+    for late in hours:
+        total = 0.0
+        for (_, segment), phase in zip(wanted, phases, strict=True):
+            part = np.roll(mean_day, -(phase + late) % day)[: len(segment)]
+            flat = part.std() <= _FLAT * max(float(np.abs(part).mean()), 1e-300)
+            total += np.inf if flat else distance(normalised(part), segment)
+        apart.append(total)
+    return hours[int(np.argmin(apart))]
+
+
+def _segments(values: Floats, first: int, length: int, day: int) -> list[Floats]:
+    """Every segment that begins at step `first` of a day, normalised; those without shape are left out."""
+    kept = []
+    for at in range(first, len(values) - length + 1, day):
+        try:
+            kept.append(normalised(values[at : at + length]))
+        except SeriesError:
+            continue
+    return kept

@@ -1,0 +1,65 @@
+"""The network that travels: causal convolutions, whose mean is the feature that domains are aligned in, then a GRU."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from models.forecast.gru_pass import run
+
+CONTEXT = 24
+"""Steps the network reads."""
+DROPOUT = 0.2
+_KERNEL = 3
+
+
+class TravellingGru(nn.Module):
+    """x (B, 24) → 2 causal Conv1d (kernel 3, left padding 2, ReLU, dropout) → z (B, 24, C) → 2 × GRU → Linear(p).
+
+    The feature φ(x) is the mean of z over time: it lies on the forecast path, so that aligning it trains the
+    convolutions. The head says what is added to the last value; it begins at 0, and the network as last value.
+    Dropout draws from a generator that the caller gives, so that two domains never share one.
+    """
+
+    def __init__(self, horizon: int, hidden: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(1, hidden, _KERNEL)
+        self.second = nn.Conv1d(hidden, hidden, _KERNEL)
+        self.gru = nn.GRU(hidden, hidden, num_layers=2, batch_first=True)
+        self.head = nn.Linear(hidden, horizon)
+        fans = ((self.first, _KERNEL), (self.second, _KERNEL * hidden), (self.gru, hidden))
+        with torch.no_grad():
+            for module, fan in fans:
+                for weight in module.parameters():
+                    weight.uniform_(-(fan**-0.5), fan**-0.5, generator=generator)
+            self.head.weight.zero_()
+            self.head.bias.zero_()
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Features and forecasts.
+
+        Args:
+            x: (B, 24) scaled load, newest last.
+            generator: draws the dropout while training; None: no dropout.
+
+        Returns:
+            (B, hidden) features φ and (B, p) scaled load.
+        """
+        z = x[:, None, :] - x[:, None, -1:]  # (B, 1, T); the level is the skip's business
+        for convolution in (self.first, self.second):
+            z = torch.relu(convolution(pad(z, (_KERNEL - 1, 0))))  # (B, C, T)
+            z = _dropped(z, generator)
+        states = run(self.gru, z.permute(2, 0, 1))  # (T, B, hidden)
+        return z.mean(dim=2), x[:, -1:] + self.head(states[-1])
+
+    def convolutions(self) -> list[nn.Parameter]:
+        """What makes the features; frozen while fine-tuning."""
+        return [*self.first.parameters(), *self.second.parameters()]
+
+
+def _dropped(z: Tensor, generator: torch.Generator | None) -> Tensor:
+    if generator is None:
+        return z
+    kept = torch.rand(z.shape, generator=generator) >= DROPOUT
+    return z * kept / (1 - DROPOUT)

@@ -1,0 +1,92 @@
+"""What a new target is served, hour by hour: the gated choice among all candidates, and what no source would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.adapt.candidates import Candidate, Target, best_of
+from models.adapt.gate import Verdict, better, rolling, verdict
+from models.adapt.memory import corrections
+from models.forecast.series import Floats
+
+OWN = ("ridge", "gru", "last_value")
+SOURCES = ("source_only", "shrunk", "adapted")
+PRIOR = 0.5
+"""Share of the source's daily habit that a target begins with, before its own rows speak."""
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """What was served after the history.
+
+    Attributes:
+        target_only: the name among `OWN` that was best on the gate's part.
+        verdict: of the four-way gate at the end of the history; None without an adapted network.
+        frozen: the name that serves if nothing is judged again.
+        by_row: the name that serves each row served, judged again every hour; `+memory` says that it remembers
+            yesterday's errors.
+        errors: (rows, p) of what `by_row` served.
+    """
+
+    target_only: str
+    verdict: Verdict | None
+    frozen: str
+    by_row: list[str]
+    errors: Floats
+
+    @property
+    def from_source(self) -> float:
+        """Share of the rows served by a model that a source had a part in."""
+        return float(np.mean([name.split("+")[0] in (*SOURCES, "taught") for name in self.by_row]))
+
+
+def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Candidate], habit: Floats) -> Served:
+    """Gate at the end of the history, then serve and judge again every hour.
+
+    Args:
+        target: with the rows to serve.
+        own: the candidates of the target alone.
+        theirs: those of a source whose shape is near enough; empty where it was not kept.
+        habit: (4,) the source's daily rule; 0 where it was not kept or has none.
+    """
+    first = best_of(target, own)
+    judged = {name: target.loss(one.judged) for name, one in {**own, **theirs}.items()}
+    gate = ~np.isnan(judged[first])
+    sure = [name for name in theirs if better(judged[name][gate], judged[first][gate])]
+    ruling = _four_way(judged, first, gate) if "adapted" in theirs else None
+    if ruling is not None and not ruling.accepted and "adapted" in sure:
+        sure.remove("adapted")
+    frozen = min(sure, key=lambda name: float(judged[name][gate].mean()), default=first)
+
+    plain = {**own, **theirs}
+    nothing = np.zeros_like(habit)
+    errors = {name: one.errors for name, one in plain.items()}
+    for name, one in plain.items():
+        errors[f"{name}+memory"] = one.errors - corrections(one.errors, target.day, nothing)
+    if theirs and habit.any():
+        errors["taught+memory"] = plain[first].errors - corrections(plain[first].errors, target.day, PRIOR * habit)
+    losses = {name: target.loss(_evidence(target, name, error, plain)) for name, error in errors.items()}
+    begin = target.history - 1
+    by_row = rolling(losses, f"{frozen}+memory", begin, target.horizon)
+    rows = np.array([errors[name][begin + i] for i, name in enumerate(by_row)])
+    return Served(first, ruling, frozen, by_row, rows)
+
+
+def _evidence(target: Target, name: str, errors: Floats, plain: Mapping[str, Candidate]) -> Floats:
+    """Errors by which a candidate is judged while it serves: held-back ones in the history, then those of serving.
+
+    What is remembered has no fair errors in the history; there it counts as the model it corrects.
+    """
+    base = name.split("+")[0]
+    held = plain[base].judged if base in plain else np.full_like(errors, np.nan)
+    return np.concatenate([held[: target.history - 1], errors[target.history - 1 :]])
+
+
+def _four_way(judged: Mapping[str, Floats], first: str, gate: np.ndarray) -> Verdict:  # type: ignore[type-arg]
+    adapted, source, own, last = (
+        float(np.sqrt(judged[name][gate].mean())) for name in ("adapted", "source_only", first, "last_value")
+    )
+    return verdict(adapted, source, own, last)

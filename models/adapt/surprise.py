@@ -1,0 +1,97 @@
+"""How far a load lies outside what the same time of comparable days held: what the seasonal baseline leaves over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Floats, Series
+
+WEEKS = 4
+"""Comparable are yesterday and the same day of so many weeks before; within the first week every day before."""
+_OFFSET = 0.02  # of the mean so far: what is added to loads before their ratio is taken, so that zeros have one
+_HIGHEST = 1.0  # |log error| of one forecast counts at most so much: wrong by a factor of e
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means over equal stretches of time, which begin at multiples of `span_s` since the epoch.
+
+    Attributes:
+        start: epoch seconds at which the first begins.
+        span_s: seconds each covers.
+        values: (N,) means; NaN where less than half of the steps were known.
+    """
+
+    start: float
+    span_s: float
+    values: Floats
+
+    @property
+    def day(self) -> int:
+        """Means per day, rounded."""
+        return max(round(DAY_S / self.span_s), 1)
+
+    def end_of(self, index: int) -> float:
+        """Epoch seconds at which a mean ends."""
+        return self.start + (index + 1) * self.span_s
+
+
+def thin(series: Series, steps: int) -> Means:
+    """Means over `steps` steps, and fewer where a day would have less than four of them.
+
+    Neighbouring steps say much the same; means of them are fewer, and less dependent on each other. What lies before
+    the first whole mean or after the last is left out.
+    """
+    day = max(round(DAY_S / series.step_s), 1)
+    steps = max(min(steps, day // 4), 1)
+    span_s = steps * series.step_s
+    first = math.ceil(series.start / span_s - 1e-6)
+    lead = round((first * span_s - series.start) / series.step_s)
+    count = max((len(series) - lead) // steps, 0)
+    parts = series.values[lead : lead + count * steps].reshape(count, steps)
+    known = np.isfinite(parts)
+    seen = known.sum(axis=1)
+    sums = np.where(known, parts, 0.0).sum(axis=1)
+    return Means(first * span_s, span_s, np.divide(sums, seen, out=np.full(count, np.nan), where=2 * seen >= steps))
+
+
+def load_surprise(load: Means) -> Floats:
+    """(N,) log of the load over the nearest end of its usual range: 0 within, 0.26 at 30 % above; NaN where unknown."""
+    known = np.isfinite(load.values)
+    total = np.cumsum(np.where(known, load.values, 0.0))
+    offset = _OFFSET * total / np.maximum(np.cumsum(known), 1)
+    lowest, highest = _usual(load)
+    nearest = np.clip(load.values, lowest, highest)
+    ratio = np.divide(load.values + offset, nearest + offset, out=np.ones(len(known)), where=nearest + offset > 0)
+    return np.where(np.isfinite(nearest), np.log(ratio), np.nan)
+
+
+def error_surprise(errors: Series, steps: int) -> Means:
+    """How much the mean |log(actual/forecast)| lies above its usual range; 0 within or below it.
+
+    Args:
+        errors: (T,) log(actual/forecast); NaN where there is no forecast or no load.
+        steps: as in `thin`.
+    """
+    size = np.minimum(np.abs(errors.values), _HIGHEST)
+    means = thin(Series(errors.start, errors.step_s, size), steps)
+    _, highest = _usual(means)
+    return Means(means.start, means.span_s, np.maximum(means.values - highest, 0.0))
+
+
+def _usual(means: Means) -> tuple[Floats, Floats]:
+    """(N,) lowest and highest mean of the same time on comparable days; NaN where there is none."""
+    day, count = means.day, len(means.values)
+    week = 7 * day
+    lowest, highest = np.full(count, np.nan), np.full(count, np.nan)
+    lags = [day, *(k * week for k in range(1, WEEKS + 1))]
+    for lag in [*lags, *(k * day for k in range(2, 7))]:
+        reaches = count if lag in lags else min(week, count)
+        if lag < reaches:
+            then, at = means.values[: reaches - lag], slice(lag, reaches)
+            lowest[at], highest[at] = np.fmin(lowest[at], then), np.fmax(highest[at], then)
+    return lowest, highest

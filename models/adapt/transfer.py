@@ -1,0 +1,276 @@
+"""From a source to a target: pre-train, adapt both together, fine-tune; held-back target rows say what helps."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from models.adapt.discrepancy import around_median, classes, cmmd2, mmd2_biased, quartiles
+from models.adapt.network import CONTEXT, TravellingGru
+from models.forecast.series import Floats, SeriesError
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps a domain to [0, 1] by the least and the greatest load of its own training part; others may lie outside."""
+
+    low: float
+    span: float
+
+    @staticmethod
+    def of(values: Floats) -> Scale:
+        """Of (T,) training values.
+
+        Raises:
+            SeriesError: they are constant, or not finite.
+        """
+        low, high = float(values.min()), float(values.max())
+        if not high > low:
+            raise SeriesError(f"the training part lies between {low} and {high}: a constant load cannot be scaled")
+        return Scale(low, high - low)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training rows of one domain, scaled.
+
+    Attributes:
+        x: (N, 24) what was seen, newest last.
+        y: (N, p) what came.
+    """
+
+    x: Tensor
+    y: Tensor
+
+    @staticmethod
+    def of(values: Floats, scale: Scale, horizon: int) -> Rows:
+        """Every window of (T,) values.
+
+        Raises:
+            SeriesError: not even one fits.
+        """
+        if len(values) < CONTEXT + horizon:
+            raise SeriesError(
+                f"{len(values)} steps: {CONTEXT} to read and {horizon} to forecast are needed for one row"
+            )
+        scaled = ((values - scale.low) / scale.span).astype(np.float32)
+        slides = torch.from_numpy(np.lib.stride_tricks.sliding_window_view(scaled, CONTEXT + horizon).copy())
+        return Rows(slides[:, :CONTEXT], slides[:, CONTEXT:])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """λ₁ of MMD² and λ₂ of CMMD²; 0 leaves that part out."""
+
+    marginal: float = 0.0
+    conditional: float = 0.0
+
+
+GRID = tuple(Weights(a, b) for a in (0.0, 0.1) for b in (0.0, 0.1))
+"""Which weights are tried; 0 belongs to them, so that adaptation can switch itself off."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a network travels; the steps are batches."""
+
+    hidden: int = 32
+    batch: int = 64
+    learning_rate: float = 3e-3
+    pretraining: int = 150
+    adapting: int = 20
+    tuning: int = 20
+    alone: int = 80
+    every: int = 10
+    grid: tuple[Weights, ...] = field(default=GRID)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One step of joint adaptation.
+
+    Attributes:
+        loss: L_t + λ₁·MMD² + λ₂·CMMD².
+        shared: classes that CMMD² rested on; 0 where it was not asked for, or found none.
+    """
+
+    loss: float
+    shared: int
+
+
+@dataclass(frozen=True, eq=False)
+class Travelled:
+    """An adapted network.
+
+    Attributes:
+        network: for the target's scale.
+        weights: which λ was chosen.
+        select_rmse: scaled RMSE on the select rows.
+        tuned: how many steps of fine-tuning helped.
+    """
+
+    network: TravellingGru
+    weights: Weights
+    select_rmse: float
+    tuned: int
+
+
+def batches(rows: Rows, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless batches in random order, every row once per pass; a pass's last batch may be smaller."""
+    while True:
+        for drawn in torch.split(torch.randperm(len(rows), generator=generator), size):
+            yield rows.x[drawn], rows.y[drawn]
+
+
+def train(network: TravellingGru, rows: Rows, steps: int, plan: Plan, generator: torch.Generator) -> Iterator[float]:
+    """Plain training in place on one domain; yields the loss of every step."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
+    drawn = batches(rows, plan.batch, generator)
+    for _ in range(steps):
+        x, y = next(drawn)
+        yield _descend(network, optimizer, mse(network(x, generator)[1], y))
+
+
+def adapt(
+    network: TravellingGru,
+    source: Rows,
+    target: Rows,
+    weights: Weights,
+    plan: Plan,
+    generators: tuple[torch.Generator, torch.Generator],
+) -> Iterator[Joint]:
+    """Minimise MSE(source) + MSE(target) + λ₁·MMD² + λ₂·CMMD² in place, a batch of either domain per step.
+
+    Each domain draws from its own generator, and the discrepancies draw nothing: with λ₁ = λ₂ = 0 this is plain
+    training on both, bit for bit.
+
+    Args:
+        network: pre-trained on the source.
+        source: all of its rows; its labels' quartiles are the classes of both domains.
+        target: the `adapt` part.
+        weights: λ₁ and λ₂.
+        plan: batch, steps and learning rate.
+        generators: the source's and the target's.
+    """
+    edges = quartiles(source.y.mean(dim=1))
+    optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
+    pairs = zip(*(batches(r, plan.batch, g) for r, g in zip((source, target), generators, strict=True)), strict=True)
+    for _, ((xs, ys), (xt, yt)) in zip(range(plan.adapting), pairs, strict=False):
+        (a, said_s), (b, said_t) = network(xs, generators[0]), network(xt, generators[1])
+        loss, shared = mse(said_s, ys) + mse(said_t, yt), 0
+        if weights.marginal or weights.conditional:
+            kernel = around_median(a, b)
+        if weights.marginal:
+            loss = loss + weights.marginal * mmd2_biased(a, b, kernel)
+        if weights.conditional:
+            own = (classes(y.mean(dim=1), edges) for y in (ys, yt))
+            conditional = cmmd2(a, b, *own, kernel)
+            loss, shared = loss + weights.conditional * conditional.value, conditional.shared
+        yield Joint(_descend(network, optimizer, loss), shared)
+
+
+def fine_tune(
+    network: TravellingGru, target: Rows, select: Rows, plan: Plan, generator: torch.Generator
+) -> tuple[int, float]:
+    """Train on target rows at a tenth of the rate, convolutions frozen; keeps the state that was best on `select`.
+
+    Returns:
+        How many steps helped, and the scaled RMSE on `select` after them.
+    """
+    optimizer = torch.optim.Adam(_freeze(network), lr=plan.learning_rate / 10)
+    drawn = batches(target, plan.batch, generator)
+    best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
+    for step in range(1, plan.tuning + 1):
+        x, y = next(drawn)
+        _descend(network, optimizer, mse(network(x, generator)[1], y))
+        if step % plan.every == 0 and (now := rmse(network, select)) < least:
+            best, kept, least = step, copy.deepcopy(network.state_dict()), now
+    network.load_state_dict(kept)
+    network.requires_grad_(True)
+    return best, least
+
+
+def transfer(pretrained: TravellingGru, source: Rows, target: Rows, select: Rows, plan: Plan, seed: int) -> Travelled:
+    """Adapt and fine-tune with every λ of the grid; the best on `select` is the result. A seed gives it again."""
+    found: list[Travelled] = []
+    for weights in plan.grid:
+        network = _adapted(pretrained, source, target, weights, plan, seed)
+        tuned, error = fine_tune(network, target, select, plan, torch.Generator().manual_seed(seed + 2))
+        found.append(Travelled(network, weights, error, tuned))
+    return min(found, key=lambda one: one.select_rmse)
+
+
+def transfer_again(
+    pretrained: TravellingGru, source: Rows, target: Rows, chosen: Travelled, plan: Plan, seed: int
+) -> TravellingGru:
+    """The same with all of the target's rows, the λ and the number of steps that were chosen on held-back ones."""
+    network = _adapted(pretrained, source, target, chosen.weights, plan, seed)
+    optimizer = torch.optim.Adam(_freeze(network), lr=plan.learning_rate / 10)
+    generator = torch.Generator().manual_seed(seed + 2)
+    for _, (x, y) in zip(range(chosen.tuned), batches(target, plan.batch, generator), strict=False):
+        _descend(network, optimizer, mse(network(x, generator)[1], y))
+    return network.requires_grad_(True)
+
+
+def _adapted(
+    pretrained: TravellingGru, source: Rows, target: Rows, weights: Weights, plan: Plan, seed: int
+) -> TravellingGru:
+    network = copy.deepcopy(pretrained)
+    generators = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 1)
+    for _ in adapt(network, source, target, weights, plan, generators):
+        pass
+    return network
+
+
+def alone(rows: Rows, select: Rows, plan: Plan, seed: int) -> tuple[TravellingGru, int]:
+    """The same network on the target's rows only, and the number of steps that was best on `select`."""
+    generator = torch.Generator().manual_seed(seed)
+    network = TravellingGru(rows.y.shape[1], plan.hidden, generator)
+    best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
+    for step, _ in enumerate(train(network, rows, plan.alone, plan, generator), start=1):
+        if step % plan.every == 0 and (now := rmse(network, select)) < least:
+            best, kept, least = step, copy.deepcopy(network.state_dict()), now
+    network.load_state_dict(kept)
+    return network, best
+
+
+def forecast(network: TravellingGru, values: Floats, scale: Scale) -> Floats:
+    """(T − 23, p) records/s: what is forecast after every window of (T,) values."""
+    scaled = torch.from_numpy(((values - scale.low) / scale.span).astype(np.float32))
+    with torch.no_grad():
+        said: Floats = network(scaled.unfold(0, CONTEXT, 1))[1].numpy().astype(np.float64)
+    return said * scale.span + scale.low
+
+
+def mse(said: Tensor, came: Tensor) -> Tensor:
+    """Mean squared error."""
+    return ((said - came) ** 2).mean()
+
+
+@torch.no_grad()
+def rmse(network: TravellingGru, rows: Rows) -> float:
+    """Scaled, without dropout."""
+    return float(mse(network(rows.x)[1], rows.y)) ** 0.5
+
+
+def _freeze(network: TravellingGru) -> list[nn.Parameter]:
+    """What is left to train once the convolutions are frozen."""
+    for weight in network.convolutions():
+        weight.requires_grad_(False)
+    return [weight for weight in network.parameters() if weight.requires_grad]
+
+
+def _descend(network: TravellingGru, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+    optimizer.step()
+    return float(loss.detach())

@@ -1,0 +1,147 @@
+"""The production forecaster: a blend of experts that learns at every step, with quantiles that calibrate themselves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from models.forecast import weights
+from models.forecast.conformal import Conformal, Spread
+from models.forecast.experts import Experts, Learnt
+from models.forecast.forecaster import State, Task, begin, check_load, fill, push
+from models.forecast.series import Floats, Series
+
+LEARN = 16_384
+"""Newest steps of a history that are learnt from."""
+_CALM_DAYS = 3.0  # half-life of the usual error
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What the blend carries from step to step beside the newest values.
+
+    Attributes:
+        learnt: by the experts.
+        errors: of the experts and the blend.
+        spread: of the blend's errors.
+        pending: (H, E, H) what the experts said at the H newest moments for 1 to H steps ahead.
+        moods: (H,) of these moments: 0 calm, 1 excited.
+        quantiles: (H, levels) from the newest step on.
+    """
+
+    learnt: Learnt
+    errors: weights.Errors
+    spread: Spread
+    pending: Floats
+    moods: Floats
+    quantiles: Floats
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
+
+    task: Task
+    kind: str = "blend"
+
+    @property
+    def step_s(self) -> float:
+        """Seconds per step."""
+        return self.task.step_s
+
+    @property
+    def horizon(self) -> int:
+        """Steps ahead."""
+        return self.task.horizon
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Quantile levels."""
+        return self.task.levels
+
+    @cached_property
+    def experts(self) -> Experts:
+        """What is blended."""
+        return Experts(self.task)
+
+    @cached_property
+    def _conformal(self) -> Conformal:
+        return Conformal(self.horizon, self.levels, self.task.day)
+
+    @cached_property
+    def _half_life(self) -> float:
+        """Steps after which an expert's error counts half: a day, or between 96 and 576 steps."""
+        return float(np.clip(self.task.day, 96, 576))
+
+    def init(self, history: Series) -> State:
+        """The state after a history, which may be empty: as after stepping through its newest `LEARN` steps."""
+        state = begin(self.task, history, self._context)
+        if not state.seen:
+            return state
+        measured = np.isfinite(history.values)
+        values = fill(check_load(history.values), self.task)[-state.seen :]
+        known = measured[-state.seen :][-LEARN:]
+        learnt, said = self.experts.follow(self.experts.start(), values, known)
+        carried = self._start(learnt)
+        newest = values[-len(known) :]
+        levels = self.experts.levels(newest)
+        for i, value in enumerate(newest):
+            carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, levels[i], i + 1)
+        return replace(state, carried=carried)
+
+    def step(self, state: State, value: float) -> tuple[State, Floats]:
+        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
+        after = push(self.task, state, value)
+        if not after.seen:
+            return after, self.current(after)
+        before = state.carried.learnt if state.carried is not None else self.experts.start()
+        learnt, said = self.experts.follow(before, after.values, np.array([not math.isnan(value)]))
+        carried = self._start(learnt) if state.carried is None else replace(state.carried, learnt=learnt)
+        carried = self._moved(carried, said[0], value, float(learnt.levels[-1]), learnt.seen)
+        return replace(after, carried=carried), carried.quantiles
+
+    def current(self, state: State) -> Floats:
+        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        if state.carried is None:
+            return np.full((self.horizon, len(self.levels)), np.nan)
+        quantiles: Floats = state.carried.quantiles
+        return quantiles
+
+    def trust(self, state: State) -> str:
+        """`blend`, "last value" while no regression has learnt anything, or "none"."""
+        if state.carried is None:
+            return "none"
+        return self.kind if state.carried.learnt.rows > 0 else "last value"
+
+    @cached_property
+    def _context(self) -> int:
+        """What `Task.kept` must be asked for so that the experts can look back far enough."""
+        return max(self.experts.reach - self.task.week - self.task.day, 0)
+
+    def _start(self, learnt: Learnt) -> Carried:
+        h, experts = self.horizon, self.experts.count
+        unsaid = np.full((h, experts, h), np.nan)
+        quantiles = np.full((h, len(self.levels)), np.nan)
+        return Carried(
+            learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), quantiles
+        )  # fmt: skip
+
+    def _moved(self, carried: Carried, said: Floats, value: float, level: float, seen: int) -> Carried:
+        """One step later: judge what had been said of it, and blend what is said now."""
+        errors, spread, mood = carried.errors, carried.spread, 0
+        if not math.isnan(value):
+            back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)
+            blended = spread.centres[back]
+            told = carried.pending[back[0], :, back[1]]  # (H, E)
+            if math.isfinite(blended[0]):
+                errors, mood = weights.surprise(errors, blended[0] - value, _CALM_DAYS * self._half_life)
+            errors = weights.score(errors, told, blended, carried.moods[back[0]], value, self._half_life)
+            spread = self._conformal.score(spread, value)
+        errors, centre = weights.blend(errors, said, mood)
+        spread, quantiles = self._conformal.quantiles(spread, centre, level, seen)
+        pending = np.concatenate([carried.pending[1:], said[None]])
+        moods = np.append(carried.moods[1:], mood)
+        return Carried(carried.learnt, errors, spread, pending, moods, quantiles)

@@ -1,0 +1,73 @@
+"""`tidecast forecast`: how good forecasters are, on any series."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.commands.table2 import table2
+
+app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
+app.command("table2")(table2)
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
+
+
+@app.command()
+def evaluate(
+    file: Annotated[Path, typer.Argument(help="A CSV file (perhaps gzipped) with a time and a value column.")],
+    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
+    horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
+    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
+    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
+    as_json: JsonFile = None,
+    page: Page = None,
+) -> None:
+    """Judge models on the newest fifth of a series, which none of them has seen."""
+    from pipelines.study.evaluate import evaluate as evaluate_series
+    from pipelines.study.evaluate import figures
+    from pipelines.study.evaluation_words import table
+    from pipelines.study.series_file import parse_step, read_series
+
+    series = read_series(file, parse_step(step) if step else None, time_column, value_column, timezone)
+    evaluation = evaluate_series(
+        file.name, series, horizon, _listed(models), tell=lambda line: typer.echo(line, err=True)
+    )
+    found = figures(evaluation)
+    print(table(found))
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))
+    if page is not None:
+        from pipelines.study.evaluation_page import render
+
+        print(f"page: {render(evaluation, found, page)}")
+
+
+@app.command("table")
+def shipped_table(
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,champion",
+    horizon: Annotated[int, typer.Option(min=12, help="Steps ahead; published forecasts reach 12.")] = 12,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    as_json: JsonFile = None,
+) -> None:
+    """Judge models on every shipped series and step, beside naive and published forecasts."""
+    from models.forecast.catalogue import NAIVE, named
+    from pipelines.study.cells import measure_all, summary
+    from pipelines.study.cells_words import table
+
+    names = named(_listed(models))
+    cells = measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True))
+    sums = {name: summary(cells, name) for name in names if name not in NAIVE}
+    print(table(cells, sums))
+    if as_json is not None:
+        as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

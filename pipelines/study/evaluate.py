@@ -1,0 +1,190 @@
+"""Rolling-origin evaluation of forecasters on the newest fifth of one series."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from models.forecast import scores
+from models.forecast.backtest import Backtest, roll
+from models.forecast.catalogue import CATALOGUE, NAIVE, named
+from models.forecast.forecaster import Forecaster, Task
+from models.forecast.series import Series, SeriesError
+
+LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
+"""Quantile levels of every evaluation; they hold the 50, 80, 90 and 95 % intervals."""
+CHAMPION = "champion"
+TRAINED = 0.8
+"""Share of the series before the test rows."""
+LEAST = 24
+"""Fewer training steps than this are too few for any comparison."""
+_TIMED = 200  # steps over which a prediction is timed
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """One model's forecasts of the test rows.
+
+    Attributes:
+        kind: of the forecaster; the champion's is the kind that was chosen.
+        backtest: what it forecast.
+        train_s: seconds to fit, the choice among kinds included.
+        predict_us: microseconds for a step and its forecast, the median.
+    """
+
+    kind: str
+    backtest: Backtest
+    train_s: float
+    predict_us: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What every model was worth on the test rows of a series.
+
+    Attributes:
+        name, unit: of the series.
+        task: what was forecast.
+        older, held: training and test rows.
+        rivals: by name, naive forecasts always among them.
+        skipped: why a model could not be fitted.
+    """
+
+    name: str
+    unit: str
+    task: Task
+    older: Series
+    held: Series
+    rivals: dict[str, Rival]
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def champion(self) -> str:
+        """The kind chosen on the training rows; without a choice the best naive forecast's."""
+        return self.rivals[CHAMPION].kind if CHAMPION in self.rivals else self.best_naive
+
+    @property
+    def best_naive(self) -> str:
+        """The naive forecast with the lowest one-step RMSE on the test rows."""
+        naive = [name for name in NAIVE if name in self.rivals]
+        return min(naive, key=lambda name: self.rivals[name].backtest.at_horizon(1)["rmse"])
+
+
+def evaluate(
+    name: str,
+    series: Series,
+    horizon: int,
+    models: Iterable[str] = ("all",),
+    unit: str = "",
+    tell: Callable[[str], None] = lambda line: None,
+) -> Evaluation:
+    """Fit every model on all but the newest fifth of a series, and step it through that fifth.
+
+    The naive forecasts are always evaluated; they cost nothing, and without them a figure says little.
+
+    Args:
+        name: of the series, as errors and pages call it.
+        series: the load.
+        horizon: steps ahead.
+        models: names of the catalogue, or "all".
+        unit: of the load.
+        tell: is told of every model as it is finished.
+
+    Raises:
+        SeriesError: the series is too short.
+        SettingsError: an unknown model.
+    """
+    names = list(dict.fromkeys([*NAIVE, *named(models)]))
+    task = Task(series.step_s, horizon, LEVELS)
+    older, held = split(name, series, horizon)
+    rivals, skipped = {}, {}
+    for model in names:
+        try:
+            rivals[model] = _rival(model, task, older, held)
+        except SeriesError as error:
+            skipped[model] = str(error)
+            tell(f"{model}: skipped: {error}")
+        else:
+            tell(f"{model}: fitted in {rivals[model].train_s:.1f} s")
+    return Evaluation(name, unit, task, older, held, rivals, skipped)
+
+
+def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
+    """Training and test rows: the newest fifth is test.
+
+    Raises:
+        SeriesError: either part is too short for the horizon.
+    """
+    steps, trained = len(series), int(TRAINED * len(series))
+    if trained < LEAST + horizon or steps - trained <= horizon:
+        needed = max(math.ceil((LEAST + horizon) / TRAINED), math.ceil((horizon + 1) / (1 - TRAINED) - 1e-9))
+        raise SeriesError(
+            f"{name}: {steps} steps of {series.step_s:g} s; a horizon of {horizon} needs at least {needed}, of which "
+            "the last fifth is the test. Ingest more history, choose a shorter step, or shorten the horizon."
+        )
+    return series.split(steps - trained)
+
+
+def figures(evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation as JSON values; null where there is no figure.
+
+    Scores are in the series' own unit. `skill` is 1 − RMSE ÷ that of the best naive forecast so many steps ahead.
+    """
+    horizons = range(1, evaluation.task.horizon + 1)
+    found = {name: {h: rival.backtest.at_horizon(h) for h in horizons} for name, rival in evaluation.rivals.items()}
+    naive = {h: min(found[name][h]["rmse"] for name in NAIVE) for h in horizons}
+    models = {}
+    for name, rival in evaluation.rivals.items():
+        by_horizon = {
+            str(h): {**found[name][h], "skill": scores.skill(found[name][h]["rmse"], naive[h])} for h in horizons
+        }
+        models[name] = {
+            "kind": rival.kind,
+            "train_s": rival.train_s,
+            "predict_us": rival.predict_us,
+            "pinball": statistics.fmean(found[name][h]["pinball"] for h in horizons),
+            "horizons": by_horizon,
+        }
+    whole = {
+        "series": evaluation.name,
+        "unit": evaluation.unit,
+        "step_s": evaluation.task.step_s,
+        "horizon": evaluation.task.horizon,
+        "levels": list(evaluation.task.levels),
+        "train_steps": len(evaluation.older),
+        "test_steps": len(evaluation.held),
+        "champion": evaluation.champion,
+        "best_naive": evaluation.best_naive,
+        "models": models,
+        "skipped": evaluation.skipped,
+    }
+    return dict(_plain(whole))
+
+
+def _rival(name: str, task: Task, older: Series, held: Series) -> Rival:
+    began = time.perf_counter()
+    forecaster = CATALOGUE[name](task, older)
+    train_s = time.perf_counter() - began
+    return Rival(forecaster.kind, roll(forecaster, older, held), train_s, _predict_us(forecaster, older, held))
+
+
+def _predict_us(forecaster: Forecaster, older: Series, held: Series) -> float:
+    state, spent = forecaster.init(older), []
+    for value in held.values[:_TIMED]:
+        began = time.perf_counter()
+        state, _ = forecaster.step(state, float(value))
+        spent.append(time.perf_counter() - began)
+    return 1e6 * statistics.median(spent)
+
+
+def _plain(value: Any) -> Any:
+    """The value with None for what is no finite number."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from models.adapt.linear import choose, fit, inputs, origins_of, outcomes, unit_of
+from models.forecast.series import SeriesError
+
+DAY = 48
+
+
+def autoregression(steps: int, seed: int = 0, weight: float = 0.9) -> np.ndarray:
+    draw = np.random.default_rng(seed).standard_normal(steps)
+    values = np.zeros(steps)
+    for t in range(1, steps):
+        values[t] = weight * values[t - 1] + draw[t]
+    return 100 + values
+
+
+def test_inputs_are_relative_to_the_newest_value_and_to_yesterdays():
+    values = np.arange(200.0) ** 2
+    row = inputs(values, np.array([150]), DAY, 2)[0]
+    assert row[0] == 149**2 - 150**2 and row[22] == 127**2 - 150**2
+    then = 150 - DAY
+    assert row[23] == (then - 3) ** 2 - then**2
+    assert row[-2] == (then + 4) ** 2 - then**2 and row[-1] == then**2 - 150**2
+    assert inputs(values, np.array([150]), 0, 2).shape == (1, 23)
+
+
+def test_a_forecast_follows_level_and_scale():
+    values = autoregression(300)
+    origins = np.arange(200, 290)
+    model, twice = fit(values, 3, 0, 10.0), fit(2 * values + 50, 3, 0, 10.0)
+    np.testing.assert_allclose(
+        twice.forecast(2 * values + 50, origins), 2 * model.forecast(values, origins) + 50, rtol=1e-9
+    )
+
+
+def test_rows_have_their_inputs_and_their_outcomes():
+    assert origins_of(60, 0, 2).tolist() == list(range(23, 58))
+    assert origins_of(120, DAY, 2)[0] == DAY + 3 + 23
+    assert outcomes(np.arange(9.0), np.array([3]), 2).tolist() == [[4.0, 5.0]]
+
+
+def test_an_infinite_trust_is_the_prior_and_none_is_least_squares():
+    values, prior = autoregression(200), np.full((23, 2), 0.01)
+    np.testing.assert_allclose(fit(values, 2, 0, 1e12, prior).weights, prior, rtol=1e-6)
+    free = fit(values, 2, 0, 1e-9)
+    np.testing.assert_allclose(fit(values, 2, 0, 1e-9, prior).weights, free.weights, atol=1e-6)
+
+
+def test_the_weights_of_a_load_of_the_same_kind_help_a_short_history():
+    kin = fit(autoregression(5000, seed=1, weight=0.5), 1, 0, 50.0).weights
+    short, later = autoregression(60, seed=2, weight=0.5), autoregression(2000, seed=3, weight=0.5)
+    origins = origins_of(len(later), 0, 1)
+    came = outcomes(later, origins, 1)
+    error = [
+        float(np.mean((came - choose(short, 1, (0,), prior).model.forecast(later, origins)) ** 2))
+        for prior in (None, kin)
+    ]
+    assert error[1] < error[0]
+
+
+def test_left_out_errors_are_larger_than_those_of_the_fit_itself():
+    values = autoregression(120)
+    chosen = choose(values, 2, (0,))
+    origins = origins_of(120, 0, 2)
+    own = outcomes(values, origins, 2) - fit(values, 2, 0, chosen.strength).forecast(values, origins)
+    left_out = chosen.errors[origins]
+    assert np.isfinite(left_out).all() and np.isnan(chosen.errors[:23]).all()
+    assert np.mean(left_out**2) > np.mean(own**2)
+
+
+def test_yesterday_is_read_where_history_and_its_course_ask_for_it():
+    course = np.tile(np.random.default_rng(4).standard_normal(DAY) * 10, 12)
+    values = 100 + course + 0.1 * np.random.default_rng(5).standard_normal(len(course))
+    assert choose(values, 2, (0, DAY)).model.day == DAY
+    assert choose(values[: 3 * DAY], 2, (0, DAY)).model.day == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [(np.full(60, 3.0), "60 steps without any change"), (np.arange(20.0) ** 2, "20 steps are too few")],
+)
+def test_what_cannot_be_fitted_says_why(values, said):
+    with pytest.raises(SeriesError, match=said):
+        fit(values, 2, 0, 1.0)
+
+
+def test_the_unit_is_the_deviation_of_changes():
+    assert unit_of(np.array([0.0, 1.0, 0.0, 1.0, 0.0])) == 1.0

@@ -1,0 +1,70 @@
+import json
+
+import numpy as np
+import pytest
+
+from pipelines.study.cells import measure, published, summary
+from pipelines.study.cells_words import table
+from pipelines.study.shipped import shipped
+
+
+def cell(name, ratio, large, between=(0.9, 1.1), covered=0.8, **more):
+    share = {"0.8": covered, "0.9": 0.9, "0.95": 0.95}
+    rows = {"kind": "theta", "rmse": 8 * ratio, "ratio": ratio, "between": list(between), "pinball": 1.0}
+    rows |= {"pinball_ratio": 0.5, "coverage": {"1": share}, "train_s": 2.0, "predict_us": 10.0, **more}
+    naive = {**rows, "kind": "last_value", "rmse": 8.0, "ratio": 1.0}
+    said = {"method": "GRU", "rmse": 10} if "published_ratio" in more else None
+    return {
+        "cell": name,
+        "test_steps": 500 if large else 50,
+        "large": large,
+        "best_naive": "last_value",
+        "champion": "theta",
+        "published": said,
+        "models": {"last_value": naive, "theta": rows},
+    }
+
+
+def test_the_summary_by_hand():
+    cells = [
+        cell("a", 0.5, True, covered=0.83, published_ratio=0.4, as_published=4.0),
+        cell("b", 2.0, False, between=(1.2, 2.5), covered=0.1),
+        cell("c", 0.25, True, covered=0.75, published_ratio=1.6, as_published=16.0),
+        cell("d", 4.0, False, between=(0.9, 7.0)),
+    ]
+    found = summary(cells, "theta")
+    assert found["ratio"] == pytest.approx(1.0)
+    assert found["worst"] == {"cell": "a", "ratio": 0.5}  # of the large ones
+    assert found["worse"] == ["b"]  # only its interval lies above 1
+    assert found["published_ratio"] == pytest.approx(0.8)
+    assert found["published_worst"] == {"cell": "c", "ratio": 1.6}
+    assert found["coverage"]["0.8"] == pytest.approx({"median": 4.0, "worst": -5.0})
+    assert found["pinball_ratio"] == 0.5
+    said = table(cells, {"theta": found})
+    assert "1.000 × best naive" in said and "worse at 95 %: b" in said and "0.800 × the best published" in said
+
+
+def test_a_model_that_was_fitted_nowhere_is_said_to_be():
+    found = summary([cell("a", 0.5, True)], "ets")
+    assert found["cells"] == 0 and found["ratio"] is None
+    assert "ets: could be fitted to no cell" in table([cell("a", 0.5, True)], {"ets": found})
+
+
+def test_every_published_figure_is_of_a_shipped_cell():
+    cells = {found.cell for found in shipped()}
+    figures = published()
+    assert set(figures) <= cells and len(figures) == 15
+    assert (figures["google 5min"].rmse, figures["google 5min"].averaged) == (9460, 1)
+    assert (figures["alibaba 1h"].method, figures["alibaba 1h"].averaged) == ("SARIMA", 12)
+
+
+def test_a_measured_cell_has_the_figures_that_are_known_of_it():
+    found = measure("taxi 1h", ["last_value"], 12)
+    assert (found["test_steps"], found["large"], found["best_naive"]) == (101, False, "seasonal_naive")
+    last = found["models"]["last_value"]
+    assert last["rmse"] == pytest.approx(4979, abs=1)  # as the data's README has it
+    assert found["models"]["seasonal_naive"]["rmse"] == pytest.approx(3142, abs=1)
+    assert last["ratio"] == pytest.approx(4979 / 3142, rel=1e-3)
+    assert last["between"][0] < last["ratio"] < last["between"][1]
+    assert last["published_ratio"] == pytest.approx(last["as_published"] / 2397)
+    assert np.isfinite(json.loads(json.dumps(found))["models"]["yesterday"]["pinball_ratio"])

@@ -1,0 +1,180 @@
+"""The paper's networks: their size, their arithmetic, and that they learn and repeat themselves."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from models.forecast import gru_pass
+from models.forecast.paper import CONTEXT, NETWORKS, SeededDropout, network
+from models.forecast.paper_training import cut, fit, predict, scale_of, windows
+from models.forecast.scores import rmse
+from models.forecast.series import SeriesError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def seeded(seed=1):
+    return torch.Generator().manual_seed(seed)
+
+
+def sine(points=400):
+    rng = np.random.default_rng(5)
+    return 100 + 40 * np.sin(2 * np.pi * np.arange(points) / 16) + rng.normal(0, 2, points)
+
+
+def learned(name, seed=1, epochs=3, points=200):
+    generator, loads = seeded(seed), sine(points)
+    model = network(name, generator)
+    losses = list(fit(model, scale_of(loads).shrink(loads), epochs, generator))
+    return model, losses
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("gru", 37_889), ("cnn", 12_865), ("lstm", 50_497)])
+def test_the_parameters_are_as_many_as_specified(name, parameters):
+    assert sum(p.numel() for p in network(name, seeded()).parameters()) == parameters
+
+
+def test_the_gru_has_as_many_per_layer_as_specified():
+    cells = network("gru", seeded()).cells
+    per_layer = [sum(p.numel() for n, p in cells.named_parameters() if n.endswith(f"l{k}")) for k in (0, 1)]
+    assert per_layer == [12_864, 24_960]
+
+
+def test_the_convolutions_shorten_as_specified():
+    body, lengths = network("cnn", seeded()).eval().body, [CONTEXT]
+    values = torch.zeros(1, 1, CONTEXT)
+    for layer in body[:8]:
+        values = layer(values)
+        lengths.append(values.shape[-1])
+    assert list(dict.fromkeys(lengths)) == [24, 22, 11, 9, 4]
+
+
+def gru(inputs, hidden, layers=1):
+    layer = nn.GRU(inputs, hidden, num_layers=layers)
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.uniform_(-0.8, 0.8, generator=seeded())
+    return layer
+
+
+def test_a_gru_of_zero_weights_climbs_to_its_candidate():
+    layer = gru(1, 1)
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.zero_()
+        layer.bias_ih_l0[2] = 1.0
+    states = gru_pass.run(layer, torch.zeros(40, 1, 1)).flatten().tolist()
+    assert states[:4] == pytest.approx([0.380797, 0.571196, 0.666395, 0.713995], abs=1e-6)
+    assert states[-1] == pytest.approx(math.tanh(1), abs=1e-6)
+
+
+def test_the_reset_gate_acts_after_the_product():
+    """W = [[0,1],[1,0]], h = (1,0), R = (1,0): torch's form says R·(W·h) = (0,0), the paper's W·(R·h) = (0,1)."""
+    layer = gru(1, 2)
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.zero_()
+        layer.bias_ih_l0[:2] = torch.tensor([50.0, -50.0])  # r = (1, 0)
+        layer.bias_ih_l0[2:4] = torch.tensor([-50.0, -50.0])  # z = 0: the state becomes the candidate
+        layer.bias_ih_l0[4] = 50.0  # after one step from 0 the state is (1, 0)
+        layer.weight_hh_l0[4:] = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        first, second = gru_pass.run(layer, torch.zeros(2, 1, 1))[:, 0]
+    assert first.tolist() == pytest.approx([1, 0])
+    assert second[1].item() == pytest.approx(0.0)  # the paper's form: tanh(1)
+
+
+def test_the_pass_and_its_gradients_are_torchs():
+    layer, sequences = gru(3, 8, layers=2), torch.randn(12, 5, 3, generator=seeded(2), requires_grad=True)
+    weights = torch.randn(12, 5, 8, generator=seeded(3))
+    found = []
+    for states in (gru_pass.run(layer, sequences), layer(sequences)[0]):
+        grads = torch.autograd.grad((states * weights).sum(), [sequences, *layer.parameters()])
+        found.append((states, *grads))
+    for ours, torchs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, torchs, rtol=1e-5, atol=1e-5)
+
+
+def test_stepped_cells_with_carried_state_are_the_layer_over_the_sequence():
+    layer, cell, sequence = gru(1, 6), nn.GRUCell(1, 6), torch.randn(30, 1, 1, generator=seeded())
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
+    state = torch.zeros(1, 6)
+    with torch.no_grad():
+        for value, whole in zip(sequence, gru_pass.run(layer, sequence), strict=True):
+            state = cell(value, state)
+            torch.testing.assert_close(state, whole, rtol=0, atol=1e-6)
+
+
+def test_windows_and_the_split_are_as_specified():
+    inputs, targets = windows(torch.arange(100.0))
+    assert inputs.shape == (100 - CONTEXT, CONTEXT) and targets[0] == CONTEXT
+    assert (inputs[:, -1] + 1 == targets).all()
+    assert [(cut(n), n - cut(n)) for n in (6048,)] == [(4838, 1210)]
+
+
+def test_scaling_knows_the_training_part_only_and_comes_back():
+    loads = np.array([*range(10, 50), 90.0])
+    scale = scale_of(loads[:40])
+    assert scale.shrink(loads)[0] == 0 and scale.shrink(loads)[39] == 1 and scale.shrink(loads)[40] > 2
+    np.testing.assert_allclose(scale.widen(scale.shrink(loads)), loads, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_each_network_learns_a_sine_and_beats_the_last_value(name):
+    loads, generator = sine(600), seeded()
+    at = cut(len(loads))
+    scale, model = scale_of(loads[:at]), network(name, generator)
+    losses = list(fit(model, scale.shrink(loads[:at]), 6, generator))
+    assert losses[-1] < 0.5 * losses[0]
+    forecast = scale.widen(predict(model, scale.shrink(loads[at - CONTEXT :])))
+    assert rmse(loads[at:], forecast) < 0.7 * rmse(loads[at:], loads[at - 1 : -1])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(name):
+    (one, first), (two, second), (other, _) = learned(name), learned(name), learned(name, seed=2)
+    assert first == second
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_nothing_global_decides_over_the_weights():
+    runs = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        runs.append(learned("gru", epochs=1, points=80)[0].state_dict())
+    assert all(torch.equal(runs[0][name], runs[1][name]) for name in runs[0])
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    dropout, ones = SeededDropout(0.2, seeded()), torch.ones(20_000)
+    dropped = dropout(ones)
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
+    assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
+    assert torch.equal(dropout.eval()(ones), ones)
+
+
+@pytest.mark.parametrize(
+    ("training", "words"),
+    [
+        (np.arange(24.0), "24 training points"),
+        (np.full(30, 7.0), "are 7"),
+        (np.append(np.arange(30), np.nan), "step 30"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(training, words):
+    with pytest.raises(SeriesError, match=words):
+        scale_of(training)
+
+
+def test_an_unknown_network_is_named():
+    with pytest.raises(SeriesError, match="'tcn' is no network"):
+        network("tcn", seeded())

@@ -1,0 +1,181 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.transfer import (
+    Plan,
+    Rows,
+    Scale,
+    Weights,
+    adapt,
+    alone,
+    batches,
+    fine_tune,
+    forecast,
+    mse,
+    rmse,
+    train,
+    transfer,
+    transfer_again,
+)
+from models.forecast.series import SeriesError
+
+PLAN = Plan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, alone=40, every=2)
+HORIZON = 2
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def wave(steps: int, level: float = 100.0, size: float = 20.0, every: int = 16, seed: int = 0) -> np.ndarray:
+    noise = np.random.default_rng(seed).standard_normal(steps)
+    return level + size * np.sin(np.arange(steps) * 2 * np.pi / every) + 0.5 * noise
+
+
+def rows(values: np.ndarray) -> Rows:
+    return Rows.of(values, Scale.of(values), HORIZON)
+
+
+def network(seed: int = 1) -> TravellingGru:
+    made = TravellingGru(HORIZON, PLAN.hidden, generator(seed))
+    with torch.no_grad():
+        made.head.weight.uniform_(-0.1, 0.1, generator=generator(seed + 1))
+    return made
+
+
+def same(a: TravellingGru, b: TravellingGru) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+
+
+def test_windows_are_counted_and_laid_out():
+    values = np.arange(40.0)
+    made = Rows.of(values, Scale(0.0, 1.0), 1)
+    assert len(made) == 40 - CONTEXT
+    assert made.x[3].tolist() == list(range(3, 27)) and made.y[3].tolist() == [27.0]
+
+
+def test_an_untrained_network_repeats_the_last_value():
+    values = wave(60)
+    said = forecast(TravellingGru(HORIZON, 4, generator(0)), values, Scale.of(values))
+    np.testing.assert_allclose(said, np.repeat(values[CONTEXT - 1 :, None], HORIZON, axis=1), rtol=1e-5)
+
+
+def test_the_network_is_causal_and_its_features_lie_on_the_forecast_path():
+    made = network()
+    x = torch.rand(3, CONTEXT, generator=generator(5), requires_grad=True)
+    features, said = made(x)
+    assert features.shape == (3, PLAN.hidden) and said.shape == (3, HORIZON)
+    from_said, from_features = (
+        torch.autograd.grad(out.sum(), made.convolutions()[0], retain_graph=True)[0] for out in (said, features)
+    )
+    assert float(from_said.abs().sum()) > 0 and float(from_features.abs().sum()) > 0
+    early = x.detach().clone()
+    early[:, -1] += 1  # the level is taken off at the last value, so shift the whole window with it
+    shifted, _ = made(early + 0)
+    assert not torch.equal(shifted, features)
+
+
+def plain(start: TravellingGru, source: Rows, target: Rows, generators) -> TravellingGru:
+    """Joint training as it would be written without any discrepancy."""
+    made = copy.deepcopy(start)
+    optimizer = torch.optim.Adam(made.parameters(), lr=PLAN.learning_rate)
+    drawn = [batches(part, PLAN.batch, g) for part, g in zip((source, target), generators, strict=True)]
+    for _ in range(PLAN.adapting):
+        (xs, ys), (xt, yt) = (next(part) for part in drawn)
+        loss = mse(made(xs, generators[0])[1], ys) + mse(made(xt, generators[1])[1], yt)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(made.parameters(), 1.0)
+        optimizer.step()
+    return made
+
+
+def adapted(weights: Weights) -> tuple[TravellingGru, list]:
+    made = network()
+    source, target = rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1))
+    return made, list(adapt(made, source, target, weights, PLAN, (generator(3), generator(4))))
+
+
+def test_without_weights_adaptation_is_plain_training_bit_for_bit():
+    made, steps = adapted(Weights(0, 0))
+    expected = plain(network(), rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1)), (generator(3), generator(4)))
+    assert same(made, expected)
+    assert [step.shared for step in steps] == [0] * PLAN.adapting
+
+
+@pytest.mark.parametrize("weights", [Weights(1, 0), Weights(0, 1)])
+def test_either_weight_moves_the_features(weights):
+    without, _ = adapted(Weights(0, 0))
+    made, steps = adapted(weights)
+    assert not torch.equal(made.first.weight, without.first.weight)
+    assert all(np.isfinite(step.loss) for step in steps)
+
+
+def test_a_heavy_weight_brings_the_domains_nearer():
+    from models.adapt.discrepancy import around_median, mmd2_unbiased
+
+    source, target = rows(wave(200)), rows(wave(200, 10, 8, every=5, seed=1))
+    plan = Plan(hidden=6, batch=64, adapting=60)
+    apart = []
+    for weight in (0.0, 10.0):
+        made = network()
+        list(adapt(made, source, target, Weights(weight, 0), plan, (generator(3), generator(4))))
+        with torch.no_grad():
+            a, b = made(source.x)[0], made(target.x)[0]
+        apart.append(float(mmd2_unbiased(a, b, around_median(a, b))))
+    assert apart[1] < 0.7 * apart[0]
+
+
+def test_fine_tuning_freezes_the_convolutions_and_never_ends_worse_on_the_select_rows():
+    made, target, select = network(), rows(wave(120)), rows(wave(80, seed=2))
+    before, convolutions = rmse(made, select), [weight.clone() for weight in made.convolutions()]
+    steps, error = fine_tune(made, target, select, PLAN, generator(0))
+    assert error <= before and error == rmse(made, select)
+    assert steps % PLAN.every == 0
+    assert all(torch.equal(a, b) for a, b in zip(convolutions, made.convolutions(), strict=True))
+    assert all(weight.requires_grad for weight in made.parameters())
+
+
+def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
+    values = wave(400)
+    select = rows(wave(120, seed=3))
+    plan = Plan(hidden=12, batch=32, alone=120, every=10, learning_rate=0.01)
+    made, steps = alone(rows(values), select, plan, 0)
+    again, _ = alone(rows(values), select, plan, 0)
+    untrained = rmse(TravellingGru(HORIZON, 12, generator(0)), select)
+    assert steps > 0 and same(made, again)
+    assert rmse(made, select) < 0.5 * untrained
+
+
+def test_a_transfer_is_repeatable_and_chooses_from_the_grid():
+    start, source, target = network(), rows(wave(200)), rows(wave(80, 10, 2))
+    before = copy.deepcopy(start)
+    found = [transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9) for _ in range(2)]
+    assert same(found[0].network, found[1].network) and found[0].weights == found[1].weights
+    assert found[0].weights in PLAN.grid and Weights(0, 0) in PLAN.grid
+    assert same(start, before)
+    final = [transfer_again(start, source, target, found[0], PLAN, 9) for _ in range(2)]
+    assert same(final[0], final[1])
+
+
+def test_a_pass_uses_every_row_once():
+    part = Rows(torch.arange(10.0)[:, None], torch.zeros(10, 1))
+    drawn = batches(part, 4, generator(0))
+    seen = torch.cat([next(drawn)[0].flatten() for _ in range(3)])
+    assert sorted(seen.tolist()) == list(range(10))
+
+
+def test_plain_training_lowers_the_loss():
+    losses = list(train(network(), rows(wave(300)), 60, Plan(hidden=6, batch=32, learning_rate=0.01), generator(0)))
+    assert np.mean(losses[-10:]) < 0.6 * np.mean(losses[:10])
+
+
+def test_what_cannot_be_scaled_or_cut_is_refused():
+    with pytest.raises(SeriesError, match="constant load cannot be scaled"):
+        Scale.of(np.full(30, 5.0))
+    with pytest.raises(SeriesError, match="25 steps: 24 to read and 2 to forecast"):
+        Rows.of(np.arange(25.0), Scale(0, 1), 2)
