@@ -57,13 +57,14 @@ def shipped_table(
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts."""
-    from models.forecast.catalogue import NAIVE, named
+    from models.forecast.catalogue import NAIVE
     from pipelines.study.cells import measure_all, summary
     from pipelines.study.cells_words import table
+    from pipelines.study.evaluate import CHAMPION, asked_for
 
-    names = named(_listed(models))
+    names = asked_for(_listed(models))
     cells = measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True))
-    sums = {name: summary(cells, name) for name in [*names, "champion"] if name not in NAIVE}
+    sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table(cells, sums))
     if as_json is not None:
         as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))

@@ -99,7 +99,7 @@ def evaluate(
         SeriesError: the series is too short.
         SettingsError: an unknown model.
     """
-    names = [name for name in CATALOGUE if name in {*NAIVE, *named(models)}]
+    names = [name for name in CATALOGUE if name in {*NAIVE, *asked_for(models)}]
     task = Task(series.step_s, horizon, LEVELS)
     older, held = split(name, series, horizon)
     rivals: dict[str, Rival] = {}
@@ -116,6 +116,16 @@ def evaluate(
     rivals[CHAMPION] = _champion(task, older, fitted, rivals)
     tell(f"champion: {rivals[CHAMPION].kind}, chosen in {rivals[CHAMPION].train_s:.1f} s")
     return Evaluation(name, unit, task, older, held, rivals, skipped)
+
+
+def asked_for(models: Iterable[str]) -> list[str]:
+    """Names of the catalogue; the champion is always evaluated, and asked for alone it is chosen among all.
+
+    Raises:
+        SettingsError: an unknown model.
+    """
+    others = [name for name in models if name != CHAMPION]
+    return named(others or ["all"])
 
 
 def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:

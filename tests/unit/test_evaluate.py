@@ -11,7 +11,7 @@ from configs.errors import SettingsError
 from models.forecast.catalogue import CATALOGUE, NAIVE
 from models.forecast.series import Series, SeriesError
 from pipelines.cli import app
-from pipelines.study.evaluate import LEVELS, evaluate, figures, split
+from pipelines.study.evaluate import LEVELS, asked_for, evaluate, figures, split
 from pipelines.study.evaluation_charts import styles
 from pipelines.study.evaluation_page import render
 from pipelines.study.evaluation_words import table
@@ -120,3 +120,8 @@ def test_the_command(tmp_path):
     assert found["step_s"] == 7200 and set(found["models"]["yesterday"]["horizons"]) == {"1", "2", "3"}
     with pytest.raises(SettingsError, match="moon"):
         CliRunner().invoke(app, [*asked[:-1], "moon"], catch_exceptions=False)
+
+
+def test_the_champion_may_be_named_and_alone_stands_for_all():
+    assert asked_for(["champion", "theta"]) == ["theta"]
+    assert asked_for(["champion"]) == asked_for([]) == list(CATALOGUE)
