@@ -12,6 +12,7 @@ import typer
 from configs.errors import SettingsError
 from configs.settings import Settings, load
 from pipelines.commands.adapt import app as adapt_app
+from pipelines.commands.drift import app as drift_app
 from pipelines.commands.forecast import app as forecast_app
 from pipelines.commands.models import app as models_app
 
@@ -28,6 +29,7 @@ app.add_typer(models_app, name="models")
 app.add_typer(bench_app, name="bench")
 app.add_typer(forecast_app, name="forecast")
 app.add_typer(adapt_app, name="adapt")
+app.add_typer(drift_app, name="drift")
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 

@@ -25,6 +25,7 @@ REPLAYED_DAYS = 14
 QUIET_S = DAY_S
 """So long after a drift nothing is reported: then yesterday is at the new level, and the new level is usual."""
 KINDS = ("page_hinkley", "adwin")
+SIGNALS = ("load", "forecast_error")
 _FIRST_DAYS = 3  # before that no time of day was seen often enough
 _NOISE_DAYS = 28
 _NOISE_SHARE = 0.9  # so much of the time, what is left over is smaller than its noise
@@ -46,6 +47,7 @@ class Rule:
         threshold: Page-Hinkley's lambda, in units of the noise.
         delta: ADWIN's significance.
         kinds: the detectors that are asked; the first to be confirmed counts.
+        signals: what they are asked about.
     """
 
     block: int = 6
@@ -54,6 +56,12 @@ class Rule:
     threshold: float = 6.0
     delta: float = 0.05
     kinds: tuple[str, ...] = KINDS
+    signals: tuple[str, ...] = SIGNALS
+
+    def __post_init__(self) -> None:
+        for name, given, known in (("kinds", self.kinds, KINDS), ("signals", self.signals, SIGNALS)):
+            if unknown := sorted(set(given) - set(known)):
+                raise SeriesError(f"{name}={unknown[0]!r} is unknown. Known ones: {', '.join(known)}.")
 
 
 @dataclass(frozen=True)
@@ -92,17 +100,18 @@ def detect(series: Series, rule: Rule, since: float | None = None, errors: Serie
         errors: log(actual/forecast) at the same steps, of forecasts issued some steps before; NaN where unknown.
 
     Raises:
-        SeriesError: the errors are not at the steps of the series, or a detector is unknown.
+        SeriesError: the errors are not at the steps of the series.
     """
-    _check(series, rule, errors)
+    _check(series, errors)
     kept = round(KEPT_DAYS * DAY_S / series.step_s)
     _, newest = series.split(kept)
     load = thin(newest, rule.block)
-    followed = [_Followed("load", load_surprise(load), False, rule, load.day)]
-    if errors is not None:
+    followed = []
+    if "load" in rule.signals:
+        followed.append(_Followed("load", load_surprise(load), False, rule, load.day))
+    if "forecast_error" in rule.signals and errors is not None:
         _, newest = errors.split(kept)
-        error = error_surprise(newest, rule.block)
-        followed.append(_Followed("forecast_error", error.values, True, rule, load.day))
+        followed.append(_Followed("forecast_error", error_surprise(newest, rule.block).values, True, rule, load.day))
     resumes = -math.inf if since is None else since + QUIET_S
     drifts: list[Drift] = []
     count = len(load.values)
@@ -196,9 +205,7 @@ def _running_median(values: Floats, width: int) -> Floats:
     return medians
 
 
-def _check(series: Series, rule: Rule, errors: Series | None) -> None:
-    if unknown := sorted(set(rule.kinds) - set(KINDS)):
-        raise SeriesError(f"detector {unknown[0]!r} is unknown. Known ones: {', '.join(KINDS)}.")
+def _check(series: Series, errors: Series | None) -> None:
     if errors is None:
         return
     same = abs(errors.start - series.start) < 1e-3 * series.step_s and errors.step_s == series.step_s

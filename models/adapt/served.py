@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.adapt.candidates import Candidate, Target, best_of
 from models.adapt.gate import Verdict, better, rolling, verdict
@@ -68,24 +69,23 @@ def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Can
         errors[f"{name}+memory"] = one.errors - corrections(one.errors, target.day, nothing)
     if theirs and habit.any():
         errors["taught+memory"] = plain[first].errors - corrections(plain[first].errors, target.day, PRIOR * habit)
-    losses = {name: target.loss(_evidence(target, name, error, plain)) for name, error in errors.items()}
+    held = {**{name: one.judged for name, one in plain.items()}, "taught": plain[first].judged}
+    losses = {name: target.loss(_evidence(target, held[name.split("+")[0]], error)) for name, error in errors.items()}
     begin = target.history - 1
     by_row = rolling(losses, f"{frozen}+memory", begin, target.horizon)
     rows = np.array([errors[name][begin + i] for i, name in enumerate(by_row)])
     return Served(first, ruling, frozen, by_row, rows)
 
 
-def _evidence(target: Target, name: str, errors: Floats, plain: Mapping[str, Candidate]) -> Floats:
+def _evidence(target: Target, judged: Floats, errors: Floats) -> Floats:
     """Errors by which a candidate is judged while it serves: held-back ones in the history, then those of serving.
 
-    What is remembered has no fair errors in the history; there it counts as the model it corrects.
+    A memory has no fair errors in the history; there it counts as the model it corrects.
     """
-    base = name.split("+")[0]
-    held = plain[base].judged if base in plain else np.full_like(errors, np.nan)
-    return np.concatenate([held[: target.history - 1], errors[target.history - 1 :]])
+    return np.concatenate([judged[: target.history - 1], errors[target.history - 1 :]])
 
 
-def _four_way(judged: Mapping[str, Floats], first: str, gate: np.ndarray) -> Verdict:  # type: ignore[type-arg]
+def _four_way(judged: Mapping[str, Floats], first: str, gate: NDArray[np.bool_]) -> Verdict:
     adapted, source, own, last = (
         float(np.sqrt(judged[name][gate].mean())) for name in ("adapted", "source_only", first, "last_value")
     )

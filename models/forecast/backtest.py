@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,16 +109,28 @@ def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
     Raises:
         SeriesError: nothing is held out, or it does not follow the history.
     """
+    return against(forecaster, held, list(origins(forecaster, history, held)))
+
+
+def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
+    """The forecasts (horizon, levels) of `roll`, one by one, so that a caller can time them; the first takes the init.
+
+    Raises:
+        SeriesError: as `roll`.
+    """
     if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
         raise SeriesError(
             f"{len(held)} held-out steps from {held.start}; the history ends at {history.end}. Split one series in two."
         )
-    horizon, steps = forecaster.horizon, len(held)
     state = forecaster.init(history)
-    quantiles = [forecaster.current(state)]
+    yield forecaster.current(state)
     for value in held.values[:-1]:
         state, made = forecaster.step(state, float(value))
-        quantiles.append(made)
-    padded = np.append(held.values, np.full(horizon - 1, np.nan))
-    actual = np.lib.stride_tricks.sliding_window_view(padded, horizon)[:steps]
-    return Backtest(forecaster.levels, held.start, held.step_s, actual.copy(), np.stack(quantiles))
+        yield made
+
+
+def against(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:
+    """What was forecast at every held-out step, and what came."""
+    padded = np.append(held.values, np.full(forecaster.horizon - 1, np.nan))
+    actual = np.lib.stride_tricks.sliding_window_view(padded, forecaster.horizon)[: len(held)]
+    return Backtest(forecaster.levels, held.start, held.step_s, actual.copy(), np.stack(made))

@@ -5,30 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import torch
+
 from configs.errors import SettingsError
+from models.forecast.blend import Blend
 from models.forecast.classical_fit import fit_classical
 from models.forecast.forecaster import Forecaster, Task
+from models.forecast.linear import fit_linear
 from models.forecast.naive import Naive
+from models.forecast.recurrent import Cell, Recurrent
 from models.forecast.series import Series
+from models.forecast.training import HIDDEN, Plan, fit, trained
+from models.forecast.windows import View, season_of
 
 Fit = Callable[[Task, Series], Forecaster]
 NAIVE = ("last_value", "yesterday", "seasonal_naive")
 """What needs no fitting, and what every other kind is compared with."""
+SEED = 7
+"""Of the networks' first weights and of the order in which they learn."""
 
 
 def _naive(seasonal: bool, weekly: bool, task: Task, history: Series) -> Forecaster:
     return Naive(task, seasonal, weekly)
 
 
+def _network(cell: Cell, task: Task, history: Series) -> Forecaster:
+    """A recurrent network, with the weights that one seed gives: the same history makes the same network."""
+    generator = torch.Generator().manual_seed(SEED)
+    view = View(task, season_of(task, len(history)))
+    network = Recurrent(view, cell, HIDDEN, generator)
+    for _ in fit(network, view, history, Plan(), generator):
+        pass
+    return trained(network, view)
+
+
+def _blend(task: Task, history: Series) -> Forecaster:
+    return Blend(task)
+
+
 CATALOGUE: dict[str, Fit] = {
     "last_value": partial(_naive, False, False),
     "yesterday": partial(_naive, True, False),
     "seasonal_naive": partial(_naive, True, True),
+    "ridge": fit_linear,
     "ets": partial(fit_classical, "ets"),
     "theta": partial(fit_classical, "theta"),
     "arima": partial(fit_classical, "arima"),
+    "gru": partial(_network, "gru"),
+    "lstm": partial(_network, "lstm"),
+    "blend": _blend,
 }
-"""Cheapest first. A fit is a pure function of task and history; too short a history raises SeriesError."""
+"""Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""
 
 
 def named(names: Iterable[str]) -> list[str]:

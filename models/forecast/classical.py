@@ -10,11 +10,9 @@ import numpy as np
 
 from models.forecast.forecaster import State, Task, begin, push
 from models.forecast.harmonics import Harmonics, begins
-from models.forecast.naive import FEW, Naive
+from models.forecast.matured import NEWEST, Matured, matured
+from models.forecast.naive import Naive
 from models.forecast.series import Floats, Series
-
-MATURED = 500
-"""Of how many of the newest forecasts the errors make the quantiles."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +54,11 @@ class Carried:
 
     Attributes:
         x: (r,) the recursion's state.
-        made: (horizon, horizon) the newest forecasts without their season, newest first.
-        errors: (≤ MATURED, horizon) outcome minus forecast so many steps ahead, newest last; NaN where unknown.
+        past: its newest forecasts without their season, and their errors.
     """
 
     x: Floats
-    made: Floats
-    errors: Floats
+    past: Matured
 
 
 class Classical:
@@ -117,13 +113,10 @@ class Classical:
             return np.full((self.horizon, len(self.levels)), np.nan)
         ahead: Floats = state.time + self.step_s * np.arange(self.horizon, dtype=np.float64)
         season = self.season.at(ahead)
-        centre = np.maximum(state.carried.made[0] + season, 0.0)
-        if np.isfinite(state.carried.errors[:, -1]).sum() >= FEW:
-            spread = np.nanquantile(state.carried.errors, self.levels, axis=0).T
-            spread -= np.nanmedian(state.carried.errors, axis=0)[:, None]
-        else:
-            naive = Naive(self.task)
-            quantiles = naive.current(state)
+        centre = np.maximum(state.carried.past.made[0] + season, 0.0)
+        spread = state.carried.past.spread(self.levels)
+        if spread is None:
+            quantiles = Naive(self.task).current(state)
             spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
         found: Floats = np.maximum(centre[:, None] + spread, 0.0)
         return found
@@ -142,21 +135,13 @@ class Classical:
         for value in left:
             x = self._next(x, value)
             xs.append(x)
-        newest = np.stack(xs[-MATURED - self.horizon :])
+        newest = np.stack(xs[-NEWEST - self.horizon :])
         made = newest @ self._ahead.T + self._added  # (N, horizon)
-        outcomes = left[len(left) - len(newest) :]
-        errors = np.full(made.shape, np.nan)
-        for h in range(1, min(self.horizon, len(newest) - 1) + 1):
-            errors[h:, h - 1] = outcomes[h:] - made[:-h, h - 1]
-        pending = np.full((self.horizon, self.horizon), np.nan)
-        pending[: len(made)] = made[: -self.horizon - 1 : -1]
-        return Carried(x, pending, errors[-MATURED:])
+        return Carried(x, matured(made, left[len(left) - len(newest) :]))
 
     def _moved(self, carried: Carried, left: float) -> Carried:
-        matured = left - np.diagonal(carried.made)  # the forecast of h steps ago for h steps ahead
         x = self._next(carried.x, left)
-        made = np.vstack([x @ self._ahead.T + self._added, carried.made[:-1]])
-        return Carried(x, made, np.vstack([carried.errors, matured])[-MATURED:])
+        return Carried(x, carried.past.moved(left, x @ self._ahead.T + self._added))
 
     def _next(self, x: Floats, left: float) -> Floats:
         error = 0.0 if math.isnan(left) else left - float(self._ahead[0] @ x)

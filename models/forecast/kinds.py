@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from models.forecast.blend import Blend
 from models.forecast.classical import Classical, revive_classical
 from models.forecast.forecaster import Forecaster, Task
+from models.forecast.linear import Linear, revive_linear
 from models.forecast.naive import Naive
 from models.forecast.network import Module, Network
 from models.forecast.recurrent import CELLS
 from models.forecast.windows import View
 
 Shape = tuple[int, ...]
-KINDS = ("arima", "ets", "gru", "last_value", "lstm", "seasonal_naive", "theta", "yesterday")
+KINDS = ("arima", "blend", "ets", "gru", "last_value", "lstm", "ridge", "seasonal_naive", "theta", "yesterday")
 
 
 class KindError(ValueError):
@@ -29,7 +31,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     }
     if isinstance(forecaster, Network):
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
-    if isinstance(forecaster, Classical):
+    if isinstance(forecaster, (Classical, Linear)):
         return {**common, "parameters": forecaster.parameters()}
     return common
 
@@ -47,6 +49,10 @@ def revive(described: dict[str, Any], module: Module | None = None) -> Forecaste
             return Naive(task, seasonal=kind != "last_value", weekly=kind == "seasonal_naive")
         if kind in ("ets", "theta", "arima"):
             return revive_classical(kind, task, described["parameters"])
+        if kind == "blend":
+            return Blend(task)
+        if kind == "ridge":
+            return revive_linear(task, described["parameters"])
         if kind in CELLS and module is not None:
             return Network(View(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:

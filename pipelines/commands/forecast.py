@@ -51,19 +51,20 @@ def evaluate(
 
 @app.command("table")
 def shipped_table(
-    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,champion",
+    models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,blend",
     horizon: Annotated[int, typer.Option(min=12, help="Steps ahead; published forecasts reach 12.")] = 12,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts."""
-    from models.forecast.catalogue import NAIVE, named
+    from models.forecast.catalogue import NAIVE
     from pipelines.study.cells import measure_all, summary
     from pipelines.study.cells_words import table
+    from pipelines.study.evaluate import CHAMPION, asked_for
 
-    names = named(_listed(models))
+    names = asked_for(_listed(models))
     cells = measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True))
-    sums = {name: summary(cells, name) for name in names if name not in NAIVE}
+    sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table(cells, sums))
     if as_json is not None:
         as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))

@@ -32,17 +32,17 @@ def _page(found: dict[str, Any]) -> str:
     parts = [
         "<h1>What other loads teach a new one</h1>",
         f'<p class="about">Every shipped load with steps of 5 minutes as the source of every other; {found["horizon"]} '
-        f"steps ahead; {found['served_days']} days served after the history, from {found['cuts']} moment(s) per target. "
-        "All figures are RMSE ÷ that of target only, which is the best of ridge, GRU and last value on the same history, "
-        "chosen on that history. Below 1 is better.</p>",
+        f"steps ahead; {found['served_days']} days served after the history, from {found['cuts']} moment(s) per "
+        "target. All figures are RMSE ÷ that of target only, which is the best of ridge, GRU and last value on the "
+        "same history, chosen on that history. Below 1 is better.</p>",
     ]
     for days, data in found["days"].items():
         charts[f"ratios-{days}"] = _ratios(data)
         title = f"{days} day{'s' * (days != '1')} of history"
         note = (
-            f"{data['pairs']} pairs. The shape was near enough in {data['kept']} of {data['cases']} cases; the gate let "
-            f"the adapted network through in {data['accepted']}; {data['rows_from_source']:.0%} of the rows were served "
-            "by a model that a source had a part in."
+            f"{data['pairs']} pairs. The shape was near enough in {data['kept']} of {data['cases']} cases; the gate "
+            f"let the adapted network through in {data['accepted']}; {data['rows_from_source']:.0%} of the rows were "
+            "served by a model that a source had a part in."
         )
         parts += [
             section(title, note, _models(found["horizon"], data)),

@@ -59,10 +59,10 @@ def measure_all(
 def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
     """One cell's figures as JSON values.
 
-    `models` holds per model its one-step `rmse`, its `ratio` to the best naive forecast's with the 95 % interval
-    `between`, its mean `pinball` over all horizons with `pinball_ratio` to the best naive forecast's, `coverage` by
-    horizon as in `figures`, and, where something was published, `as_published` (RMSE scored as its authors did) with
-    `published_ratio`.
+    `models` holds per model, the champion among them, its one-step `rmse`, its `ratio` to the best naive forecast's
+    with the 95 % interval `between`, its mean `pinball` over all horizons with `pinball_ratio` to the best naive
+    forecast's, `coverage` by horizon as in `figures`, and, where something was published, `as_published` (RMSE scored
+    as its authors did) with `published_ratio`.
     """
     place = find(cell)
     evaluation = evaluate(cell, place.series(), horizon, models, place.unit)

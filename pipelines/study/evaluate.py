@@ -6,12 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models.forecast import scores
-from models.forecast.backtest import Backtest, roll
-from models.forecast.catalogue import CATALOGUE, NAIVE, named
+from models.forecast.backtest import Backtest, against, origins
+from models.forecast.catalogue import CATALOGUE, NAIVE, Fit, named
+from models.forecast.champion import choose
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.series import Series, SeriesError
 
@@ -22,7 +23,6 @@ TRAINED = 0.8
 """Share of the series before the test rows."""
 LEAST = 24
 """Fewer training steps than this are too few for any comparison."""
-_TIMED = 200  # steps over which a prediction is timed
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Rival:
     """One model's forecasts of the test rows.
 
     Attributes:
-        kind: of the forecaster; the champion's is the kind that was chosen.
+        kind: its name in the catalogue; the champion's is the name of the model that was chosen.
         backtest: what it forecast.
-        train_s: seconds to fit, the choice among kinds included.
+        train_s: seconds to fit and to read the training rows, the choice among kinds included.
         predict_us: microseconds for a step and its forecast, the median.
     """
 
@@ -64,8 +64,8 @@ class Evaluation:
 
     @property
     def champion(self) -> str:
-        """The kind chosen on the training rows; without a choice the best naive forecast's."""
-        return self.rivals[CHAMPION].kind if CHAMPION in self.rivals else self.best_naive
+        """The model that was chosen on the training rows."""
+        return self.rivals[CHAMPION].kind
 
     @property
     def best_naive(self) -> str:
@@ -84,7 +84,8 @@ def evaluate(
 ) -> Evaluation:
     """Fit every model on all but the newest fifth of a series, and step it through that fifth.
 
-    The naive forecasts are always evaluated; they cost nothing, and without them a figure says little.
+    The naive forecasts are always evaluated; they cost nothing, and without them a figure says little. The champion is
+    chosen among the models evaluated, by what they are worth on the newest training rows when fitted to the others.
 
     Args:
         name: of the series, as errors and pages call it.
@@ -98,19 +99,33 @@ def evaluate(
         SeriesError: the series is too short.
         SettingsError: an unknown model.
     """
-    names = list(dict.fromkeys([*NAIVE, *named(models)]))
+    names = [name for name in CATALOGUE if name in {*NAIVE, *asked_for(models)}]
     task = Task(series.step_s, horizon, LEVELS)
     older, held = split(name, series, horizon)
-    rivals, skipped = {}, {}
+    rivals: dict[str, Rival] = {}
+    fitted: dict[str, Forecaster] = {}
+    skipped: dict[str, str] = {}
     for model in names:
         try:
-            rivals[model] = _rival(model, task, older, held)
+            fitted[model], rivals[model] = _rival(model, task, older, held)
         except SeriesError as error:
             skipped[model] = str(error)
             tell(f"{model}: skipped: {error}")
         else:
-            tell(f"{model}: fitted in {rivals[model].train_s:.1f} s")
+            tell(f"{model}: ready after {rivals[model].train_s:.1f} s")
+    rivals[CHAMPION] = _champion(task, older, fitted, rivals)
+    tell(f"champion: {rivals[CHAMPION].kind}, chosen in {rivals[CHAMPION].train_s:.1f} s")
     return Evaluation(name, unit, task, older, held, rivals, skipped)
+
+
+def asked_for(models: Iterable[str]) -> list[str]:
+    """Names of the catalogue; the champion is always evaluated, and asked for alone it is chosen among all.
+
+    Raises:
+        SettingsError: an unknown model.
+    """
+    others = [name for name in models if name != CHAMPION]
+    return named(others or ["all"])
 
 
 def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
@@ -165,20 +180,29 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
     return dict(_plain(whole))
 
 
-def _rival(name: str, task: Task, older: Series, held: Series) -> Rival:
+def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, Rival]:
     began = time.perf_counter()
     forecaster = CATALOGUE[name](task, older)
+    running = origins(forecaster, older, held)
+    made, spent = [next(running)], []
     train_s = time.perf_counter() - began
-    return Rival(forecaster.kind, roll(forecaster, older, held), train_s, _predict_us(forecaster, older, held))
-
-
-def _predict_us(forecaster: Forecaster, older: Series, held: Series) -> float:
-    state, spent = forecaster.init(older), []
-    for value in held.values[:_TIMED]:
+    for _ in range(len(held) - 1):
         began = time.perf_counter()
-        state, _ = forecaster.step(state, float(value))
+        made.append(next(running))
         spent.append(time.perf_counter() - began)
-    return 1e6 * statistics.median(spent)
+    return forecaster, Rival(name, against(forecaster, held, made), train_s, 1e6 * statistics.median(spent))
+
+
+def _champion(task: Task, older: Series, fitted: dict[str, Forecaster], rivals: dict[str, Rival]) -> Rival:
+    """The model that does best on the newest training rows; its test rows are those of the model itself."""
+
+    def candidate(name: str) -> Fit:
+        return lambda asked, history: fitted[name] if history is older else CATALOGUE[name](asked, history)
+
+    began = time.perf_counter()
+    choice = choose(task, older, {name: candidate(name) for name in fitted}, default=list(fitted)[-1])
+    chosen = rivals[choice.name]
+    return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)
 
 
 def _plain(value: Any) -> Any:

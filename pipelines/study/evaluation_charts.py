@@ -19,13 +19,6 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _MEASURES = {"rmse": "RMSE", "mae": "MAE", "pinball": "mean pinball loss", "wape": "WAPE"}
 
 
-def subject(evaluation: Evaluation, found: dict[str, Any]) -> str:
-    """The model that the fans show: the champion, or without one the lowest pinball loss."""
-    if CHAMPION in evaluation.rivals:
-        return CHAMPION
-    return min(evaluation.rivals, key=lambda name: found["models"][name]["pinball"])
-
-
 def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     """What was forecast so many steps before the newest test rows, as bands, and what came."""
     backtest = evaluation.rivals[name].backtest

@@ -10,7 +10,7 @@ from pipelines.report.markup import NUMBER, PLAIN, document, holder, row, sectio
 from pipelines.report.plot import Chart
 from pipelines.study import evaluation_charts as charts
 from pipelines.study import evaluation_words as words
-from pipelines.study.evaluate import Evaluation
+from pipelines.study.evaluate import CHAMPION, Evaluation
 from pipelines.study.series_file import step_name
 
 _MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WAPE"}
@@ -24,8 +24,8 @@ def render(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
 
 
 def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
-    name, horizon = charts.subject(evaluation, found), evaluation.task.horizon
-    shown = evaluation.rivals[name].kind.replace("_", " ")
+    name, horizon = CHAMPION, evaluation.task.horizon
+    shown = evaluation.champion.replace("_", " ")
     ahead = sorted({1, (horizon + 1) // 2, horizon})
     figures: dict[str, Chart] = {f"fan-{h}": charts.fan(evaluation, name, h) for h in ahead}
     figures |= {f"horizon-{m}": charts.by_horizon(evaluation, found, m) for m in _MEASURES}

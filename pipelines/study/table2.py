@@ -15,6 +15,7 @@ import torch
 
 from models.forecast import scores
 from models.forecast.resample import NOISE_FLOOR
+from models.forecast.series import SeriesError
 from pipelines.study.table2_cells import STEPS, Cell, cells
 from pipelines.study.table2_models import PAPER, Fit, MissingExtra, models
 
@@ -69,24 +70,25 @@ def run(
     steps: tuple[int, ...] = STEPS,
     seed: int = 1,
     file: Path | None = None,
+    resume: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Fit and score every model on every cell; networks on one thread, which is quickest for them.
 
-    The file, where one is given, is written after every row, so that a run that is broken off leaves what it found.
+    The file, where one is given, is written after every row, so that a run that is broken off leaves what it found; a
+    run that resumes takes the rows of the same seed from it and computes the others.
     """
     torch.set_num_threads(1)
-    found: dict[str, Any] = {"seed": seed, "noise_floor": {"smape_sum": NOISE_FLOOR, "smape_half": 2 * NOISE_FLOOR}}
-    found.update({"cells": [], "rows": [], "normalised_rmse": {}})
-    for cell in cells(steps, seed):
-        found["cells"].append(asdict(_about(cell)))
-        for row in rows(cell, models(), seed):
-            found["rows"].append(asdict(row))
-            found["normalised_rmse"] = normalised(found["rows"])
+    known = _kept(file, seed) if resume and file is not None else {}
+    every = list(cells(steps, seed))
+    for cell in every:
+        fits = {name: fit for name, fit in models().items() if (cell.source, cell.step_s, name) not in known}
+        for row in rows(cell, fits, seed):
+            known[row.source, row.step_s, row.model] = _record(row)
             tell(f"{row.source}, {row.step_s} s, {row.model}: SMAPE {row.smape_half:.2f} %, {row.cpu_s:.1f} s CPU")
             if file is not None:
-                file.write_text(json.dumps(found, indent=1))
-    return found
+                file.write_text(json.dumps(_found(seed, every, known), indent=1))
+    return _found(seed, every, known)
 
 
 def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
@@ -112,7 +114,7 @@ def normalised(found: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
     The paper divides by "the average absolute errors for each sampling rate"; whose is not said.
     """
-    ran = [row for row in found if math.isfinite(row["rmse"])]
+    ran = [row for row in found if row["rmse"] is not None]
     result: dict[str, dict[str, float]] = {}
     for step_s in sorted({row["step_s"] for row in ran}, reverse=True):
         here = [row for row in ran if row["step_s"] == step_s]
@@ -139,6 +141,33 @@ def _scored(cell: Cell, name: str, forecast: Any, last: float, seconds: tuple[fl
         *seconds,
         remark,
     )
+
+
+def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], dict[str, Any]]) -> dict[str, Any]:
+    """All figures as JSON values, rows in the order of the table."""
+    keys = [(cell.source, cell.step_s, name) for cell in every for name in (*models(), FLOOR)]
+    listed = [known[key] for key in keys if key in known]
+    return {
+        "seed": seed,
+        "noise_floor": {"smape_sum": NOISE_FLOOR, "smape_half": 2 * NOISE_FLOOR},
+        "cells": [_record(_about(cell)) for cell in every],
+        "rows": listed,
+        "normalised_rmse": normalised(listed),
+    }
+
+
+def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], dict[str, Any]]:
+    """Rows of a run that was broken off, by source, step and model; what could not run then is tried again."""
+    before = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rows": []}
+    if before["seed"] != seed:
+        raise SeriesError(f"{file} holds a run with seed {before['seed']}, not {seed}. Name another file.")
+    return {(row["source"], row["step_s"], row["model"]): row for row in before["rows"] if row["rmse"] is not None}
+
+
+def _record(values: Row | About) -> dict[str, Any]:
+    """As JSON values, NaN as null."""
+    plain = asdict(values)
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in plain.items()}
 
 
 def _about(cell: Cell) -> About:

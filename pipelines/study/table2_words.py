@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pipelines.study.table2_models import PAPER
 
-PUBLISHED: dict[tuple[str, int], dict[str, float]] = {
+PUBLISHED: dict[tuple[str, int], dict[str, float | None]] = {
     ("IoT traffic", 300): {"gru": 5.37, "cnn": 5.64, "arima": 6.79, "prophet": 7.07},
     ("IoT traffic", 120): {"gru": 5.24, "cnn": 5.35, "arima": 6.00, "prophet": 7.14},
     ("IoT traffic", 60): {"gru": 5.10, "cnn": 5.13, "arima": 5.67, "prophet": 7.06},
@@ -35,9 +34,10 @@ def table(found: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def order(errors: dict[str, float]) -> list[str]:
+def order(errors: dict[str, float | None]) -> list[str]:
     """The paper's models that ran, best first."""
-    return sorted((m for m in PAPER if math.isfinite(errors.get(m, math.nan))), key=errors.__getitem__)
+    ran = {model: error for model in PAPER if (error := errors.get(model)) is not None}
+    return sorted(ran, key=ran.__getitem__)
 
 
 def _block(cell: dict[str, Any], rows: list[dict[str, Any]]) -> str:
@@ -51,7 +51,7 @@ def _block(cell: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     for row in rows:
         if (row["source"], row["step_s"]) != (source, step_s):
             continue
-        figures = [published.get(row["model"], math.nan), row["smape_half"], row["smape_sum"]]
+        figures = [published.get(row["model"]), row["smape_half"], row["smape_sum"]]
         texts = [_number(value, 2) for value in figures]
         texts += [_number(row["rmse"], 0), _number(row["skill"], 3)]
         texts += [_number(row[name], 1) for name in ("train_s", "infer_s", "cpu_s")]
@@ -81,11 +81,12 @@ def _orders(found: dict[str, Any]) -> str:
 
 def _normalised(shares: dict[str, dict[str, float]]) -> str:
     steps = list(next(iter(shares.values()), {}))
-    heads = ("RMSE / mean MAE", *(f"{int(step) // 60} min" for step in steps), "mean")
+    heads = ("RMSE / mean MAE *", *(f"{int(step) // 60} min" for step in steps), "mean")
     lines = [_line(heads)]
     for model, by_step in shares.items():
-        values = [by_step.get(step, math.nan) for step in steps]
-        lines.append(_line((model, *(_number(value, 3) for value in (*values, sum(values) / len(values))))))
+        mean = sum(by_step.values()) / len(by_step) if len(by_step) == len(steps) else None
+        lines.append(_line((model, *(_number(value, 3) for value in (*map(by_step.get, steps), mean)))))
+    lines.append("* mean absolute error of the paper's models at that step; the mean over the steps is the last column")
     return "\n".join(lines)
 
 
@@ -94,5 +95,5 @@ def _line(texts: tuple[str, ...]) -> str:
     return f"{first[0]:{first[1]}}" + "".join(f"{text:>{width}}" for text, width in others)
 
 
-def _number(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if math.isfinite(value) else "-"
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

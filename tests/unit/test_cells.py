@@ -2,7 +2,9 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from pipelines.cli import app
 from pipelines.study.cells import measure, published, summary
 from pipelines.study.cells_words import table
 from pipelines.study.shipped import shipped
@@ -68,3 +70,23 @@ def test_a_measured_cell_has_the_figures_that_are_known_of_it():
     assert last["between"][0] < last["ratio"] < last["between"][1]
     assert last["published_ratio"] == pytest.approx(last["as_published"] / 2397)
     assert np.isfinite(json.loads(json.dumps(found))["models"]["yesterday"]["pinball_ratio"])
+
+
+def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_path):
+    one = cell("a", 0.5, True, published_ratio=0.4, as_published=4.0)
+    one["models"]["champion"] = one["models"]["theta"]
+    asked = {}
+
+    def measured(models, horizon, jobs, tell):
+        asked.update(models=models, horizon=horizon, jobs=jobs)
+        tell("a (1 of 1)")
+        return [one]
+
+    monkeypatch.setattr("pipelines.study.cells.measure_all", measured)
+    out = tmp_path / "out.json"
+    said = CliRunner().invoke(app, ["forecast", "table", "--models", "theta", "--jobs", "1", "--json", str(out)])
+    assert said.exit_code == 0, said.output
+    assert asked == {"models": ["theta"], "horizon": 12, "jobs": 1}
+    found = json.loads(out.read_text())
+    assert set(found["summary"]) == {"theta", "champion"} and found["cells"][0]["cell"] == "a"
+    assert "champion, geometric means over 1 cells" in said.output

@@ -4,10 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.classical import MATURED, Classical, Recursion, revive_classical
+from models.forecast.classical import Classical, Recursion, revive_classical
 from models.forecast.classical_fit import arima_recursion, fit_classical
 from models.forecast.forecaster import Task
 from models.forecast.harmonics import Harmonics, fit_harmonics
+from models.forecast.matured import NEWEST
 from models.forecast.series import Series, SeriesError
 
 HOUR = 3600.0
@@ -75,7 +76,7 @@ def test_quantiles_are_those_of_the_errors():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
-    older, held = wandering(MATURED + 100).split(60)
+    older, held = wandering(NEWEST + 100).split(60)
     fitted = fit_classical(kind, TASK, older)
     values = held.values.copy()
     values[7] = math.nan

@@ -8,10 +8,10 @@ from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
-from models.forecast.catalogue import CATALOGUE, NAIVE, named
+from models.forecast.catalogue import CATALOGUE, NAIVE
 from models.forecast.series import Series, SeriesError
 from pipelines.cli import app
-from pipelines.study.evaluate import LEVELS, evaluate, figures, split
+from pipelines.study.evaluate import LEVELS, asked_for, evaluate, figures, split
 from pipelines.study.evaluation_charts import styles
 from pipelines.study.evaluation_page import render
 from pipelines.study.evaluation_words import table
@@ -35,7 +35,8 @@ def test_the_naive_figures_by_hand():
     # A ramp of 1 per step: h steps ahead the last value is wrong by h, and its errors never vary.
     ramp = Series(0.0, HOUR, np.arange(1.0, 201.0))
     found = figures(evaluate("ramp", ramp, 3, ["last_value"]))
-    assert list(found["models"]) == list(NAIVE)
+    assert list(found["models"]) == [*NAIVE, "champion"]
+    assert found["champion"] == "last_value" and found["models"]["champion"]["kind"] == "last_value"
     for h in (1, 2, 3):
         scored = found["models"]["last_value"]["horizons"][str(h)]
         assert scored["rmse"] == pytest.approx(h) and scored["mae"] == pytest.approx(h)
@@ -58,6 +59,7 @@ def test_no_model_sees_the_test_rows():
     pair = [evaluate("x", one, 4, ["ets"]) for one in (whole, other)]
     first, second = (each.rivals["ets"].backtest for each in pair)
     np.testing.assert_array_equal(first.quantiles[0], second.quantiles[0])
+    assert pair[0].champion == pair[1].champion
 
 
 def test_missing_rows_do_not_count_and_what_has_no_figure_is_null():
@@ -85,13 +87,6 @@ def test_a_model_that_cannot_be_fitted_is_skipped_and_said_so(monkeypatch):
     assert any("theta: skipped" in line for line in told)
 
 
-def test_names():
-    assert named(["theta", "ets", "theta"]) == ["ets", "theta"]
-    assert named(["all"]) == list(CATALOGUE)
-    with pytest.raises(SettingsError, match=r"'oracle' is unknown.*last_value, yesterday"):
-        named(["oracle"])
-
-
 def test_too_short_a_series_says_what_it_needs():
     with pytest.raises(SeriesError, match=r"x: 60 steps of 3600 s; a horizon of 12 needs at least 65"):
         split("x", series(60), 12)
@@ -108,7 +103,7 @@ def test_the_page_holds_everything_and_every_model(tmp_path):
     held = set(re.findall(r'data-(?:chart|show)="([^"]+)"', page))
     assert held == set(figured)
     drawn = {trace["name"] for trace in figured["horizon-rmse"]["data"]}
-    assert drawn == {"last value", "yesterday", "seasonal naive", "theta"}
+    assert drawn == {"last value", "yesterday", "seasonal naive", "theta", f"champion: {evaluation.champion}"}
     assert len(set(styles(evaluation).values())) == len(evaluation.rivals)
 
 
@@ -120,8 +115,13 @@ def test_the_command(tmp_path):
     asked = ["forecast", "evaluate", str(path), "--step", "2h", "--horizon", "3", "--models", "yesterday"]
     said = CliRunner().invoke(app, [*asked, "--json", str(out)])
     assert said.exit_code == 0, said.output
-    assert "best naive forecast is yesterday" in said.output
+    assert "best naive forecast (yesterday)" in said.output
     found = json.loads(out.read_text())
     assert found["step_s"] == 7200 and set(found["models"]["yesterday"]["horizons"]) == {"1", "2", "3"}
     with pytest.raises(SettingsError, match="moon"):
         CliRunner().invoke(app, [*asked[:-1], "moon"], catch_exceptions=False)
+
+
+def test_the_champion_may_be_named_and_alone_stands_for_all():
+    assert asked_for(["champion", "theta"]) == ["theta"]
+    assert asked_for(["champion"]) == asked_for([]) == list(CATALOGUE)

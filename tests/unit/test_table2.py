@@ -2,16 +2,18 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
 
 from models.forecast import scores
 from models.forecast.resample import NOISE_FLOOR
+from models.forecast.series import SeriesError
 from pipelines.study import table2
 from pipelines.study.table2 import FLOOR, normalised, rows, run
 from pipelines.study.table2_cells import Cell, cells
-from pipelines.study.table2_models import MissingExtra, models
+from pipelines.study.table2_models import models
 from pipelines.study.table2_words import PUBLISHED, order, table
 
 NAIVE = ("last value", "same time yesterday", "same time last week", "mean of last 6")
@@ -80,12 +82,10 @@ def test_a_row_holds_its_scores_and_the_floor_comes_last():
     assert found[3].skill > 0.1 and found[-1].rmse == 0
 
 
-def test_a_model_without_its_library_is_a_row_that_says_so():
-    def missing(cell, seed):
-        raise MissingExtra("not installed; pip install it")
-
-    (row, _) = rows(cell(np.arange(400), 300), {"prophet": missing}, 1)
-    assert math.isnan(row.rmse) and row.remark == "not installed; pip install it"
+def test_prophet_where_it_is_not_installed_is_a_row_that_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prophet", None)
+    (row, _) = rows(cell(np.arange(400), 300), {"prophet": models()["prophet"]}, 1)
+    assert math.isnan(row.rmse) and "pip install -r requirements-prophet.txt" in row.remark
 
 
 def test_errors_are_normalised_per_step_by_the_papers_models():
@@ -93,7 +93,7 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
         return {"model": model, "step_s": step_s, "rmse": rmse, "mae": mae}
 
     found = [row("gru", 300, 2, 1), row("gru", 300, 4, 3), row("arima", 300, 5, 5), row("last value", 300, 9, 90)]
-    found += [row("gru", 60, 8, 4), row("prophet", 60, math.nan, math.nan)]
+    found += [row("gru", 60, 8, 4), row("prophet", 60, None, None)]
     assert normalised(found) == {
         "gru": {"300": 1.0, "60": 2.0},
         "arima": {"300": pytest.approx(5 / 3)},
@@ -104,14 +104,29 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
 def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
     monkeypatch.setattr(table2, "models", naive)
     told = []
-    found = run((300,), 1, tmp_path / "found.json", told.append)
-    assert json.loads((tmp_path / "found.json").read_text())["rows"] == found["rows"]
+    found = run((300,), 1, tmp_path / "found.json", tell=told.append)
+    assert json.loads((tmp_path / "found.json").read_text()) == found
     assert len(told) == len(found["rows"]) == 2 * len(NAIVE) + 1
     text = table(found)
     assert "IoT traffic, 5 min: 4838 rows for training, 1210 for the test" in text
     assert "green taxis only" in text and "2.503 (sum), 5.006 (half)" in text
     for row in found["rows"]:
         assert f"{row['smape_half']:.2f}" in text
+
+
+def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path):
+    file = tmp_path / "found.json"
+    monkeypatch.setattr(table2, "models", naive)
+    whole, told = run((300,), 1, file), []
+    kept = [row for row in whole["rows"] if row["model"] != "last value"]
+    kept[0]["rmse"], kept[1]["rmse"] = 1.25, None  # one that is kept as it is, one that could not run
+    file.write_text(json.dumps({**whole, "rows": kept}))
+    again = run((300,), 1, file, resume=True, tell=told.append)
+    assert [row["model"] for row in again["rows"]] == [row["model"] for row in whole["rows"]]
+    assert again["rows"][1]["rmse"] == 1.25 and again["rows"][2]["rmse"] > 1000
+    assert len(told) == 4  # last value twice, the one that could not run, and the floor
+    with pytest.raises(SeriesError, match="holds a run with seed 1, not 2"):
+        run((300,), 2, file, resume=True)
 
 
 def test_the_published_values_stand_beside_ours():
@@ -121,7 +136,7 @@ def test_the_published_values_stand_beside_ours():
     found = {
         "noise_floor": {"smape_sum": 2.5, "smape_half": 5.0},
         "cells": [{**about, "independent_rmse": 5.0}],
-        "rows": [gru, {**gru, "model": "prophet", **dict.fromkeys(row, math.nan), "remark": "not installed"}],
+        "rows": [gru, {**gru, "model": "prophet", **dict.fromkeys(row), "remark": "not installed"}],
         "normalised_rmse": {"gru": {"120": 1.0}},
     }
     lines = table(found).splitlines()
@@ -131,4 +146,4 @@ def test_the_published_values_stand_beside_ours():
 
 
 def test_models_are_ordered_best_first():
-    assert order({"gru": 2.0, "cnn": 1.0, "arima": math.nan, "lstm": 0.5}) == ["cnn", "gru"]
+    assert order({"gru": 2.0, "cnn": 1.0, "arima": None, "lstm": 0.5}) == ["cnn", "gru"]

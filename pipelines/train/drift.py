@@ -1,0 +1,107 @@
+"""Whether a job's load, or the error of its served forecasts, changed for good: asked once an ingest stored rows.
+
+What was told before is the memory: each event carries what `check` made of the drift, and the next look begins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from configs.settings import Settings
+from models.adapt.drift import KEPT_DAYS, Rule, detect
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Series, regular
+from pipelines.lake import Lake, exists
+from pipelines.train.source import moment
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Event = dict[str, Any]
+"""What an event says of a drift: its fields, `job`, `factor`, and `text` for a person. JSON values only."""
+
+
+def look(lake: Lake, settings: Settings, jobs: Iterable[str], told: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The drifts of these jobs that were not told yet, at most one of each, with the Spark session of the lake.
+
+    Args:
+        lake: where the ingest has just stored metrics.
+        settings: the length of a step is that of the training.
+        jobs: whose loads are looked at.
+        told: what earlier events said, in any order.
+    """
+    told = list(told)
+    found = []
+    for job in jobs:
+        rows, _ = lake.load_history(job)
+        times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
+        series = regular(times, rates, spans, settings.training.step_s)
+        _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
+        event = check(job, series, told, served_errors(series, _served(lake, job, series)))
+        if event is not None:
+            found.append(event)
+    return found
+
+
+def check(
+    job: str, series: Series, told: Iterable[Mapping[str, Any]], errors: Series | None = None, rule: Rule | None = None
+) -> Event | None:
+    """The newest drift of a job since the last one told; None where nothing new has changed for good.
+
+    A second call with the same series gives the same drift, and none once it was told: one event per break, however
+    often rows are ingested.
+
+    Args:
+        job: whose load it is.
+        series: records/s as far as the lake has them.
+        told: what earlier events said, of any job.
+        errors: log(actual/forecast) at the same steps; None: the load alone is looked at.
+        rule: what counts as a drift; by default the rule that `tidecast drift evaluate` measures.
+    """
+    before = [float(event["found"]) for event in told if event["job"] == job]
+    drifts = detect(series, rule or Rule(), max(before, default=None), errors)
+    if not drifts:
+        return None
+    drift = drifts[-1]
+    what = "load" if drift.signal == "load" else "forecast error"
+    text = (
+        f"{job}: the {what} changed by {drift.factor - 1:+.0%} against what is usual at that time of the week, "
+        f"since about {moment(drift.time)} (certain at {moment(drift.found)}, {drift.kind})"
+    )
+    return {"job": job, **asdict(drift), "factor": drift.factor, "text": text}
+
+
+def served_errors(series: Series, forecasts: pd.DataFrame | None) -> Series | None:
+    """log(actual/median) of the served forecasts, furthest step ahead, at every step; None where none was served.
+
+    Args:
+        series: what came.
+        forecasts: columns time, wall_time, step_s, levels, quantiles; the first of a time counts, and only those with
+            the series' step.
+    """
+    if forecasts is None:
+        return None
+    fitting = forecasts[forecasts["step_s"] == series.step_s].sort_values("wall_time").drop_duplicates("time")
+    said = np.full(len(series), np.nan)
+    for time, levels, quantiles in zip(fitting["time"], fitting["levels"], fitting["quantiles"], strict=True):
+        at = round((time - series.start) / series.step_s) + len(quantiles) - 1
+        if 0 <= at < len(said):
+            said[at] = quantiles[-1][int(np.argmin(np.abs(np.array(levels) - 0.5)))]
+    positive = (said > 0) & (series.values > 0)
+    if not positive.any():
+        return None
+    ratio = np.divide(series.values, said, out=np.ones(len(said)), where=positive)
+    return Series(series.start, series.step_s, np.where(positive, np.log(ratio), np.nan))
+
+
+def _served(lake: Lake, job: str, series: Series) -> pd.DataFrame | None:
+    if not exists(lake.root, "forecasts") or not len(series):
+        return None
+    rows = lake.read("forecasts").where(f"time >= {series.start!r}")
+    columns = rows.where(rows["job"] == job).select("time", "wall_time", "step_s", "levels", "quantiles")
+    frame: pd.DataFrame = columns.toPandas()
+    return frame

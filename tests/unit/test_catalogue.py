@@ -1,0 +1,51 @@
+import json
+
+import numpy as np
+import pytest
+
+from configs.errors import SettingsError
+from models.forecast.backtest import roll
+from models.forecast.catalogue import CATALOGUE, NAIVE, named
+from models.forecast.forecaster import Task
+from models.forecast.kinds import describe, revive
+from models.forecast.network import Network
+from models.forecast.series import Series
+
+TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
+DAYS = 7
+
+
+def load():
+    times = np.arange(24 * DAYS)
+    noise = np.random.default_rng(3).normal(0, 3, len(times))
+    return Series(0.0, 3600.0, 100 + 50 * np.sin(2 * np.pi * times / 24) + noise)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    older, _ = load().split(24)
+    return {name: fit(TASK, older) for name, fit in CATALOGUE.items()}
+
+
+def test_every_name_makes_a_forecaster_that_can_be_kept_as_data(fitted):
+    for name, forecaster in fitted.items():
+        described = json.loads(json.dumps(describe(forecaster)))
+        module = forecaster.module if isinstance(forecaster, Network) else None
+        again = revive(described, module)
+        assert again.kind == forecaster.kind, name
+        older, _ = load().split(24)
+        np.testing.assert_allclose(again.current(again.init(older)), forecaster.current(forecaster.init(older)))
+
+
+def test_everything_fitted_beats_the_last_value_on_a_clean_day(fitted):
+    older, held = load().split(24)
+    errors = {name: roll(forecaster, older, held).figures()["rmse_h1"] for name, forecaster in fitted.items()}
+    for name in set(CATALOGUE) - set(NAIVE):
+        assert errors[name] < errors["last_value"], name
+
+
+def test_names():
+    assert named(["theta", "ets", "theta"]) == ["ets", "theta"]
+    assert named(["all"]) == list(CATALOGUE)
+    with pytest.raises(SettingsError, match=r"'oracle' is unknown.*last_value, yesterday"):
+        named(["oracle"])

@@ -1,0 +1,69 @@
+"""What an ingest is told of drifts, with a lake that only holds frames."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from configs.settings import Settings
+from models.forecast.series import Series
+from pipelines.train.drift import check, look, served_errors
+
+STEP_S, DAY = 1800.0, 48
+
+
+def load(factor=1.0, days=21, at=16 * DAY):
+    steps = np.arange(days * DAY)
+    values = 100 * (1.5 + np.sin(2 * np.pi * steps / DAY)) * np.where(steps < at, 1.0, factor)
+    return Series(0.0, STEP_S, values)
+
+
+class FramedLake:
+    """Holds one load for every job, and no forecasts."""
+
+    root = Path("/nowhere")
+
+    def __init__(self, loads):
+        self._loads = loads
+
+    def load_history(self, job):
+        series = self._loads[job]
+        times = series.start + np.arange(len(series)) * series.step_s
+        return pd.DataFrame({"time": times, "arrival_rps": series.values, "span_s": series.step_s}), 3
+
+
+def test_a_break_is_told_once():
+    event = check("orders", load(1.6), told=[])
+    assert event["job"] == "orders" and event["factor"] == pytest.approx(1.6, rel=0.05)
+    assert event["text"].startswith("orders: the load changed by +") and "since about 1970-01-17" in event["text"]
+    told = [json.loads(json.dumps(event))]
+    assert check("orders", load(1.6), told) is None
+    assert check("orders", load(1.6, days=22), told) is None
+    assert check("payments", load(1.6), told) is not None
+    assert check("orders", load(), told=[]) is None
+
+
+def test_every_job_of_the_lake_is_looked_at_with_its_own_memory():
+    lake = FramedLake({"calm": load(), "known": load(1.6), "new": load(0.5)})
+    told = [check("known", load(1.6), [])]
+    found = look(lake, Settings(), ["calm", "known", "new"], told)
+    assert [event["job"] for event in found] == ["new"]
+    assert found[0]["factor"] == pytest.approx(0.5, rel=0.05)
+
+
+def test_errors_are_those_of_the_furthest_step_of_the_first_forecast_of_a_time():
+    series = Series(0.0, STEP_S, np.array([10.0, 20, 30, 0, 50]))
+    rows = [  # time, wall time, step, levels, quantiles: two steps ahead
+        (0.0, 1.0, STEP_S, [0.1, 0.5], [[1.0, 10.0], [2.0, 10.0]]),
+        (0.0, 2.0, STEP_S, [0.1, 0.5], [[1.0, 10.0], [2.0, 99.0]]),
+        (2 * STEP_S, 3.0, STEP_S, [0.1, 0.5], [[1.0, 9.0], [2.0, 9.0]]),
+        (3 * STEP_S, 4.0, 60.0, [0.1, 0.5], [[1.0, 9.0], [2.0, 9.0]]),
+        (9 * STEP_S, 5.0, STEP_S, [0.1, 0.5], [[1.0, 9.0], [2.0, 9.0]]),
+    ]
+    frame = pd.DataFrame(rows, columns=["time", "wall_time", "step_s", "levels", "quantiles"])
+    errors = served_errors(series, frame)
+    np.testing.assert_allclose(errors.values, [np.nan, np.log(2), np.nan, np.nan, np.nan])
+    assert served_errors(series, frame[:0]) is None
+    assert served_errors(series, None) is None
