@@ -7,3 +7,9 @@ METRICS = Asset(name="metrics", uri="tidecast://lake/metrics", group="lake")
 
 METRICS_STORED = AssetAlias(name="metrics_stored")
 """What the ingest declares instead: an ingest that stores nothing must start no training."""
+
+DRIFT = Asset(name="drift", uri="tidecast://lake/drift", group="lake")
+"""A load, or the error of its forecasts, has changed for good; an event carries what changed, and when."""
+
+DRIFT_FOUND = AssetAlias(name="drift_found")
+"""What the ingest declares instead: most ingests find none."""

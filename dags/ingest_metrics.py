@@ -4,6 +4,7 @@ Every hour, or by hand with a partition: an event hour (`2014-10-22T04`) or an i
 (`2014-09-24T04/2014-10-22T04`). The first run of a partition takes everything that came since the last one; a second
 run of the same partition reads the same offsets again and changes nothing. Records that break a rule go to the table
 `quarantine` with their reasons. When metrics were stored, the asset `metrics` says so, and forecasters are trained.
+When a load or the error of its forecasts has changed for good, the asset `drift` says since when and by how much.
 """
 
 from datetime import timedelta
@@ -11,7 +12,7 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, Param, dag, task
 
-from dags.assets import METRICS, METRICS_STORED
+from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
 from dags.defaults import DEFAULTS
 
 HOUR = r"\d{4}-\d\d-\d\dT\d\d"
@@ -49,14 +50,19 @@ FORM = {
 def ingest_metrics() -> None:
     """See the module."""
 
-    @task(outlets=[METRICS_STORED])
-    def ingest(params: Any = None, dag_run: Any = None, outlet_events: Any = None) -> dict[str, Any]:
+    @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
+    def ingest(
+        params: Any = None, dag_run: Any = None, inlet_events: Any = None, outlet_events: Any = None
+    ) -> dict[str, Any]:
         from pipelines.ingest import ingest, partition
 
         name = params["partition"] or partition.hour_of(dag_run.data_interval_start or dag_run.run_after)
-        counts = ingest(name, params["skip_lost"])
+        told = [event.extra for event in inlet_events[DRIFT]]
+        counts, drifts = ingest(name, params["skip_lost"], told)
         if counts["metrics"]["stored"]:
             outlet_events[METRICS_STORED].add(METRICS, extra={"partition": name, **counts["metrics"]})
+        for drift in drifts:
+            outlet_events[DRIFT_FOUND].add(DRIFT, extra=drift)
         return counts
 
     ingest()

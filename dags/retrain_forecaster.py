@@ -1,8 +1,10 @@
 """Train a forecaster per job on the lake, compare it with the champion, and let the gate decide.
 
-Runs when new metrics are in the lake, every night, or by hand with other settings. A job without data is left out;
-with none at all the run is skipped. The seasonal naive forecast is registered first, so a champion always exists; with
-too little data for a network it stays the champion. Every run is in MLflow, with the reason of the verdict.
+Runs when new metrics are in the lake, when a load has drifted, every night, or by hand with other settings. A job
+without data is left out; with none at all the run is skipped. The seasonal naive forecast is registered first, so a
+champion always exists; with too little data it stays. A job with a short history also learns from the others. Every run
+is in MLflow, with the reason of the verdict. Where `training.approval_s` is set, a winner waits so long for a person's
+word under "Required actions" before it serves.
 """
 
 from datetime import timedelta
@@ -13,7 +15,7 @@ from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, t
 
 from configs.contract import load_contracts
 from configs.settings import load
-from dags.assets import METRICS
+from dags.assets import DRIFT, METRICS
 from dags.defaults import DEFAULTS
 
 
@@ -52,7 +54,8 @@ FORM = {
 @dag(
     # No start date and not "immediately": unpausing must not start a run of its own beside the asset's.
     schedule=AssetOrTimeSchedule(
-        timetable=CronTriggerTimetable("30 2 * * *", timezone="UTC", run_immediately=timedelta()), assets=[METRICS]
+        timetable=CronTriggerTimetable("30 2 * * *", timezone="UTC", run_immediately=timedelta()),
+        assets=METRICS | DRIFT,
     ),
     catchup=False,
     max_active_runs=1,  # a challenger is compared with the champion that it may replace
@@ -72,11 +75,13 @@ def retrain_forecaster() -> None:
         return [job for job in ([params["job"]] if params["job"] else JOBS) if forecaster.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
-    def train(job: str, params: Any = None) -> dict[str, str]:
+    def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
         from pipelines.train import forecaster
 
         form = {name: params[name] for name in FORM if params[name] is not None}
-        return {"job": job, "run_id": forecaster.train(job, **form)}
+        drifts = [event.extra for event in triggering_asset_events[DRIFT]]
+        because = [drift["text"] for drift in drifts if drift["job"] == job]
+        return {"job": job, "run_id": forecaster.train(job, because, **form)}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:

@@ -1,18 +1,21 @@
-"""One ingest: for every topic take the partition's offsets, read, judge, commit."""
+"""One ingest: for every topic take the partition's offsets, read, judge, commit; then look whether a load changed."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from configs.contract import load_contracts
 from configs.settings import Settings, load
 from pipelines import broker, lake
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
+from pipelines.ingest.drift import Event, look
 from pipelines.ingest.offsets import Range, Topic, plan
 
 if TYPE_CHECKING:
@@ -22,7 +25,9 @@ _IDENTITY = ("kafka_partition", "kafka_offset")
 _log = logging.getLogger(__name__)
 
 
-def ingest(partition: str, skip_lost: bool = False) -> dict[str, dict[str, Any]]:
+def ingest(
+    partition: str, skip_lost: bool = False, told: Sequence[Mapping[str, Any]] = ()
+) -> tuple[dict[str, dict[str, Any]], list[Event]]:
     """Take what came on every topic since its last commit into the lake, under the name of an event hour or interval.
 
     A second run under the same name reads the same offsets again and changes nothing. Rows keep their own `event_hour`,
@@ -31,10 +36,11 @@ def ingest(partition: str, skip_lost: bool = False) -> dict[str, dict[str, Any]]
     Args:
         partition: `2014-10-22T04`, or `2014-09-24T04/2014-10-22T04`.
         skip_lost: go on behind records that the broker deleted before they were ingested.
+        told: what was said of earlier drifts; each is told once.
 
     Returns:
-        For every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version (of the
-        Delta table; None while there is none), again (whether it was a re-run).
+        First, for every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version (of the
+        Delta table; None while there is none), again (whether it was a re-run). Second, what has changed for good.
 
     Raises:
         PartitionError: the name is not an hour nor an interval.
@@ -46,14 +52,21 @@ def ingest(partition: str, skip_lost: bool = False) -> dict[str, dict[str, Any]]
     settings = load()
     ranges = planned(settings, names.checked(partition), time.time(), skip_lost)
     if not any(r.records for r in ranges):
-        return {r.topic: _nothing(settings, r) for r in ranges}
+        return {r.topic: _nothing(settings, r) for r in ranges}, []
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "pipelines.quality")  # seconds, while the JVM starts
         spark = local_session("tidecast-ingest", cores=2, delta=True)
     try:
-        return take(spark, settings, ranges)
+        counts = take(spark, settings, ranges)
+        stored = counts["metrics"]["stored"]
+        return counts, look(lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), told) if stored else []
     finally:
         spark.stop()
+
+
+def _jobs(settings: Settings) -> list[str]:
+    """The jobs with a contract and data."""
+    return [job for job in load_contracts(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
 
 
 def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:

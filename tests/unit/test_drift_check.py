@@ -9,7 +9,7 @@ import pytest
 
 from configs.settings import Settings
 from models.forecast.series import Series
-from pipelines.train.drift import check, look, served_errors
+from pipelines.ingest.drift import check, look, served_errors
 
 STEP_S, DAY = 1800.0, 48
 

@@ -41,7 +41,8 @@ def look(lake: Lake, settings: Settings, jobs: Iterable[str], told: Iterable[Map
         times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
         series = regular(times, rates, spans, settings.training.step_s)
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
-        event = check(job, series, told, served_errors(series, _served(lake, job, series)))
+        served = lake.served(job, KEPT_DAYS * DAY_S) if exists(lake.root, "forecasts") and len(series) else None
+        event = check(job, series, told, served_errors(series, served))
         if event is not None:
             found.append(event)
     return found
@@ -96,12 +97,3 @@ def served_errors(series: Series, forecasts: pd.DataFrame | None) -> Series | No
         return None
     ratio = np.divide(series.values, said, out=np.ones(len(said)), where=positive)
     return Series(series.start, series.step_s, np.where(positive, np.log(ratio), np.nan))
-
-
-def _served(lake: Lake, job: str, series: Series) -> pd.DataFrame | None:
-    if not exists(lake.root, "forecasts") or not len(series):
-        return None
-    rows = lake.read("forecasts").where(f"time >= {series.start!r}")
-    columns = rows.where(rows["job"] == job).select("time", "wall_time", "step_s", "levels", "quantiles")
-    frame: pd.DataFrame = columns.toPandas()
-    return frame
