@@ -84,12 +84,11 @@ class Blend:
         measured = np.isfinite(history.values)
         values = fill(check_load(history.values), self.task)[-state.seen :]
         known = measured[-state.seen :][-LEARN:]
-        learnt, said = self.experts.follow(self.experts.start(), values, known)
+        learnt, said, levels = self.experts.follow(self.experts.start(), values, known)
         carried = self._start(learnt)
         newest = values[-len(known) :]
-        levels = self.experts.levels(newest)
         for i, value in enumerate(newest):
-            carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, levels[i], i + 1)
+            carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
         return replace(state, carried=carried)
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
@@ -98,9 +97,9 @@ class Blend:
         if not after.seen:
             return after, self.current(after)
         before = state.carried.learnt if state.carried is not None else self.experts.start()
-        learnt, said = self.experts.follow(before, after.values, np.array([not math.isnan(value)]))
+        learnt, said, levels = self.experts.follow(before, after.values, np.array([not math.isnan(value)]))
         carried = self._start(learnt) if state.carried is None else replace(state.carried, learnt=learnt)
-        carried = self._moved(carried, said[0], value, float(learnt.levels[-1]), learnt.seen)
+        carried = self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
         return replace(after, carried=carried), carried.quantiles
 
     def current(self, state: State) -> Floats:
@@ -137,8 +136,8 @@ class Blend:
             blended = spread.centres[back]
             told = carried.pending[back[0], :, back[1]]  # (H, E)
             if math.isfinite(blended[0]):
-                errors, mood = weights.surprise(errors, blended[0] - value, _CALM_DAYS * self._half_life)
-            errors = weights.score(errors, told, blended, carried.moods[back[0]], value, self._half_life)
+                errors, mood = weights.surprise(errors, (blended[0] - value) / level, _CALM_DAYS * self._half_life)
+            errors = weights.score(errors, told, blended, carried.moods[back[0]], value, level, self._half_life)
             spread = self._conformal.score(spread, value)
         errors, centre = weights.blend(errors, said, mood)
         spread, quantiles = self._conformal.quantiles(spread, centre, level, seen)

@@ -13,8 +13,8 @@ KEPT = 1000
 """Newest errors, in units of their expected size, that a quantile is taken of."""
 EVERY = 16
 """Steps between two looks at these errors."""
-_GAIN = 0.01  # how much of a miss a level is moved by
-_MOVED = 0.2  # a level is moved by at most so much
+_GAIN = 0.005  # how much of a miss a level is moved by
+_NARROW, _WIDE = 4.0, 0.3  # times the share beyond a quantile: it is moved to no more and no less than this
 _LEAST = 0.05  # of the level: a load below it does not make the errors smaller
 _SLOW = 7.0  # days after which an error counts half in the long-run size
 _FAST = 0.25  # days, likewise in the present size
@@ -91,9 +91,13 @@ class Conformal:
         count = spread.count + told
         share = np.maximum(self._shares[:, None], 1 / np.maximum(count, 1.0))
         size = spread.size + np.where(told, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
+        levels = np.array(self.levels)
+        beyond = np.minimum(levels, 1 - levels)
+        inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
+        low, high = np.where(levels < 0.5, outer, -inner), np.where(levels < 0.5, inner, -outer)
         under = value <= spread.said[back]
-        moved = spread.moved + _GAIN * np.where(told[:, None], np.array(self.levels) - under, 0.0)
-        return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, -_MOVED, _MOVED))
+        moved = spread.moved + _GAIN * np.where(told[:, None], levels - under, 0.0)
+        return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, low, high))
 
     def quantiles(self, spread: Spread, centre: Floats, level: float, seen: int) -> tuple[Spread, Floats]:
         """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""

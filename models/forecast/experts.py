@@ -17,6 +17,7 @@ Flags = NDArray[np.bool_]
 BATCH = 64
 """At most so many rows are learnt at once; with few rows seen, fewer."""
 _SPECS = (
+    ("none", "level", "root", 0.0),
     ("day", "own level", "root", 0.0),
     ("day", "own level", "log", 5.0),
     ("day", "season", "identity", 0.0),
@@ -27,8 +28,9 @@ _SPECS = (
     ("week", "season", "log", 14.0),
 )
 _SHARES = (0.05, 0.2)  # of the newest step in the running means
-_LEVEL_DAYS = 2.0  # half-life of the level that loads are measured in
-_LEAST_LEVEL = 1e-9
+_LONG_DAYS = 7.0  # half-life of the long-run mean
+_LEAST = 0.01  # of the long-run mean: loads are never measured in less
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,8 @@ class Learnt:
         seen: steps so far.
         rows: moments that the regressions have learnt from.
         moments: of each regression.
-        sums, weights: (means,) of the level and the running means; sum ÷ weight is the mean.
-        levels, known: (kept,) of the newest steps: the level there, and whether the step was measured.
+        sums, weights: (means,) of the long-run mean and the running means; sum ÷ weight is the mean.
+        levels, known: (trail,) of the newest steps: the level there, and whether the step was measured.
     """
 
     seen: int
@@ -56,7 +58,7 @@ class Learnt:
 class Experts:
     """The experts for a task.
 
-    In order: last value, same time yesterday, same time last week, two running means, the weekly profile, and eight
+    In order: last value, two running means, same time yesterday, same time last week, the weekly profile, and the
     regressions. One that cannot speak yet (no week of history, nothing learnt) says NaN.
     """
 
@@ -95,11 +97,7 @@ class Experts:
             np.full(self.trail, np.nan), np.zeros(self.trail, dtype=np.bool_),
         )  # fmt: skip
 
-    def levels(self, newest: Floats) -> Floats:
-        """(N,) the level after each of a series' first N steps."""
-        return np.maximum(self._means(self.start(), newest)[2][:, 0], _LEAST_LEVEL)
-
-    def follow(self, learnt: Learnt, values: Floats, known: Flags) -> tuple[Learnt, Floats]:
+    def follow(self, learnt: Learnt, values: Floats, known: Flags) -> tuple[Learnt, Floats, Floats]:
         """Take in the newest steps.
 
         Args:
@@ -108,36 +106,37 @@ class Experts:
             known: (N,) whether each of the N newest steps was measured.
 
         Returns:
-            What was learnt, and (N, E, H) what the experts said after each of these steps.
+            What was learnt, (N, E, H) what the experts said after each of these steps, and (N,) the level there: the
+            mean load of the last day, so that a day after a lasting shift it knows nothing of the time before.
         """
         count = len(known)
         sums, weights, means = self._means(learnt, values[len(values) - count :])
-        levels = np.concatenate([learnt.levels, np.maximum(means[:, 0], _LEAST_LEVEL)])
+        newest = self.lags.mean(values, np.arange(len(values) - count, len(values)), self.task.day)
+        newest = np.maximum(newest, _LEAST * means[:, 0] + _TINY)
+        levels = np.concatenate([learnt.levels, newest])
         flags = np.concatenate([learnt.known, known])
         said = np.empty((count, self.count, self.task.horizon))
         rows, moments, done = learnt.rows, learnt.moments, 0
         while done < count:
-            left = count - done - 1  # steps after this one
             if _due(learnt.seen + done + 1):
                 fresh = learnt.seen + done + 1 - self.task.horizon - rows
                 if fresh > 0:
-                    at = np.arange(-fresh, 0) - self.task.horizon - left
+                    after = count - done - 1  # steps after this one
+                    at = np.arange(-fresh, 0) - self.task.horizon - after
                     moments = self._learn(moments, values, levels, flags, at)
                     rows += fresh
             until = done + 1
             while until < count and not _due(learnt.seen + until + 1):
                 until += 1
             at = np.arange(len(values) - count + done, len(values) - count + until)
-            level = levels[len(levels) - count + done : len(levels) - count + until]
-            said[done:until] = self._say(moments, values, level, means[done:until], at)
+            said[done:until] = self._say(moments, values, newest[done:until], means[done:until], at)
             done = until
         kept = slice(len(levels) - self.trail, None)
-        after = Learnt(learnt.seen + count, rows, moments, sums, weights, levels[kept], flags[kept])
-        return after, said
+        return Learnt(learnt.seen + count, rows, moments, sums, weights, levels[kept], flags[kept]), said, newest
 
     def _means(self, learnt: Learnt, newest: Floats) -> tuple[Floats, Floats, Floats]:
         """Sums and weights after the newest steps, and (N, means) the means after each."""
-        keep = np.array([0.5 ** (1 / (_LEVEL_DAYS * self.task.day)), *(1 - share for share in _SHARES)])
+        keep = np.array([0.5 ** (1 / (_LONG_DAYS * self.task.day)), *(1 - share for share in _SHARES)])
         sums, weights, means = learnt.sums, learnt.weights, np.empty((len(newest), len(keep)))
         for i, value in enumerate(newest):
             sums, weights = keep * sums + value, keep * weights + 1

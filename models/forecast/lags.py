@@ -119,7 +119,7 @@ class Lags:
         """
         recent = _take(values, at[:, None] - np.arange(RECENT))
         parts = [recent, np.nanmean(recent[:, :NEAR], axis=1, keepdims=True)]
-        parts.extend(_mean(values, at, length)[:, None] for length in self.windows)
+        parts.extend(self.mean(values, at, length)[:, None] for length in self.windows)
         for season in self.seasons:
             back = season.steps * np.arange(season.repeats)
             where = season.offsets[None, :] - back[:, None]
@@ -136,23 +136,23 @@ class Lags:
             parts.append(profile[:, anchor].mean(axis=1, keepdims=True))
         return np.concatenate(parts, axis=1)
 
+    @staticmethod
+    def mean(values: Floats, at: Indices, length: int) -> Floats:
+        """(N,) means over the `length` steps that end at each moment, or as many as there are."""
+        begin = max(int(at.min()) - length + 1, 0)
+        part = values[begin : int(at.max()) + 1]
+        known = np.isfinite(part)
+        if len(at) == 1:
+            return np.array([part[known].mean() if known.any() else np.nan])
+        total = np.concatenate([[0.0], np.cumsum(np.where(known, part, 0.0))])
+        count = np.concatenate([[0], np.cumsum(known)])
+        until = at - begin + 1
+        since = np.maximum(until - length, 0)
+        seen = count[until] - count[since]
+        found: Floats = np.divide(total[until] - total[since], seen, out=np.full(len(at), np.nan), where=seen > 0)
+        return found
+
 
 def _take(values: Floats, at: Indices) -> Floats:
     """Values at indices; NaN before the first."""
     return np.where(at >= 0, values[np.maximum(at, 0)], np.nan)
-
-
-def _mean(values: Floats, at: Indices, length: int) -> Floats:
-    """(N,) means over the `length` steps that end at each moment, or as many as there are."""
-    begin = max(int(at.min()) - length + 1, 0)
-    part = values[begin : int(at.max()) + 1]
-    known = np.isfinite(part)
-    if len(at) == 1:
-        return np.array([part[known].mean() if known.any() else np.nan])
-    total = np.concatenate([[0.0], np.cumsum(np.where(known, part, 0.0))])
-    count = np.concatenate([[0], np.cumsum(known)])
-    until = at - begin + 1
-    since = np.maximum(until - length, 0)
-    seen = count[until] - count[since]
-    found: Floats = np.divide(total[until] - total[since], seen, out=np.full(len(at), np.nan), where=seen > 0)
-    return found

@@ -114,7 +114,8 @@ class Ridge:
         base, differences = self.rows(gathered, levels)
         z = base + np.einsum("nhp,hp->nh", differences, coefficients)
         highest = np.nanmax(gathered, axis=1, keepdims=True)
-        return np.minimum(self.backward(z) * levels[:, None], _CAP * highest)
+        said: Floats = np.minimum(self.backward(z) * levels[:, None], _CAP * highest)
+        return said
 
 
 @dataclass(frozen=True, eq=False)

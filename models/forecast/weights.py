@@ -14,6 +14,9 @@ _LEAST = 0.002  # share below which no expert falls, so that it can come back
 _FEW = 8  # errors, before which an excited moment is weighed as a calm one
 _EXCITED = 3.0  # usual one-step errors: a step that was missed by more is followed by an excited moment
 _SQUARED = _EXCITED**2
+_BROKEN = 0.5  # share of excited ones among the newest steps from which the load is taken to be another one
+_NEWEST = 8.0  # these are about so many steps; older errors then count as one of so many
+_MOST = 20.0  # usual errors of the blend: an expert's error counts as no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,12 +25,13 @@ class Errors:
 
     Attributes:
         count: (2, H) errors seen.
-        size: (2, H) mean squared error of the blend, newest count most.
+        size: (2, H) mean squared error of the blend in levels, newest count most.
         loss: (2, H, E) mean squared errors of the experts as multiples of `size`.
         products: (2, H, E, E) mean products of their errors, likewise.
         shares: (2, H, E) how much each counts by the products.
-        usual: mean squared one-step error of the blend, single ones cut off.
+        usual: mean squared one-step error of the blend in levels, single ones cut off.
         steps: one-step errors in `usual`.
+        excited: share of excited ones among the newest steps.
     """
 
     count: Floats
@@ -37,19 +41,22 @@ class Errors:
     shares: Floats
     usual: float
     steps: int
+    excited: float
 
 
 def start(horizon: int, experts: int) -> Errors:
     """Before the first error: all experts count the same."""
     flat = np.zeros((2, horizon))
     shares = np.full((2, horizon, experts), 1 / experts)
-    return Errors(
-        flat, flat, np.zeros(shares.shape), np.zeros((2, horizon, experts, experts)), shares, usual=0.0, steps=0
-    )
+    products = np.zeros((2, horizon, experts, experts))
+    return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, excited=0.0)
 
 
 def surprise(errors: Errors, error: float, half_life: float) -> tuple[Errors, int]:
-    """After a one-step error of the blend: 1 if it was far beyond the usual, else 0."""
+    """After a one-step error of the blend: 1 if it was far beyond the usual, else 0.
+
+    Where most of the newest errors are, the load has changed for good, and what was learnt before counts little.
+    """
     squared = error * error
     excited = int(errors.steps > 0 and squared > _SQUARED * errors.usual)
     steps = errors.steps + 1
@@ -57,10 +64,14 @@ def surprise(errors: Errors, error: float, half_life: float) -> tuple[Errors, in
     if steps > 10 and errors.usual > 0:
         squared = min(squared, _SQUARED * errors.usual)
     usual = keep * errors.usual + (1 - keep) * squared
-    return replace(errors, usual=usual, steps=steps), excited
+    share = errors.excited + (excited - errors.excited) / _NEWEST
+    count = np.minimum(errors.count, _NEWEST) if share > _BROKEN else errors.count
+    return replace(errors, count=count, usual=usual, steps=steps, excited=share), excited
 
 
-def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: float, half_life: float) -> Errors:
+def score(
+    errors: Errors, said: Floats, blended: Floats, moods: Floats, value: float, level: float, half_life: float
+) -> Errors:
     """Take in a step that had been forecast.
 
     Args:
@@ -70,17 +81,19 @@ def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: f
         blended: (H,) what the blend had said; NaN where there was no forecast.
         moods: (H,) 0 or 1: whether that was said in an excited moment.
         value: what came.
+        level: the load's level then, in which errors are measured: after a lasting shift new errors count as old ones.
         half_life: steps.
     """
     told = np.flatnonzero(np.isfinite(blended))
     if not len(told):
         return errors
     at = (moods[told].astype(np.int64), told)
-    own = blended[told] - value
+    own = (blended[told] - value) / level
     count = errors.count[at] + 1
     share = np.maximum(1 - 0.5 ** (1 / half_life), 1 / count)
     size = errors.size[at] + share * (own * own - errors.size[at])
-    miss = np.where(np.isfinite(said[told]), said[told] - value, own[:, None]) / (np.sqrt(size) + 1e-9)[:, None]
+    miss = np.where(np.isfinite(said[told]), (said[told] - value) / level, own[:, None])
+    miss = np.clip(miss / (np.sqrt(size) + 1e-12)[:, None], -_MOST, _MOST)
     counts, sizes, loss, products = (a.copy() for a in (errors.count, errors.size, errors.loss, errors.products))
     counts[at], sizes[at] = count, size
     loss[at] += share[:, None] * (miss * miss - loss[at])

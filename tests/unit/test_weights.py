@@ -9,7 +9,7 @@ def follow(outcomes, said, mood=0, half_life=50.0):
     errors, blended, made = weights.start(1, said.shape[1]), np.array([np.nan]), []
     told = np.full((1, said.shape[1]), np.nan)
     for value, now in zip(outcomes, said, strict=True):
-        errors = weights.score(errors, told, blended, np.array([mood]), value, half_life)
+        errors = weights.score(errors, told, blended, np.array([mood]), value, 10.0, half_life)
         errors, blended = weights.blend(errors, now[:, None], mood)
         told = now[None]
         made.append(blended[0])
@@ -77,5 +77,5 @@ def test_a_surprise_is_far_beyond_the_usual():
 
 def test_a_missing_forecast_is_no_error():
     errors = weights.start(2, 2)
-    after = weights.score(errors, np.full((2, 2), np.nan), np.full(2, np.nan), np.zeros(2), 5.0, 50.0)
+    after = weights.score(errors, np.full((2, 2), np.nan), np.full(2, np.nan), np.zeros(2), 5.0, 1.0, 50.0)
     assert after is errors

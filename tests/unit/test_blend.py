@@ -1,0 +1,138 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.forecast.backtest import roll
+from models.forecast.blend import Blend
+from models.forecast.experts import Experts
+from models.forecast.forecaster import Task
+from models.forecast.kinds import describe, revive
+from models.forecast.naive import Naive
+from models.forecast.series import Series, SeriesError
+
+HOURS = Task(3600.0, 3, (0.05, 0.5, 0.95))
+BLEND = Blend(HOURS)
+
+
+def series(values, step_s=3600.0):
+    return Series(0.0, step_s, np.asarray(values, dtype=float))
+
+
+def load(steps, seed=1, level=100.0):
+    hours = np.arange(steps)
+    wave = 1 + 0.5 * np.sin(2 * np.pi * hours / 24) + 0.3 * (hours // 24 % 7 >= 5)
+    return level * wave * np.exp(np.random.default_rng(seed).normal(0, 0.05, steps))
+
+
+def stepped(forecaster, values, state=None):
+    state, made = state or forecaster.init(series([])), []
+    for value in values:
+        state, quantiles = forecaster.step(state, float(value))
+        made.append(quantiles)
+    return state, made
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(1, 260), st.sets(st.integers(0, 259), max_size=20))
+def test_a_history_taken_at_once_is_the_history_stepped_through(steps, gaps):
+    values = load(steps)
+    values[[gap for gap in gaps if gap < steps]] = np.nan
+    at_once = BLEND.init(series(values))
+    one_by_one, _ = stepped(BLEND, values)
+    np.testing.assert_allclose(BLEND.current(one_by_one), BLEND.current(at_once), rtol=1e-4, atol=1e-4)
+    following = [BLEND.step(state, 77.0)[1] for state in (one_by_one, at_once)]
+    np.testing.assert_allclose(following[0], following[1], rtol=1e-4, atol=1e-4)
+    assert BLEND.trust(one_by_one) == BLEND.trust(at_once)
+
+
+def test_every_forecast_rises_and_is_not_negative():
+    values = np.random.default_rng(0).poisson(0.7, 300).astype(float)
+    values[150:200] = 0.0
+    values[250] = 500.0
+    made = np.stack(stepped(BLEND, values)[1])
+    assert np.isfinite(made).all() and (made >= 0).all() and (np.diff(made, axis=-1) >= 0).all()
+
+
+def test_nothing_seen_is_not_zero_and_the_first_value_is_repeated():
+    state = BLEND.init(series([]))
+    assert np.isnan(BLEND.current(state)).all() and BLEND.trust(state) == "none"
+    state, quantiles = BLEND.step(state, math.nan)
+    assert np.isnan(quantiles).all() and BLEND.trust(state) == "none"
+    state, quantiles = BLEND.step(state, 40.0)
+    np.testing.assert_allclose(quantiles, 40.0)
+    assert BLEND.trust(state) == "last value"
+    assert BLEND.trust(BLEND.init(series(load(60)))) == "blend"
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, 1e9])
+def test_a_constant_load_stays_what_it_is(value):
+    quantiles = BLEND.current(BLEND.init(series(np.full(250, value))))
+    np.testing.assert_allclose(quantiles, value, rtol=1e-6)
+
+
+def test_it_is_ahead_of_every_naive_forecast_on_a_load_with_seasons():
+    older, held = series(load(24 * 28)).split(24 * 4)
+    pinball = {
+        rival.kind: roll(rival, older, held).figures()["pinball"]
+        for rival in (BLEND, Naive(HOURS), Naive(HOURS, weekly=False), Naive(HOURS, seasonal=False))
+    }
+    assert pinball.pop("blend") < 0.85 * min(pinball.values())
+
+
+@pytest.mark.parametrize("factor", [1 / 30, 2.0])
+def test_a_day_after_a_lasting_break_it_is_no_worse_than_the_last_value(factor):
+    values = load(24 * 24)
+    values[24 * 20 :] *= factor
+    older, held = series(values).split(24 * 3)  # the break is a day ago
+    rmse = [roll(rival, older, held).figures()["rmse_h1"] for rival in (BLEND, Naive(HOURS, seasonal=False))]
+    assert rmse[0] <= 1.1 * rmse[1]
+
+
+def test_a_load_in_another_unit_gives_the_same_forecast_in_that_unit():
+    values = load(400)
+    here, there = (BLEND.current(BLEND.init(series(factor * values))) for factor in (1.0, 1e-3))
+    np.testing.assert_allclose(1e3 * there, here, rtol=1e-3)
+
+
+def test_it_is_deterministic_and_stepping_changes_no_state():
+    state = BLEND.init(series(load(300)))
+    before = BLEND.current(state).copy()
+    first, second = BLEND.step(state, 90.0)[1], BLEND.step(state, 90.0)[1]
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(BLEND.current(state), before)
+    np.testing.assert_array_equal(BLEND.current(BLEND.init(series(load(300)))), before)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.inf])
+def test_what_is_no_load_is_refused(value):
+    with pytest.raises(SeriesError, match="not negative"):
+        BLEND.step(BLEND.init(series(load(30))), value)
+
+
+def test_it_steps_by_the_second():
+    blend = Blend(Task(1.0, 5, (0.1, 0.5, 0.9)))
+    seconds = np.arange(200)
+    state = blend.init(series(50 + 10 * np.sin(seconds / 9), 1.0))
+    ahead = 50 + 10 * np.sin(np.arange(200, 205) / 9)
+    np.testing.assert_allclose(blend.current(state)[:, 1], ahead, rtol=0.05)
+
+
+def test_every_expert_speaks_once_there_is_a_history():
+    experts = Experts(HOURS)
+    values = load(24 * 10)
+    learnt, said, levels = experts.follow(experts.start(), values, np.ones(len(values), dtype=bool))
+    assert said.shape == (240, experts.count, 3)
+    assert np.isfinite(said[-1]).all() and np.isfinite(said[0]).all(axis=1).tolist().count(True) == 3
+    assert levels[-1] == pytest.approx(values[-24:].mean())
+    assert learnt.seen == 240 and learnt.rows == 240 - 3
+    np.testing.assert_allclose(said[-1, 3], values[-24:-21])  # same time yesterday
+    np.testing.assert_allclose(said[-1, 4], values[-168:-165])  # same time last week
+
+
+def test_it_is_its_task_and_nothing_else():
+    described = json.loads(json.dumps(describe(BLEND)))
+    assert revive(described) == BLEND

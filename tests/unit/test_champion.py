@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from models.forecast.blend import Blend
+from models.forecast.champion import Trial, choose, simplest
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.series import Series, SeriesError
+
+TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
+NAIVE = {
+    "last_value": lambda task, history: Naive(task, seasonal=False),
+    "seasonal_naive": lambda task, history: Naive(task),
+}
+
+
+def hours(values):
+    return Series(0.0, 3600.0, np.asarray(values, dtype=float))
+
+
+def trial(loss):
+    return Trial(loss, loss, loss)
+
+
+def season(steps):
+    return 100 + 50 * np.sin(2 * np.pi * np.arange(steps) / 24)
+
+
+@pytest.mark.parametrize(
+    ("losses", "name"),
+    [
+        ({"a": 1.0, "b": 0.995}, "a"),
+        ({"a": 1.0, "b": 0.98}, "b"),
+        ({"a": 1.0, "b": 0.98, "c": 0.975}, "b"),
+        ({"a": float("nan"), "b": 3.0}, "b"),
+        ({}, ""),
+        ({"a": float("nan")}, ""),
+    ],
+)
+def test_the_simpler_wins_ties(losses, name):
+    assert simplest({key: trial(loss) for key, loss in losses.items()}) == name
+
+
+def test_a_season_is_found_and_a_walk_has_none():
+    rng = np.random.default_rng(0)
+    assert choose(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value").name == "seasonal_naive"
+    walk = 1000 + rng.normal(0, 5, 600).cumsum()
+    assert choose(TASK, hours(walk), NAIVE, "seasonal_naive").name == "last_value"
+
+
+def test_the_champion_is_fitted_to_everything_and_compared_on_what_it_was_not_fitted_to():
+    fitted = []
+
+    def fit(task, history):
+        fitted.append(len(history))
+        return Naive(task)
+
+    choice = choose(TASK, hours(season(600)), {"seasonal_naive": fit}, "seasonal_naive")
+    assert fitted == [480, 600]
+    assert choice.name == "seasonal_naive" and choice.trials["seasonal_naive"].rmse == pytest.approx(0.0, abs=1e-9)
+
+
+def test_with_too_little_to_compare_the_default_is_taken():
+    candidates = NAIVE | {"blend": lambda task, history: Blend(task)}
+    choice = choose(TASK, hours(season(60)), candidates, "blend")
+    assert choice.name == "blend" and choice.trials == {}
+
+
+def test_a_candidate_that_cannot_be_fitted_is_left_out_and_says_why():
+    def fit(task, history):
+        raise SeriesError("too short for me")
+
+    choice = choose(TASK, hours(season(600)), {"never": fit, **NAIVE}, "last_value")
+    assert choice.skipped == {"never": "too short for me"} and "never" not in choice.trials
+    with pytest.raises(SeriesError, match="too short for me"):
+        choose(TASK, hours(season(60)), {"never": fit}, "never")
+
+
+def test_a_trial_weighs_the_nearest_step_and_the_whole_horizon():
+    choice = choose(TASK, hours(season(600)), NAIVE, "last_value")
+    last = choice.trials["last_value"]
+    held = season(600)[479:]
+    assert last.rmse == pytest.approx(np.sqrt(np.mean(np.diff(held) ** 2)))
+    assert last.loss == pytest.approx(np.sqrt(last.rmse * last.pinball))
