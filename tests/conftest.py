@@ -14,6 +14,8 @@ from configs.settings import Kafka, load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: threads that wait for each other cost most
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The ring first: what other tests keep running for the session would take the cores it needs."""

@@ -142,14 +142,23 @@ def of_source(target: Target, source: Source) -> dict[str, Candidate]:
 
 def adapted(target: Target, source: Source, plan: Plan, seed: int) -> Candidate:
     """The source's network, adapted and fine-tuned with the first parts, judged on the gate's, then with all of it."""
+    network, scale, judged = travel(target, source, plan, seed)
+    return Candidate(target.errors(forecast(network, target.values, scale)), judged)
+
+
+def travel(target: Target, source: Source, plan: Plan, seed: int) -> tuple[TravellingGru, Scale, Floats]:
+    """The network adapted with all of the history, its scale, and (T, p) errors on the gate's part of one that was not.
+
+    Raises:
+        SeriesError: the history is too short to be divided, or constant.
+    """
     horizon, scale = target.horizon, Scale.of(target.past[: int(ADAPT * target.history)])
     first, select = _parts(target, scale)
     chosen = transfer(source.network, source.rows, first, select, plan, seed)
-    judged = target.errors(forecast(chosen.network, target.values, scale))
+    judged = _only_gate(target, target.errors(forecast(chosen.network, target.values, scale)))
     scale = Scale.of(target.past)
     rows = Rows.of(target.past, scale, horizon)
-    final = transfer_again(source.network, source.rows, rows, chosen, plan, seed)
-    return Candidate(target.errors(forecast(final, target.values, scale)), _only_gate(target, judged))
+    return transfer_again(source.network, source.rows, rows, chosen, plan, seed), scale, judged
 
 
 def best_of(target: Target, candidates: Mapping[str, Candidate]) -> str:

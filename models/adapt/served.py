@@ -57,7 +57,7 @@ def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Can
     judged = {name: target.loss(one.judged) for name, one in {**own, **theirs}.items()}
     gate = ~np.isnan(judged[first])
     sure = [name for name in theirs if better(judged[name][gate], judged[first][gate])]
-    ruling = _four_way(judged, first, gate) if "adapted" in theirs else None
+    ruling = four_way(judged, first, gate) if "adapted" in theirs else None
     if ruling is not None and not ruling.accepted and "adapted" in sure:
         sure.remove("adapted")
     frozen = min(sure, key=lambda name: float(judged[name][gate].mean()), default=first)
@@ -85,7 +85,8 @@ def _evidence(target: Target, judged: Floats, errors: Floats) -> Floats:
     return np.concatenate([judged[: target.history - 1], errors[target.history - 1 :]])
 
 
-def _four_way(judged: Mapping[str, Floats], first: str, gate: NDArray[np.bool_]) -> Verdict:
+def four_way(judged: Mapping[str, Floats], first: str, gate: NDArray[np.bool_]) -> Verdict:
+    """The gate of `verdict` on (T,) squared losses of every candidate; `first` is the best of the target's own."""
     adapted, source, own, last = (
         float(np.sqrt(judged[name][gate].mean())) for name in ("adapted", "source_only", first, "last_value")
     )

@@ -1,0 +1,103 @@
+"""A load with a short history, taught by one with a long history."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.pupil import LONG_DAYS, Pupil, Voice, teach
+from models.adapt.transfer import Plan, Scale, Weights
+from models.forecast.backtest import roll
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.series import Series, SeriesError
+
+STEP_S, DAY = 1800.0, 48
+TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
+PLAN = Plan(hidden=16, pretraining=300, alone=40, grid=(Weights(0.1, 0.1),))
+HISTORY = {"days": 2, "level": 20.0, "seed": 2, "start_day": 40}
+
+
+def load(days, level=100.0, seed=1, start_day=0):
+    """Quiet nights, a noon, rushes that begin at once: no linear rule of the newest steps foretells them."""
+    hours = np.arange(days * DAY) * 2 * np.pi / DAY
+    shape = 1 + 3 * np.maximum(np.sin(hours), 0) ** 2 + 1.5 * (np.sin(3 * hours) > 0.7)
+    noise = np.abs(np.random.default_rng(seed).normal(0, 0.15, len(hours)))
+    return Series(start_day * 86_400.0, STEP_S, level * (shape + noise))
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    return teach(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+
+
+def test_a_near_source_teaches_a_short_history(lesson):
+    assert lesson.source == "big" and lesson.verdicts["big"].accepted
+    assert lesson.verdicts["big"].transfer < 0
+    older, held = load(**{**HISTORY, "days": 4}).split(2 * DAY)
+    taught, last = (roll(f, older, held).figures()["rmse"] for f in (lesson.pupil, Naive(TASK, seasonal=False)))
+    assert taught < 0.7 * last
+
+
+def test_the_same_seed_gives_the_same_pupil(lesson):
+    again = teach(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+    history = load(3, level=20.0, seed=5)
+    np.testing.assert_array_equal(
+        lesson.pupil.current(lesson.pupil.init(history)), again.pupil.current(again.pupil.init(history))
+    )
+
+
+def test_stepping_is_as_beginning_with_all_of_it(lesson):
+    history = load(2, level=20.0, seed=6)
+    values = history.values.copy()
+    values[60] = math.nan
+    pupil = lesson.pupil
+    whole = pupil.init(Series(history.start, STEP_S, values))
+    state = pupil.init(Series(history.start, STEP_S, values[:30]))
+    for value in values[30:]:
+        state, said = pupil.step(state, float(value))
+    np.testing.assert_allclose(said, pupil.current(whole), rtol=1e-5)
+    np.testing.assert_array_equal(said, pupil.current(state))
+    assert (np.diff(said, axis=1) >= 0).all() and (said >= 0).all()
+
+
+def test_it_begins_with_nothing_and_says_what_it_rests_on(lesson):
+    pupil = lesson.pupil
+    state = pupil.init(Series(0.0, STEP_S, np.empty(0)))
+    assert np.isnan(pupil.current(state)).all() and pupil.trust(state) == "none"
+    state, said = pupil.step(state, math.nan)
+    assert np.isnan(said).all()
+    for value in np.full(CONTEXT - 1, 7.0):
+        state, said = pupil.step(state, float(value))
+    assert pupil.trust(state) == "last value" and said[0, 1] == 7.0
+    state, said = pupil.step(state, 7.0)
+    assert pupil.trust(state) == "adapted" and np.isfinite(said).all()
+
+
+def test_the_voice_says_what_the_network_says():
+    generator = torch.Generator().manual_seed(1)
+    network = TravellingGru(4, 8, generator)
+    torch.nn.init.normal_(network.head.weight, generator=generator)
+    x = torch.rand(3, CONTEXT, generator=generator)
+    torch.testing.assert_close(Voice(network)(x), network(x)[1])
+    exported = torch.export.export(Voice(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+    torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
+    assert Pupil(TASK, exported.module(), Scale(0.0, 1.0)).horizon == 4
+
+
+def test_what_does_not_teach_is_named():
+    history = load(**HISTORY)
+    with pytest.raises(SeriesError, match="there is none"):
+        teach(TASK, history, {}, PLAN, 1)
+    rng = np.random.default_rng(1)
+    strangers = {
+        "brief": load(LONG_DAYS - 1),
+        "hourly": Series(0.0, 3600.0, np.ones(9000)),
+        "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
+    }
+    with pytest.raises(SeriesError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
+        teach(TASK, history, strangers, PLAN, 1)
+    with pytest.raises(SeriesError):
+        teach(TASK, load(1), {"big": load(20)}, PLAN, 1)
