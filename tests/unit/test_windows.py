@@ -36,6 +36,17 @@ def test_a_move_leads_from_the_newest_step_to_where_it_says():
     np.testing.assert_allclose([math.exp(calm), math.exp(restless)], [1 / 45.5, 1.0], rtol=1e-6)
 
 
+def test_after_a_break_last_week_counts_in_proportion():
+    level = np.full(VIEW.needs + 10, 16.0)
+    fallen = np.append(level, np.full(7, 1.0))  # the day's root rate falls from 4 to 1
+    rows = read(VIEW, fallen[None]).rows[0]
+    weekly = [lag == 42 for lag, _ in VIEW.moves]
+    np.testing.assert_allclose(rows[-1, : len(weekly)][weekly], 0.0, atol=1e-6)
+    calm = np.append(level, np.full(7, 16.0 * 1.4))  # a root 1.18 times as high is no break
+    lower = 4 * (1 - 1.4**0.5) / (4 * 1.4**0.5)
+    np.testing.assert_allclose(read(VIEW, calm[None]).rows[0, -1, : len(weekly)][weekly], lower, rtol=1e-5)
+
+
 def test_steps_beyond_a_day_look_back_whole_days():
     view = View(Task(14_400.0, 8, (0.5,)), 6)
     reading = read(view, squares(view.needs)[None])
@@ -95,7 +106,7 @@ def test_leading_gaps_are_no_history_and_a_hole_teaches_nothing():
 
 
 def test_too_short_says_what_is_needed():
-    with pytest.raises(SeriesError, match=r"51 steps.*need at least 52"):
+    with pytest.raises(SeriesError, match=r"51 steps.*needs at least 52"):
         windows(VIEW, series(squares(51)))
     assert len(windows(VIEW, series(squares(52)))[1]) == 1
 
