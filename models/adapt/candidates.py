@@ -55,7 +55,7 @@ class Target:
     def unit(self) -> Floats:
         """(p,) root mean squared error of the last value over the history, by which horizons are made comparable."""
         past = self.naive[: self.history - self.horizon]
-        return np.maximum(np.sqrt(np.nanmean(past**2, axis=0)), 1e-9 * max(float(self.past.mean()), 1e-9))
+        return np.asarray(np.maximum(np.sqrt(np.nanmean(past**2, axis=0)), 1e-9 * max(float(self.past.mean()), 1e-9)))
 
     def errors(self, forecasts: Floats) -> Floats:
         """(T, p) outcomes minus forecasts made after the newest (N, p) origins; NaN where either is missing."""

@@ -180,7 +180,8 @@ class _Followed:
         gains = np.nan_to_num((self._values[first : at + 1] - before) * np.sign(change) - abs(change) / 2)
         onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # from there on the change pays off most
         time = means.end_of(onset) - means.span_s
-        return Drift(time, means.end_of(at), kind, self._signal, before, float(self._middle[at]))
+        after = float(np.nanmedian(self._values[onset : at + 1]))
+        return Drift(time, means.end_of(at), kind, self._signal, before, after)
 
     def _noise_at(self, at: int) -> float:
         seen = np.abs(self._middle[max(at - _NOISE_DAYS * self._day, 0) : at])

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.forecast.series import Floats, SeriesError
 
@@ -93,7 +92,7 @@ def rolling(losses: Mapping[str, Floats], incumbent: str, begin: int, lag: int, 
     for at in range(begin, steps, every):
         known = slice(max(0, at - lag + 1 - RECENT), max(0, at - lag + 1))
         past = {name: loss[known] for name, loss in losses.items()}
-        both: NDArray[np.bool_] = np.isfinite(np.stack(list(past.values()))).all(axis=0)
+        both = np.isfinite(np.stack(list(past.values()))).all(axis=0)
         past = {name: loss[both] for name, loss in past.items()}
         sure = [name for name, loss in past.items() if name != incumbent and better(loss, past[incumbent])]
         best = min(sure, key=lambda name: float(past[name].mean()), default=incumbent)

@@ -119,9 +119,17 @@ def choose(values: Floats, horizon: int, days: tuple[int, ...], prior: Floats | 
         horizon: p.
         days: which `day` to try; it is left out where the first fold holds less than two days with a yesterday.
         prior: (inputs, p) for every day tried; None: 0.
+
+    Raises:
+        SeriesError: the first fold would hold hardly a row, or nothing changes.
     """
     found: list[tuple[float, int, float]] = []
     folds = [int(share * len(values)) for share in (*_FOLDS, 1.0)]
+    if folds[0] < 2 * CONTEXT + horizon:
+        raise SeriesError(
+            f"a history of {len(values)} steps: at least {-(-(2 * CONTEXT + horizon) // _FOLDS[0]):.0f} are needed to "
+            "choose a regression. Wait for more, or use shorter steps."
+        )
     usable = [day for day in days if folds[0] >= 3 * day + 2 * CONTEXT] or [0]
     for day in usable:
         for strength in STRENGTHS:

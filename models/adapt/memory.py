@@ -66,7 +66,7 @@ def corrections(errors: Floats, day: int, prior: Floats) -> Floats:
         prior: (4,) weights to begin with.
     """
     steps, horizon = errors.shape
-    deviation = _deviation(errors[: max(day, horizon + 1)])
+    deviation = _deviation(errors[: max(day - HALF_WIDTHS[-1] - horizon, 1)])  # known before any row has inputs
     scaled = np.clip(errors / deviation, -SPIKE, SPIKE)
     x = inputs(scaled, day)
     counts = np.isfinite(scaled).all(axis=1) & (x != 0).any(axis=(1, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -171,8 +172,8 @@ def adapt(
         if weights.marginal:
             loss = loss + weights.marginal * mmd2_biased(a, b, kernel)
         if weights.conditional:
-            own = (classes(y.mean(dim=1), edges) for y in (ys, yt))
-            conditional = cmmd2(a, b, *own, kernel)
+            class_s, class_t = (classes(y.mean(dim=1), edges) for y in (ys, yt))
+            conditional = cmmd2(a, b, class_s, class_t, kernel)
             loss, shared = loss + weights.conditional * conditional.value, conditional.shared
         yield Joint(_descend(network, optimizer, loss), shared)
 
@@ -258,7 +259,7 @@ def mse(said: Tensor, came: Tensor) -> Tensor:
 @torch.no_grad()
 def rmse(network: TravellingGru, rows: Rows) -> float:
     """Scaled, without dropout."""
-    return float(mse(network(rows.x)[1], rows.y)) ** 0.5
+    return math.sqrt(float(mse(network(rows.x)[1], rows.y)))
 
 
 def _freeze(network: TravellingGru) -> list[nn.Parameter]:

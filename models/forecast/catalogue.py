@@ -5,38 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-import torch
-
 from configs.errors import SettingsError
 from models.forecast.blend import Blend
 from models.forecast.classical_fit import fit_classical
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.linear import fit_linear
 from models.forecast.naive import Naive
-from models.forecast.recurrent import Cell, Recurrent
 from models.forecast.series import Series
-from models.forecast.training import HIDDEN, Plan, fit, trained
-from models.forecast.windows import View, season_of
+from models.forecast.training import fit_network
 
 Fit = Callable[[Task, Series], Forecaster]
 NAIVE = ("last_value", "yesterday", "seasonal_naive")
 """What needs no fitting, and what every other kind is compared with."""
-SEED = 7
-"""Of the networks' first weights and of the order in which they learn."""
 
 
 def _naive(seasonal: bool, weekly: bool, task: Task, history: Series) -> Forecaster:
     return Naive(task, seasonal, weekly)
-
-
-def _network(cell: Cell, task: Task, history: Series) -> Forecaster:
-    """A recurrent network, with the weights that one seed gives: the same history makes the same network."""
-    generator = torch.Generator().manual_seed(SEED)
-    view = View(task, season_of(task, len(history)))
-    network = Recurrent(view, cell, HIDDEN, generator)
-    for _ in fit(network, view, history, Plan(), generator):
-        pass
-    return trained(network, view)
 
 
 def _blend(task: Task, history: Series) -> Forecaster:
@@ -51,8 +35,8 @@ CATALOGUE: dict[str, Fit] = {
     "ets": partial(fit_classical, "ets"),
     "theta": partial(fit_classical, "theta"),
     "arima": partial(fit_classical, "arima"),
-    "gru": partial(_network, "gru"),
-    "lstm": partial(_network, "lstm"),
+    "gru": partial(fit_network, "gru"),
+    "lstm": partial(fit_network, "lstm"),
     "blend": _blend,
 }
 """Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""

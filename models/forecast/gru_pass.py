@@ -63,21 +63,22 @@ class _Pass(torch.autograd.Function):
         return of_given.view(steps, batch, 3 * hidden), of_weight, whole.sum(dim=0), grad
 
 
-def run(layer: torch.nn.GRU, sequences: Tensor) -> Tensor:
+def run(layer: torch.nn.GRU, sequences: Tensor, state: Tensor | None = None) -> Tensor:
     """States of a GRU's last layer, equal to torch's own up to rounding.
 
     Args:
         layer: a GRU of any number of layers, one direction, no dropout; its parameters get the gradients.
         sequences: (T, B, inputs).
+        state: (B, H) before the first step, of every layer; 0 by default.
 
     Returns:
-        (T, B, H) states, from the state 0.
+        (T, B, H) states.
     """
     out = sequences
-    zero = out.new_zeros(out.shape[1], layer.hidden_size)
+    begin = out.new_zeros(out.shape[1], layer.hidden_size) if state is None else state
     for index in range(layer.num_layers):
         weights = (getattr(layer, f"{name}_l{index}") for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
         of_input, input_bias, of_state, state_bias = weights
         given = torch.nn.functional.linear(out, of_input, input_bias)
-        out = _Pass.apply(given, of_state, state_bias, zero)  # type: ignore[no-untyped-call]
+        out = _Pass.apply(given, of_state, state_bias, begin)  # type: ignore[no-untyped-call]
     return out

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from models.forecast.forecaster import State, begin, fill, push
 from models.forecast.naive import Naive
+from models.forecast.recurrent import Recurrent
 from models.forecast.series import Floats, Series
 from models.forecast.windows import MOST, RECENT, Packed, View, rates, read
 
@@ -69,10 +70,8 @@ class Network:
             return state
         values = fill(history.values, self.view.task)[-min(state.seen, MOST + self.view.needs) :]
         reading = read(self.view, values[None])
-        hidden = torch.zeros(1, self.carried)
         with torch.no_grad():
-            for row in torch.from_numpy(reading.rows[0]).split(1):
-                moves, hidden = self.module(row, hidden)
+            moves, hidden = self._follow(torch.from_numpy(reading.rows))
         quantiles = rates(reading, moves[:, None].numpy())[0, -1]
         return replace(state, carried=Carried(hidden[0].numpy(), quantiles))
 
@@ -107,3 +106,13 @@ class Network:
     def trust(self, state: State) -> str:
         """`network`, or what the naive forecast that stands in rests on."""
         return "network" if state.carried is not None else Naive(self.view.task).trust(state)
+
+    def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What is said after many steps (1, T, width) from an empty state; an exported module takes one at a time."""
+        hidden = torch.zeros(1, self.carried)
+        if isinstance(self.module, Recurrent):
+            said = self.module.follow(rows, hidden)
+            return said.moves[:, -1], said.hidden
+        for row in rows[0]:
+            moves, hidden = self.module(row[None], hidden)
+        return moves, hidden

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from models.forecast import gru_pass
 from models.forecast.windows import BEHIND, BESIDE, STATES, View
 
 Cell = Literal["gru", "lstm"]
@@ -82,7 +83,7 @@ class Recurrent(nn.Module):
 
     def follow(self, rows: Tensor, hidden: Tensor) -> Said:
         """Many steps at once: (B, T, width) and the state (B, carried) before them."""
-        moves, level, calm, restless = rows.split([self.moves, 1, 1, 1], dim=-1)
+        moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
         volatility = torch.exp(calm)
         linear = moves @ (self.linear * self.kept).T + self.bias  # (B, T, horizon)
         read = torch.cat([moves[..., self.read], linear[..., self.look]], dim=-1) / volatility
@@ -122,10 +123,13 @@ class Recurrent(nn.Module):
             self.width[h] = torch.cat([gaps[: self.middle], torch.zeros(1), gaps[self.middle :]])
 
     def _recur(self, read: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        if self.cell == "gru":
+        if isinstance(self.rnn, nn.GRU):
+            if read.shape[1] > 1:
+                states = gru_pass.run(self.rnn, read.transpose(0, 1).contiguous(), hidden)
+                return states.transpose(0, 1), states[-1]
             said, after = self.rnn(read, hidden[None])
             return said, after[0]
-        first, second = hidden[None].split(self.hidden, dim=-1)
+        first, second = torch.chunk(hidden[None], 2, dim=-1)
         said, (one, two) = self.rnn(read, (first.contiguous(), second.contiguous()))
         return said, torch.cat([one[0], two[0]], dim=-1)
 

@@ -19,6 +19,8 @@ from models.forecast.windows import View, season_of, windows
 
 HIDDEN = 32
 """Units of a cell where nothing else is asked for."""
+SEED = 7
+"""Of the first weights and of where the lanes are cut."""
 VALIDATION = 0.15
 """Share of the newest rows on which the number of epochs is chosen."""
 CHUNKS = 8
@@ -42,7 +44,7 @@ class Plan:
     """
 
     epochs: int = 40
-    learning_rate: float = 3e-3
+    learning_rate: float = 5e-3
     lanes: int = 16
     chunk: int = 48
     patience: int = 8
@@ -59,12 +61,14 @@ class Epoch:
         phase: "search" for the number of epochs, then "refit" with that number on all rows.
         train_loss: mean pinball loss over the pass as a share of the mean load; NaN at the start.
         validation_loss: the same over the newest rows, which the search does not train on; NaN in the refit.
+        updates: steps of the optimizer.
     """
 
     index: int
     phase: str
     train_loss: float
     validation_loss: float
+    updates: int = 0
 
 
 class Rows(NamedTuple):
@@ -106,20 +110,20 @@ def fit(network: Recurrent, view: View, history: Series, plan: Plan, generator: 
         losses = [_judge(network, newest, warmth, levels)]
         yield Epoch(0, "search", math.nan, losses[0])
         passes = _passes(network, every.part(0, older), levels, plan, generator)
-        for index, (loss, averaged) in enumerate(passes, start=1):
+        for index, (loss, averaged, updates) in enumerate(passes, start=1):
             losses.append(_judge(averaged, newest, warmth, levels))
-            yield Epoch(index, "search", loss, losses[-1])
+            yield Epoch(index, "search", loss, losses[-1], updates)
             best = min(range(len(losses)), key=losses.__getitem__)
             if index - best >= plan.patience:
                 break
     network.load_state_dict(untrained)
     _start(network, every, levels)
-    averaged = network
     passes = _passes(network, every, levels, plan, generator)
     for index in range(1, best + 1):
-        loss, averaged = next(passes)
-        yield Epoch(index, "refit", loss, math.nan)
-    network.load_state_dict(averaged.state_dict())
+        loss, averaged, updates = next(passes)
+        if index == best:
+            network.load_state_dict(averaged.state_dict())
+        yield Epoch(index, "refit", loss, math.nan, updates)
 
 
 def trained(network: Recurrent, view: View) -> Network:
@@ -127,7 +131,9 @@ def trained(network: Recurrent, view: View) -> Network:
     return Network(view, network.eval(), network.cell, network.carried)
 
 
-def fit_network(cell: Cell, task: Task, history: Series, plan: Plan, hidden: int = HIDDEN, seed: int = 7) -> Network:
+def fit_network(
+    cell: Cell, task: Task, history: Series, plan: Plan | None = None, hidden: int = HIDDEN, seed: int = SEED
+) -> Network:
     """A network fitted to a history, its season a week where that holds two of them.
 
     Raises:
@@ -135,7 +141,7 @@ def fit_network(cell: Cell, task: Task, history: Series, plan: Plan, hidden: int
     """
     view, generator = View(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
     network = Recurrent(view, cell, hidden, generator)
-    for _ in fit(network, view, history, plan, generator):
+    for _ in fit(network, view, history, plan or Plan(), generator):
         pass
     return trained(network, view)
 
@@ -154,8 +160,8 @@ def _start(network: Recurrent, rows: Rows, levels: tuple[float, ...]) -> None:
 
 def _passes(
     network: Recurrent, rows: Rows, levels: tuple[float, ...], plan: Plan, generator: torch.Generator
-) -> Iterator[tuple[float, nn.Module]]:
-    """The loss of each pass, and the network with its averaged weights."""
+) -> Iterator[tuple[float, nn.Module, int]]:
+    """The loss of each pass, the network with its averaged weights, and how many updates were made."""
     count = max(min(plan.lanes, len(rows.rows) // (CHUNKS * plan.chunk)), 1)
     linear = [p for name, p in network.named_parameters() if not name.startswith(("rnn", "head"))]
     options = [
@@ -184,7 +190,7 @@ def _passes(
             hidden = said.hidden.detach()
             total += float(loss.detach()) * chunk.rows.shape[1] / length
         ends = hidden
-        yield total, averaged.module
+        yield total, averaged.module, -(-length // plan.chunk)
 
 
 @torch.no_grad()

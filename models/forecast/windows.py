@@ -25,6 +25,9 @@ SEEN = 0.5
 """A row of whose newest steps a smaller share was seen teaches nothing."""
 MOST = 20_000
 """Newest rows of a history that are read, at most: what lies further back is forgotten."""
+BREAK = 1.25
+"""Last week's steps count in proportion where the day's mean root rate has changed by more than this factor."""
+_MOST_CHANGE = 10.0
 _LEAST = 1e-3  # root of records/s: a day's mean below it counts as this
 _CALM = 1e-4  # of the unit: volatility below it counts as this
 
@@ -44,7 +47,8 @@ class View:
     @property
     def needs(self) -> int:
         """Steps of history before a forecast can be made."""
-        return max(self.season + BEHIND, RECENT) + 1
+        before = self.task.day if self.season > self.task.day else 0
+        return max(self.season + max(BEHIND + 1, before), RECENT + 1)
 
     @cached_property
     def moves(self) -> list[tuple[int, int]]:
@@ -81,8 +85,9 @@ def season_of(task: Task, steps: int) -> int:
 def read(view: View, newest: Floats) -> Reading:
     """Read B series at each of their M newest moments; everything is in roots, since counts spread as their roots do.
 
-    A row holds (√y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It changes
-    with nothing but the shape of the load: a load ten times as high gives the same row.
+    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It
+    changes with nothing but the shape of the load: a load ten times as high gives the same row. After a lasting break
+    last week's steps count in proportion: there g is u ÷ the same mean a week ago, if that lies beyond BREAK; else 1.
 
     Args:
         view: what is looked at.
@@ -92,12 +97,16 @@ def read(view: View, newest: Floats) -> Reading:
     moments = np.arange(view.needs - 1, newest.shape[1])
     back = np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in view.moves])
     anchor = root[:, moments]
-    day = min(view.task.day, view.needs - 1)
+    day = view.task.day
     unit = np.maximum(_mean(root, day, len(moments)), _LEAST)
     shifts = np.abs(np.diff(root, axis=1))
     usual = np.maximum(_mean(shifts, day, len(moments)), _CALM * unit)
     fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), 0.1 * usual)
-    moves = (root[:, moments[:, None] + back] - anchor[..., None]) / unit[..., None]
+    moves = root[:, moments[:, None] + back]
+    if view.season > view.task.day:
+        weekly = [lag == view.season for lag, _ in view.moves]
+        moves[..., weekly] *= _change(unit, np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST))
+    moves = (moves - anchor[..., None]) / unit[..., None]
     states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
     return Reading(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
 
@@ -126,8 +135,8 @@ def windows(view: View, history: Series) -> tuple[Reading, Packed]:
     count = len(raw) - needs - horizon + 1
     if count < 1:
         raise SeriesError(
-            f"the series has {len(raw)} steps; a season of {view.season}, {BEHIND + 1} steps beside it and "
-            f"horizon={horizon} need at least {needs + horizon}. Ingest more history."
+            f"the series has {len(raw)} steps; the network reads {needs} and learns from the {horizon} after them, "
+            f"so that it needs at least {needs + horizon}. Ingest more history."
         )
     slide = np.lib.stride_tricks.sliding_window_view
     seen = np.isfinite(slide(raw[needs - RECENT : -horizon], RECENT)).mean(axis=1)
@@ -138,11 +147,16 @@ def windows(view: View, history: Series) -> tuple[Reading, Packed]:
     return read(view, fill(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
 
 
+def _change(unit: Floats, before: Floats) -> Floats:
+    """(B, M, 1) how much higher the level is than it was, 1 where that is no break."""
+    ratio = unit / before
+    ratio = np.where(np.abs(np.log(ratio)) > np.log(BREAK), ratio, 1.0)
+    return np.clip(ratio, 1 / _MOST_CHANGE, _MOST_CHANGE)[..., None]
+
+
 def _mean(values: Floats, steps: int, moments: int) -> Floats:
     """(B, moments) means over the newest steps of each of the last moments."""
     part = values[:, values.shape[1] - moments - steps + 1 :]
-    if moments == 1:
-        return part.mean(axis=1, keepdims=True)
     sums = np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1)
     found: Floats = np.maximum(sums[:, steps:] - sums[:, :-steps], 0.0) / steps
     return found

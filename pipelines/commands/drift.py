@@ -20,14 +20,19 @@ def drift() -> None:
 def evaluate(
     positions: Annotated[int, typer.Option(min=1, help="Places per series at which every change is tried.")] = 40,
     model: Annotated[str, typer.Option(help="Kind of forecaster whose errors are followed.")] = "seasonal_naive",
+    cells: Annotated[
+        str, typer.Option(help="Shipped series, separated by commas; the six of the goal by default.")
+    ] = "",
     as_json: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
     """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
     from models.forecast.catalogue import named
+    from pipelines.study.breaks import CELLS
     from pipelines.study.drift import cases, measure
     from pipelines.study.drift_words import table
 
-    found = measure(cases(named([model])[0], positions), lambda line: typer.echo(line, err=True))
+    wanted = [part.strip() for part in cells.split(",") if part.strip()] or CELLS
+    found = measure(cases(named([model])[0], positions, wanted), lambda line: typer.echo(line, err=True))
     print(table(found))
     if as_json is not None:
         as_json.write_text(json.dumps(found, indent=1))

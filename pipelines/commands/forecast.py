@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from pipelines.commands.bench_network import bench
 from pipelines.commands.table2 import table2
 
 app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
 app.command("table2")(table2)
+app.command("bench")(bench)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]

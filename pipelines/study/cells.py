@@ -18,7 +18,7 @@ from models.forecast.bootstrap import rmse_ratio
 from models.forecast.catalogue import NAIVE
 from pipelines.study.evaluate import Evaluation, evaluate, figures
 from pipelines.study.series_file import step_name
-from pipelines.study.shipped import Shipped, find, shipped
+from pipelines.study.shipped import find, shipped
 
 LARGE = 300
 """Test rows from which a cell is judged by its ratio; in a smaller one, by whether it is worse at 95 %."""
@@ -42,11 +42,9 @@ def published() -> dict[str, Published]:
     }
 
 
-def measure_all(
-    models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None], cells: Iterable[Shipped] | None = None
-) -> list[dict[str, Any]]:
-    """`measure` of every cell, each in a process of its own, `jobs` at a time."""
-    asked, names = list(models), [cell.cell for cell in (cells or shipped())]
+def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """`measure` of every shipped cell in `jobs` processes; `tell` is told of each as it is done."""
+    asked, names = list(models), [cell.cell for cell in shipped()]
     found: dict[str, dict[str, Any]] = {}
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = {pool.submit(measure, name, asked, horizon): name for name in names}

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from models.adapt.drift import Drift, Rule, detect
-from models.forecast.catalogue import CATALOGUE
-from models.forecast.forecaster import DAY_S, Forecaster, Task
+from models.forecast.catalogue import CATALOGUE, NAIVE
+from models.forecast.forecaster import DAY_S, Task
 from models.forecast.series import Series
 from pipelines.study.breaks import CELLS, CHOSEN_ON, SHAPES, STEPS, Watched, broken, errors_after, errors_of, watched
 
@@ -45,7 +47,7 @@ class Case:
 
 
 def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[Case]:
-    """Every cell with `positions` × shapes changes; `model` is a kind of forecaster that needs little history."""
+    """Every cell with `positions` × shapes changes; `model` is a kind of forecaster, fitted to the first week."""
     return [_case(watched(cell), model, positions) for cell in cells]
 
 
@@ -123,8 +125,10 @@ def _row(case: Case, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, 
 
 def _case(each: Watched, model: str, positions: int) -> Case:
     series = each.series
-    forecaster: Forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), series.split(len(series))[0])
+    learnt = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
+    forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, learnt))
     errors = errors_of(forecaster, series)
+    errors.values[:learnt] = np.nan  # it has seen what came there
     changed = []
     for at in each.positions(positions, _SEED):
         for shape in SHAPES:

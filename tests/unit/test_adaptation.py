@@ -9,7 +9,7 @@ from pipelines.study.adaptation import SERVED_DAYS, Domain, Study, cuts, figures
 from pipelines.study.adaptation_page import render
 from pipelines.study.adaptation_words import pair_lines, table
 
-DAY, HORIZON = 48, 2
+DAY, HORIZON = 144, 2
 PLAN = Plan(
     hidden=4, batch=32, pretraining=4, adapting=2, tuning=2, alone=4, every=2, grid=(Weights(0, 0), Weights(0.1, 0.1))
 )
@@ -42,9 +42,8 @@ def test_no_candidate_has_seen_what_it_is_judged_on(build):
     held = values.copy()
     held[gate + 5 : end] *= 1.5
     for name, one in build(target(values=later), PLAN, 3).items():
-        np.testing.assert_array_equal(
-            one.errors[end - 1, 0] - later[end], before[name].errors[end - 1, 0] - values[end]
-        )
+        said, again = values[end] - before[name].errors[end - 1, 0], later[end] - one.errors[end - 1, 0]
+        assert again == pytest.approx(said, rel=1e-9)
     for name, one in build(target(values=held), PLAN, 3).items():
         first = gate - 1
         np.testing.assert_allclose(one.judged[first], before[name].judged[first], rtol=1e-9)
@@ -141,6 +140,11 @@ def test_a_source_that_lived_through_the_served_days_is_left_out():
     step = 86400.0 / DAY
     loads = [Domain(name, Series(0.0, step, load(15, i))) for i, name in enumerate(("a", "b"))]
     assert list(pairs(loads, Study(days=(1,), cuts=1, horizon=HORIZON, plan=PLAN), tell=lambda _: None)) == []
+
+
+def test_a_history_that_is_too_short_says_what_is_needed():
+    with pytest.raises(SeriesError, match="a history of 80 steps: at least 91 are needed"):
+        of_target(Target(load(3, 1), 100, DAY, HORIZON), PLAN, 1)
 
 
 def test_a_single_series_is_no_comparison():

@@ -48,7 +48,8 @@ def test_better_asks_for_more_than_one_lucky_block():
     draw = np.random.default_rng(0)
     steady = np.ones(10 * BLOCK) + 0.1 * draw.standard_normal(10 * BLOCK)
     lucky = steady.copy()
-    lucky[:BLOCK] -= 0.5  # a single block; its mean gain is as large as its standard error
+    lucky[:BLOCK] -= 0.5  # a single block; alone its mean gain is just its standard error
+    lucky[BLOCK : 2 * BLOCK] += 0.1
     assert better(steady - 0.1, steady)
     assert not better(lucky, steady)
     assert not better(steady + 0.1, steady)

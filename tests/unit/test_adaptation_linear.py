@@ -49,12 +49,11 @@ def test_an_infinite_trust_is_the_prior_and_none_is_least_squares():
 
 def test_the_weights_of_a_load_of_the_same_kind_help_a_short_history():
     kin = fit(autoregression(5000, seed=1, weight=0.5), 1, 0, 50.0).weights
-    short, later = autoregression(60, seed=2, weight=0.5), autoregression(2000, seed=3, weight=0.5)
+    short, later = autoregression(100, seed=2, weight=0.5), autoregression(2000, seed=3, weight=0.5)
     origins = origins_of(len(later), 0, 1)
     came = outcomes(later, origins, 1)
     error = [
-        float(np.mean((came - choose(short, 1, (0,), prior).model.forecast(later, origins)) ** 2))
-        for prior in (None, kin)
+        float(np.mean((came - fit(short, 1, 0, 30.0, prior).forecast(later, origins)) ** 2)) for prior in (None, kin)
     ]
     assert error[1] < error[0]
 

@@ -59,7 +59,7 @@ def learned():
     older, held = series(load(40, seed=2)).split(168)
     generator, view = torch.Generator().manual_seed(7), View(TASK, season_of(TASK, len(older)))
     module = Recurrent(view, "gru", 16, generator)
-    epochs = list(fit(module, view, older, Plan(epochs=25, learning_rate=1e-2), generator))
+    epochs = list(fit(module, view, older, Plan(epochs=15, learning_rate=1e-2), generator))
     return trained(module, view), epochs, older, held
 
 
@@ -71,7 +71,7 @@ def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
         assert figures["pinball"] < 0.8 * naive["pinball"]
         assert figures["rmse_h1"] < naive["rmse_h1"]
     linear = roll(fit_network("gru", TASK, older, Plan(epochs=0)), older, held).figures()
-    assert figures["pinball"] < linear["pinball"] and figures["rmse_h1"] < 0.9 * linear["rmse_h1"]
+    assert figures["pinball"] < 0.7 * linear["pinball"] and figures["rmse_h1"] < 0.5 * linear["rmse_h1"]
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -161,13 +161,13 @@ def test_its_upper_quantile_covers_about_as_much_as_it_says(learned):
         (5, "last value"),
         (24, "same time yesterday"),
         (168, "same time last week"),
-        (174, "same time last week"),
-        (175, "network"),
+        (191, "same time last week"),
+        (192, "network"),
     ],
 )
 def test_until_the_history_suffices_the_naive_forecast_stands_in(steps, trust):
     network = drawn("gru", season=168)
-    assert network.view.needs == 168 + 6 + 1
+    assert network.view.needs == 168 + 24
     state = network.init(series(load(10)[:steps]))
     assert network.trust(state) == trust
     if trust != "network":
@@ -193,7 +193,7 @@ def test_a_constant_series_is_forecast_as_it_is(values):
 
 
 def test_too_short_a_history_is_refused():
-    with pytest.raises(SeriesError, match="need at least"):
+    with pytest.raises(SeriesError, match="needs at least"):
         fit_network("gru", TASK, series(load(1)), SHORT)
 
 

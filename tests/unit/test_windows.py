@@ -14,8 +14,8 @@ VIEW = View(TASK, 42)
 
 
 def squares(steps):
-    """A load whose root is its own index."""
-    return np.arange(float(steps)) ** 2
+    """A load whose root is 1000 and its own index."""
+    return (1000 + np.arange(float(steps))) ** 2
 
 
 def series(values):
@@ -26,14 +26,25 @@ def test_a_move_leads_from_the_newest_step_to_where_it_says():
     assert VIEW.needs == 42 + 6 + 1
     reading = read(VIEW, squares(60)[None])
     assert reading.rows.shape == (1, 60 - 48, VIEW.width) and VIEW.width == len(VIEW.moves) + STATES
-    assert reading.anchor[0].tolist() == list(range(48, 60))  # the value's root is its index
-    np.testing.assert_allclose(reading.unit[0, 0], np.mean([43, 44, 45, 46, 47, 48]))
+    assert reading.anchor[0].tolist() == list(range(1048, 1060))
+    np.testing.assert_allclose(reading.unit[0, 0], 1000 + np.mean([43, 44, 45, 46, 47, 48]))
     steps = dict(zip(VIEW.moves, reading.rows[0, 0] * reading.unit[0, 0], strict=False))
     expected = {(0, -1): -1, (0, -24): -24, (6, -6): -12, (6, 0): -6, (6, 1): -5, (42, 3): -39, (42, -6): -48}
-    assert {move: round(float(steps[move]), 4) for move in expected} == expected
+    assert {move: round(float(steps[move]), 3) for move in expected} == expected
     level, calm, restless = reading.rows[0, 0, -STATES:]
-    np.testing.assert_allclose(level, 48 / 45.5, rtol=1e-6)
-    np.testing.assert_allclose([math.exp(calm), math.exp(restless)], [1 / 45.5, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(level, 1048 / 1045.5, rtol=1e-6)
+    np.testing.assert_allclose([math.exp(calm), math.exp(restless)], [1 / 1045.5, 1.0], rtol=1e-6)
+
+
+def test_after_a_break_last_week_counts_in_proportion():
+    level = np.full(VIEW.needs + 10, 16.0)
+    fallen = np.append(level, np.full(7, 1.0))  # the day's root rate falls from 4 to 1
+    rows = read(VIEW, fallen[None]).rows[0]
+    weekly = [lag == 42 for lag, _ in VIEW.moves]
+    np.testing.assert_allclose(rows[-1, : len(weekly)][weekly], 0.0, atol=1e-6)
+    calm = np.append(level, np.full(7, 16.0 * 1.4))  # a root 1.18 times as high is no break
+    lower = 4 * (1 - 1.4**0.5) / (4 * 1.4**0.5)
+    np.testing.assert_allclose(read(VIEW, calm[None]).rows[0, -1, : len(weekly)][weekly], lower, rtol=1e-5)
 
 
 def test_steps_beyond_a_day_look_back_whole_days():
@@ -95,7 +106,7 @@ def test_leading_gaps_are_no_history_and_a_hole_teaches_nothing():
 
 
 def test_too_short_says_what_is_needed():
-    with pytest.raises(SeriesError, match=r"51 steps.*need at least 52"):
+    with pytest.raises(SeriesError, match=r"51 steps.*needs at least 52"):
         windows(VIEW, series(squares(51)))
     assert len(windows(VIEW, series(squares(52)))[1]) == 1
 

@@ -1,0 +1,80 @@
+"""How long the network takes: to fit, to step one series, to step a thousand at once; and a peer on the same series."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from models.forecast.forecaster import Task
+from models.forecast.network import Network
+from models.forecast.recurrent import Recurrent
+from models.forecast.series import Series
+from models.forecast.training import HIDDEN, Plan, fit, trained
+from models.forecast.windows import View, season_of
+
+LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
+_PEER = Path(__file__).with_name("neuralforecast_peer.py")
+_TIMED = 300  # steps of one series that are timed
+_MANY = 1000  # series that are stepped at once
+
+
+class PeerError(RuntimeError):
+    """The peer's interpreter could not run it; the message holds what it said."""
+
+
+def measure(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
+    """Seconds on one thread; with a peer's interpreter, what it needs for the same size and number of updates."""
+    torch.set_num_threads(1)
+    older, held = series.split(len(series) // 5)
+    task, plan = Task(series.step_s, horizon, LEVELS), Plan()
+    view, generator = View(task, season_of(task, len(older))), torch.Generator().manual_seed(7)
+    untrained = Recurrent(view, "gru", HIDDEN, generator)
+    began = time.perf_counter()
+    epochs = list(fit(untrained, view, older, plan, generator))
+    network = trained(untrained, view)
+    fitted = time.perf_counter()
+    state = network.init(older)
+    done = time.perf_counter()
+    made = sum(epoch.updates for epoch in epochs)
+    found: dict[str, Any] = {
+        "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted,
+        **_latency(network, state, held.values),
+    }  # fmt: skip
+    if peer is not None:
+        found["peer"] = _peer(peer, older, horizon, made, plan)
+        theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
+        found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
+    return found
+
+
+def _latency(network: Network, state: Any, values: np.ndarray) -> dict[str, float]:
+    walls = []
+    for value in values[:_TIMED]:
+        began = time.perf_counter()
+        state, _ = network.step(state, float(value))
+        walls.append(time.perf_counter() - began)
+    states, newest = [state] * _MANY, [float(np.nanmean(values))] * _MANY
+    began = time.perf_counter()
+    network.step_all(states, newest)
+    many = time.perf_counter() - began
+    return {"step_p50_ms": 1e3 * statistics.median(walls), f"step_{_MANY}_series_s": many}
+
+
+def _peer(peer: Path, older: Series, horizon: int, made: int, plan: Plan) -> dict[str, Any]:
+    known = older.values[np.isfinite(older.values)]
+    asked = {
+        "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
+        "levels": LEVELS,
+    }  # fmt: skip
+    ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install neuralforecast in that environment.")
+    found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
+    return found

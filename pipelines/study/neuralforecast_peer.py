@@ -1,0 +1,47 @@
+"""Time neuralforecast's GRU on a series; run by the interpreter of an environment that has neuralforecast.
+
+Standard input: JSON of values, horizon, hidden, updates, context, levels. The last line of standard output: JSON of
+fit_s, predict_s and the version. Imports and the reading of the series are not counted.
+"""
+
+import json
+import logging
+import sys
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+import neuralforecast  # noqa: E402
+import pandas as pd  # noqa: E402
+import torch  # noqa: E402
+from neuralforecast.losses.pytorch import MQLoss  # noqa: E402
+from neuralforecast.models import GRU  # noqa: E402
+
+
+def main() -> None:
+    """Fit once, predict once, say how long both took."""
+    asked = json.load(sys.stdin)
+    torch.set_num_threads(1)
+    values = asked["values"]
+    frame = pd.DataFrame(
+        {"unique_id": "load", "ds": pd.date_range("2024-01-01", periods=len(values), freq="5min"), "y": values}
+    )
+    model = GRU(
+        h=asked["horizon"], input_size=asked["context"], encoder_n_layers=1, encoder_hidden_size=asked["hidden"],
+        decoder_hidden_size=asked["hidden"], max_steps=asked["updates"], loss=MQLoss(quantiles=asked["levels"]),
+        scaler_type="robust", random_seed=7, accelerator="cpu", enable_progress_bar=False, logger=False,
+        enable_model_summary=False, enable_checkpointing=False,
+    )  # fmt: skip
+    forecaster = neuralforecast.NeuralForecast(models=[model], freq="5min")
+    began = time.perf_counter()
+    forecaster.fit(frame)
+    fitted = time.perf_counter()
+    forecaster.predict()
+    done = time.perf_counter()
+    print(json.dumps({"fit_s": fitted - began, "predict_s": done - fitted, "version": neuralforecast.__version__}))
+
+
+if __name__ == "__main__":
+    main()
