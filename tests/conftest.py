@@ -14,7 +14,7 @@ from configs.settings import Kafka, load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: threads that wait for each other cost most
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

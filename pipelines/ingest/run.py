@@ -39,8 +39,8 @@ def ingest(
         told: what was said of earlier drifts; each is told once.
 
     Returns:
-        First, for every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version (of the
-        Delta table; None while there is none), again (whether it was a re-run). Second, what has changed for good.
+        First, for every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version
+        (of the Delta table; None while there is none), again (whether it was a re-run). Second, what drifted.
 
     Raises:
         PartitionError: the name is not an hour nor an interval.

@@ -42,13 +42,12 @@ def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str
     from mlflow.models import Model, ModelSignature
     from mlflow.types import Schema, TensorSpec
 
-    from models.forecast.kinds import describe, shapes
-    from models.forecast.network import Network
+    from models.kinds import Networked, describe, shapes
 
     description = scratch / DESCRIPTION
     description.write_text(json.dumps(describe(forecaster)))
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
-    if not isinstance(forecaster, Network):
+    if not isinstance(forecaster, Networked):
         history = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
         quantiles = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
         signature = ModelSignature(history, quantiles)
@@ -80,9 +79,8 @@ def read(folder: Path, what: str) -> Forecaster:
     """
     from mlflow.models import Model
 
-    from models.forecast.kinds import KindError, revive, shapes
-    from models.forecast.network import Network
     from models.forecast.series import SeriesError
+    from models.kinds import KindError, Networked, revive, shapes
 
     files = sorted(folder.rglob(DESCRIPTION))
     if not files:
@@ -98,7 +96,7 @@ def read(folder: Path, what: str) -> Forecaster:
     except (KindError, SeriesError) as error:
         raise RegistryError(f"{what}: {error}") from None
     signature = Model.load(str(folder)).signature
-    assert isinstance(forecaster, Network)
+    assert isinstance(forecaster, Networked)
     expected = shapes(forecaster)
     found = tuple(_shapes(schema) for schema in (signature.inputs, signature.outputs)) if signature else None
     if found != expected:

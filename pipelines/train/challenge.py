@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict
-
-import torch
+from collections.abc import Sequence
 
 from configs.settings import Training
 from models.forecast.backtest import Backtest, roll
+from models.forecast.champion import Choice, choose
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
-from models.forecast.network import Network
-from models.forecast.recurrent import Recurrent
-from models.forecast.series import Series, SeriesError
-from models.forecast.training import Epoch, Plan, fit, trained
-from models.forecast.windows import View, season_of
+from models.forecast.series import SeriesError
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
 from pipelines.train import plots
+from pipelines.train.candidates import Candidates, log_epochs
 from pipelines.train.card import model_card
 from pipelines.train.live import follow
 from pipelines.train.source import Source, moment
 
 
-def train_on(registry: Registry, job: str, training: Training, source: Source) -> str:
+def train_on(registry: Registry, job: str, training: Training, source: Source, because: Sequence[str] = ()) -> str:
     """Train, evaluate and register on a series; returns the MLflow run's id.
 
     Where the job has no champion, the seasonal naive forecast becomes it first. With too few steps that is all; the
@@ -32,7 +27,7 @@ def train_on(registry: Registry, job: str, training: Training, source: Source) -
     task = Task(training.step_s, training.horizon, training.levels)
     with registry.run(job, f"{job} {moment(source.series.end)}") as run:
         run.parameters(training.model_dump())
-        run.tags(source.lineage())
+        run.tags({**source.lineage(), **({"because": "; ".join(because)} if because else {})})
         if registry.champion_version(job) is None:
             naive = Naive(task)
             note = "It needs no training; it is registered first, so that the job is never without a forecast."
@@ -44,47 +39,44 @@ def train_on(registry: Registry, job: str, training: Training, source: Source) -
 
 
 def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source) -> str:
-    """Train on all but the newest steps, score everybody on these, register the network; says what came of it."""
+    """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
     if source.known < training.minimum_steps:
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
+    candidates = Candidates(run, training, source.others)
     try:
-        network, epochs = _fit(run, training, task, older)
+        chosen = choose(task, older, candidates.fits(task, older), default=training.models[0])
     except SeriesError as error:
         return f"no challenger: {error}"
     champion_version, champion, remark = _champion(registry, job, task)
-    rivals: dict[str, Forecaster] = {"challenger": network}
+    rivals: dict[str, Forecaster] = {"challenger": chosen.forecaster}
     if champion is not None:
         rivals["champion"] = champion
     rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
-    _log(run, backtests, epochs)
-    note = f"Compared with champion version {champion_version} on the newest {len(held)} steps. {remark}".strip()
-    card = model_card(job, network, source, {name: b.figures() for name, b in backtests.items()}, note)
+    _log(run, backtests, chosen, candidates)
+    lineage = {**source.lineage(), **({"data.teacher": candidates.teacher} if chosen.name == "adapted" else {})}
+    notes = [
+        _why(chosen),
+        f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
+        remark,
+    ]
+    figures = {name: b.figures() for name, b in backtests.items()}
+    card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
-    version = registry.register(run, job, network, card, source.lineage(), alias=CHALLENGER)
+    version = registry.register(run, job, chosen.forecaster, card, lineage, alias=CHALLENGER)
     run.tags({"challenger": version, "champion": champion_version})
-    return f"challenger version {version} trained on {len(older)} steps. {remark}".strip()
+    return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 
 
-def _fit(run: Run, training: Training, task: Task, older: Series) -> tuple[Network, list[Epoch]]:
-    torch.set_num_threads(1)  # this small a network is faster alone, and the machine has other work
-    view = View(task, season_of(task, len(older)))
-    generator = torch.Generator().manual_seed(training.seed)
-    network = Recurrent(view, "gru", training.hidden, generator)
-    plan = Plan(training.epochs, training.learning_rate, training.lanes, training.context)
-    began, epochs = time.perf_counter(), []
-    for epoch in fit(network, view, older, plan, generator):
-        epochs.append(epoch)
-        losses = {
-            f"{epoch.phase}.train_loss": epoch.train_loss,
-            f"{epoch.phase}.validation_loss": epoch.validation_loss,
-        }
-        run.metrics({name: loss for name, loss in losses.items() if loss == loss}, step=epoch.index)
-    run.parameters({"season": view.season, **{f"plan.{k}": v for k, v in asdict(plan).items()}})
-    run.metrics({"train_s": time.perf_counter() - began})
-    return trained(network, view), epochs
+def _why(chosen: Choice) -> str:
+    """The choice in words: every candidate's loss, and why others could not be tried."""
+    trials = ", ".join(f"{name} {trial.loss:.4g}" for name, trial in chosen.trials.items())
+    skipped = "".join(f" Not tried: {name} ({reason})." for name, reason in chosen.skipped.items())
+    if not trials:
+        return f"Too few steps to compare on: {chosen.name} by default.{skipped}"
+    return f"Chosen by rolling origin, loss in records/s: {trials}.{skipped}"
 
 
 def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
@@ -101,9 +93,14 @@ def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster
     return version, champion, ""
 
 
-def _log(run: Run, backtests: dict[str, Backtest], epochs: list[Epoch]) -> None:
+def _log(run: Run, backtests: dict[str, Backtest], chosen: Choice, candidates: Candidates) -> None:
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.figures().items()}
+    for name, trial in chosen.trials.items():
+        figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
     run.metrics({key: value for key, value in figures.items() if value == value})
+    run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
     run.figure(plots.fan(backtests["challenger"], "challenger"), "plots/fan.png")
     run.figure(plots.error_by_horizon(backtests), "plots/error_by_horizon.png")
-    run.figure(plots.training_curve(epochs), "plots/training_curve.png")
+    if candidates.epochs:
+        log_epochs(run, candidates.epochs)
+        run.figure(plots.training_curve(candidates.epochs), "plots/training_curve.png")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -23,11 +24,12 @@ def enough(job: str, settings: Settings | None = None) -> bool:
     return lake.known_span(settings.lake_dir, job) >= settings.training.step_s
 
 
-def train(job: str, settings: Settings | None = None, **form: Any) -> str:
+def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
     """Train, evaluate and register a challenger on all the lake knows of a job; returns the MLflow run's id.
 
     Args:
         job: whose load.
+        because: what has drifted, in words; kept with the run.
         settings: as `load()` gives them, where not given.
         form: settings of `training` to be used instead, as a trigger form gives them.
 
@@ -37,7 +39,7 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
     """
     settings = settings or load()
     training = with_form(settings.training, form)
-    return train_on(Registry(settings), job, training, read_lake(settings, job, training.step_s))
+    return train_on(Registry(settings), job, training, read_lake(settings, job, training.step_s), because)
 
 
 def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def test_a_store_that_cannot_be_is_named_at_once(settings):
 def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, settings):
     run = train_on(registry, "first", TRAINING, Source(series(400), 5))
     naive, challenger = registry.versions("first")
-    assert (naive.tags["kind"], challenger.tags["kind"]) == ("seasonal_naive", "gru")
+    assert naive.tags["kind"] == "seasonal_naive"
     assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
     metrics, parameters, tags = registry.figures(run)
     for name in ("challenger", "champion", "seasonal_naive", "last_value"):
@@ -195,7 +195,10 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert metrics["champion.pinball"] == metrics["seasonal_naive.pinball"]  # it is the champion
     assert (parameters["context"], tags["data.delta_version"], tags["data.steps"]) == ("6", "5", "400")
     assert challenger.tags["data.digest"] == tags["data.digest"]
-    assert "| champion |" in challenger.description
+    assert challenger.tags["kind"] == tags["chosen"]
+    assert set(TRAINING.models) == {name.split(".")[1] for name in metrics if name.startswith("trial.")}
+    assert metrics[f"trial.{tags['chosen']}.rmse"] <= metrics["trial.seasonal_naive.rmse"]
+    assert "| champion |" in challenger.description and "Chosen by rolling origin" in challenger.description
     files = {p.name for p in (settings.var_dir / "mlflow" / "artifacts" / run).rglob("*.*")}
     assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
 
@@ -232,6 +235,15 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
     refused = forecaster.judge("gate", later, settings)
     assert not refused["promoted"] and "Train again" in refused["reason"]
     assert registry.champion_version("gate") == version
+
+
+def test_a_short_history_is_taught_by_another_job(registry, settings):
+    short = Source(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
+    run = train_on(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
+    metrics, _, tags = registry.figures(run)
+    assert tags["because"] == "the load changed by +30%"
+    assert {"adapt.big.adapted", "adapt.big.source_only", "adapt.big.transfer", "trial.adapted.rmse"} <= set(metrics)
+    assert (tags["chosen"] == "adapted") == ("data.teacher" in registry.versions("pupil")[-1].tags)
 
 
 def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):

@@ -10,9 +10,9 @@ from models.forecast.backtest import roll
 from models.forecast.blend import Blend
 from models.forecast.experts import Experts
 from models.forecast.forecaster import Task
-from models.forecast.kinds import describe, revive
 from models.forecast.naive import Naive
 from models.forecast.series import Series, SeriesError
+from models.kinds import describe, revive
 
 HOURS = Task(3600.0, 3, (0.05, 0.5, 0.95))
 BLEND = Blend(HOURS)

@@ -7,9 +7,9 @@ from configs.errors import SettingsError
 from models.forecast.backtest import roll
 from models.forecast.catalogue import CATALOGUE, NAIVE, named
 from models.forecast.forecaster import Task
-from models.forecast.kinds import describe, revive
 from models.forecast.network import Network
 from models.forecast.series import Series
+from models.kinds import describe, revive
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
 DAYS = 7

@@ -9,13 +9,13 @@ import torch
 
 from models.forecast.backtest import roll
 from models.forecast.forecaster import Task
-from models.forecast.kinds import KindError, describe, revive, shapes
 from models.forecast.naive import Naive
 from models.forecast.network import Network
 from models.forecast.recurrent import CELLS, Recurrent
 from models.forecast.series import Series, SeriesError
 from models.forecast.training import Plan, fit, fit_network, pinball, trained
 from models.forecast.windows import View, rates, read, season_of
+from models.kinds import KindError, describe, revive, shapes
 
 TASK = Task(3600.0, 4, (0.1, 0.5, 0.9))
 SHORT = Plan(epochs=2)

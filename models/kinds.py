@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from models.adapt.network import CONTEXT
+from models.adapt.pupil import Pupil
+from models.adapt.transfer import Scale
 from models.forecast.blend import Blend
 from models.forecast.classical import Classical, revive_classical
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.linear import Linear, revive_linear
 from models.forecast.naive import Naive
-from models.forecast.network import Module, Network
+from models.forecast.network import Network
 from models.forecast.recurrent import CELLS
 from models.forecast.windows import View
 
 Shape = tuple[int, ...]
-KINDS = ("arima", "blend", "ets", "gru", "last_value", "lstm", "ridge", "seasonal_naive", "theta", "yesterday")
+Networked = Network | Pupil
+"""Kinds whose weights are kept apart, as a torch.export archive."""
+KINDS = (
+    "adapted",
+    "arima",
+    "blend",
+    "ets",
+    "gru",
+    "last_value",
+    "lstm",
+    "ridge",
+    "seasonal_naive",
+    "theta",
+    "yesterday",
+)
 
 
 class KindError(ValueError):
@@ -31,12 +49,14 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     }
     if isinstance(forecaster, Network):
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
+    if isinstance(forecaster, Pupil):
+        return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
     if isinstance(forecaster, (Classical, Linear)):
         return {**common, "parameters": forecaster.parameters()}
     return common
 
 
-def revive(described: dict[str, Any], module: Module | None = None) -> Forecaster:
+def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) -> Forecaster:
     """The forecaster that was described, with its network's module where it has one.
 
     Raises:
@@ -53,17 +73,21 @@ def revive(described: dict[str, Any], module: Module | None = None) -> Forecaste
             return Blend(task)
         if kind == "ridge":
             return revive_linear(task, described["parameters"])
+        if kind == "adapted" and module is not None:
+            return Pupil(task, module, Scale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
             return Network(View(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
-    if kind in CELLS:
+    if kind in (*CELLS, "adapted"):
         raise KindError("a network needs its module; load it from the same artifact")
     raise KindError(f"kind={kind!r}: one of {', '.join(KINDS)} is expected. Is this code older?")
 
 
-def shapes(forecaster: Network) -> tuple[dict[str, Shape], dict[str, Shape]]:
-    """Shapes of what one step of a network reads and says, by name; -1 is the batch."""
+def shapes(forecaster: Networked) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """Shapes of what a network reads and says, by name; -1 is the batch."""
+    if isinstance(forecaster, Pupil):
+        return {"x": (-1, CONTEXT)}, {"y": (-1, forecaster.horizon)}
     view, state = forecaster.view, (-1, forecaster.carried)
     said = (-1, view.task.horizon, len(view.task.levels))
     return {"row": (-1, view.width), "hidden": state}, {"moves": said, "hidden": state}
