@@ -1,20 +1,21 @@
 """Noticing that a load, or the error of its forecasts, has changed for good: ADWIN and Page-Hinkley, confirmed.
 
 Bifet and Gavaldà, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007; Page, "Continuous Inspection
-Schemes", Biometrika 41 (1954). Both are river's. Nothing is kept between two calls but the time of the last drift:
-the newest weeks are gone through again, with the same result.
+Schemes", Biometrika 41 (1954). Both are river's. Nothing is kept between two calls but the last drift: the newest weeks
+are gone through again, with the same result.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from river.base import DriftDetector
 from river.drift import ADWIN, PageHinkley
 
-from models.adapt.surprise import Means, error_surprise, load_surprise, thin
+from models.adapt.surprise import Means, Shift, error_size, error_surprise, load_surprise, thin
 from models.forecast.forecaster import DAY_S
 from models.forecast.series import Floats, Series, SeriesError
 
@@ -28,7 +29,7 @@ KINDS = ("page_hinkley", "adwin")
 SIGNALS = ("load", "forecast_error")
 _FIRST_DAYS = 3  # before that no time of day was seen often enough
 _NOISE_DAYS = 28
-_NOISE_SHARE = 0.9  # so much of the time, what is left over is smaller than its noise
+_NOISE_SHARE = 0.8  # so much of the time, what is left over is smaller than its noise
 _NOISE_TIMES = 2.0  # a change is larger than so many times the noise
 _UNIT = 0.05  # of a log ratio: the least noise that is assumed
 _HIGHEST = 5.0  # units: one mean counts at most so much
@@ -90,13 +91,13 @@ class Drift:
         return math.exp(self.after - self.before)
 
 
-def detect(series: Series, rule: Rule, since: float | None = None, errors: Series | None = None) -> list[Drift]:
+def detect(series: Series, rule: Rule, last: Drift | None = None, errors: Series | None = None) -> list[Drift]:
     """The drifts found in the newest `REPLAYED_DAYS` days of a load, oldest first; none where it is too short.
 
     Args:
         series: records/s; NaN where a step is missing.
         rule: what counts as a drift.
-        since: `found` of the last drift that is known; what follows is gone through as if it had just been found.
+        last: the last drift that is known; what follows is gone through as if it had just been found.
         errors: log(actual/forecast) at the same steps, of forecasts issued some steps before; NaN where unknown.
 
     Raises:
@@ -108,49 +109,60 @@ def detect(series: Series, rule: Rule, since: float | None = None, errors: Serie
     load = thin(newest, rule.block)
     followed = []
     if "load" in rule.signals:
-        followed.append(_Followed("load", load_surprise(load), False, rule, load.day))
+        followed.append(_Followed("load", load, load_surprise, False, rule))
     if "forecast_error" in rule.signals and errors is not None:
         _, newest = errors.split(kept)
-        followed.append(_Followed("forecast_error", error_surprise(newest, rule.block).values, True, rule, load.day))
-    resumes = -math.inf if since is None else since + QUIET_S
+        followed.append(_Followed("forecast_error", error_size(newest, rule.block), error_surprise, True, rule))
+    for each in followed:
+        each.restart(last)
+    resumes = last.found + QUIET_S if last else -math.inf
     drifts: list[Drift] = []
     count = len(load.values)
     for at in range(max(_FIRST_DAYS * load.day, count - REPLAYED_DAYS * load.day), count):
         if load.end_of(at) - load.span_s < resumes:
             continue
-        found = [drift for each in followed if (drift := each.step(at, load)) is not None]
+        found = [drift for each in followed if (drift := each.step(at)) is not None]
         if found:
             drifts.append(found[0])
             resumes = found[0].found + QUIET_S
             for each in followed:
-                each.restart()
+                each.restart(found[0])
     return drifts
 
 
 class _Followed:
     """One signal with its detectors, gone through mean by mean."""
 
-    def __init__(self, signal: str, values: Floats, only_up: bool, rule: Rule, day: int) -> None:
-        self._signal, self._values, self._only_up, self._rule = signal, values, only_up, rule
-        self._middle = _running_median(values, rule.lasting)
-        self._noise_every = max(day // 8, 1)
-        self._day = day
-        self._noise: float | None = None
-        self.restart()
+    def __init__(
+        self,
+        signal: str,
+        means: Means,
+        surprise: Callable[[Means, Shift | None], Floats],
+        only_up: bool,
+        rule: Rule,
+    ) -> None:
+        self._signal, self._means, self._surprise, self._only_up, self._rule = signal, means, surprise, only_up, rule
+        self._noise_every = max(means.day // 8, 1)
 
-    def restart(self) -> None:
-        """Forget what the detectors have seen."""
+    def restart(self, last: Drift | None) -> None:
+        """Forget what the detectors have seen; after a drift of this signal its new level is usual too."""
+        shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None
+        self._values = self._surprise(self._means, shift)
+        self._middle = _running_median(self._values, self._rule.lasting)
+        self._noise: float | None = None
         self._detectors: list[tuple[str, DriftDetector]] = [
             (kind, _detector(kind, self._rule)) for kind in self._rule.kinds
         ]
         self._suspicion: tuple[str, int] | None = None
         self._begun: int | None = None
 
-    def step(self, at: int, means: Means) -> Drift | None:
+    def step(self, at: int) -> Drift | None:
         """Read one more value; a drift where one was noticed lately and is now certain."""
         if self._begun is None:
             self._begun = at
-        sized = at - round(means.end_of(at) / means.span_s) % self._noise_every  # the same wherever one begins
+        sized = (
+            at - round(self._means.end_of(at) / self._means.span_s) % self._noise_every
+        )  # the same wherever one begins
         if self._noise is None or sized == at:
             self._noise = self._noise_at(sized)
         value = self._values[at]
@@ -164,13 +176,13 @@ class _Followed:
                 self._suspicion = (kind, at + self._rule.lasting)
         if self._suspicion is None or at > self._suspicion[1]:
             return None
-        return self._certain(at, means, self._suspicion[0])
+        return self._certain(at, self._suspicion[0])
 
-    def _certain(self, at: int, means: Means, kind: str) -> Drift | None:
+    def _certain(self, at: int, kind: str) -> Drift | None:
         """The drift, if the median of the newest means lies far enough from that of the day before them."""
         edge = at - self._rule.lasting + 1
         assert self._begun is not None and self._noise is not None
-        earlier = self._values[max(self._begun, edge - self._day) : max(edge, 0)]
+        earlier = self._values[max(self._begun, edge - self._means.day) : max(edge, 0)]
         earlier = earlier[np.isfinite(earlier)]
         before = float(np.median(earlier)) if len(earlier) else 0.0
         change = self._middle[at] - before
@@ -179,12 +191,12 @@ class _Followed:
         first = max(self._begun, at - 2 * self._rule.lasting + 1)
         gains = np.nan_to_num((self._values[first : at + 1] - before) * np.sign(change) - abs(change) / 2)
         onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # from there on the change pays off most
-        time = means.end_of(onset) - means.span_s
+        time = self._means.end_of(onset) - self._means.span_s
         after = float(np.nanmedian(self._values[onset : at + 1]))
-        return Drift(time, means.end_of(at), kind, self._signal, before, after)
+        return Drift(time, self._means.end_of(at), kind, self._signal, before, after)
 
     def _noise_at(self, at: int) -> float:
-        seen = np.abs(self._middle[max(at - _NOISE_DAYS * self._day, 0) : at])
+        seen = np.abs(self._middle[max(at - _NOISE_DAYS * self._means.day, 0) : at])
         seen = seen[np.isfinite(seen)]
         return float(np.quantile(seen, _NOISE_SHARE)) if len(seen) else math.inf
 

@@ -59,33 +59,51 @@ def thin(series: Series, steps: int) -> Means:
     return Means(first * span_s, span_s, np.divide(sums, seen, out=np.full(count, np.nan), where=2 * seen >= steps))
 
 
-def load_surprise(load: Means) -> Floats:
+@dataclass(frozen=True)
+class Shift:
+    """A known change: from `time` on, what was before it may be usual as it was or moved by `by` (log ratio)."""
+
+    time: float
+    by: float
+
+
+def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
     """(N,) log of the load over the nearest end of its usual range: 0 within, 0.26 at 30 % above; NaN where unknown."""
     known = np.isfinite(load.values)
     total = np.cumsum(np.where(known, load.values, 0.0))
     offset = _OFFSET * total / np.maximum(np.cumsum(known), 1)
-    lowest, highest = _usual(load)
+    moved = load.values * math.exp(shift.by) if shift else None
+    lowest, highest = _usual(load, moved, shift)
     nearest = np.clip(load.values, lowest, highest)
     ratio = np.divide(load.values + offset, nearest + offset, out=np.ones(len(known)), where=nearest + offset > 0)
     return np.where(np.isfinite(nearest), np.log(ratio), np.nan)
 
 
-def error_surprise(errors: Series, steps: int) -> Means:
-    """How much the mean |log(actual/forecast)| lies above its usual range; 0 within or below it.
+def error_size(errors: Series, steps: int) -> Means:
+    """Means of |log(actual/forecast)|, each at most 1.
 
     Args:
         errors: (T,) log(actual/forecast); NaN where there is no forecast or no load.
         steps: as in `thin`.
     """
-    size = np.minimum(np.abs(errors.values), _HIGHEST)
-    means = thin(Series(errors.start, errors.step_s, size), steps)
-    _, highest = _usual(means)
-    return Means(means.start, means.span_s, np.maximum(means.values - highest, 0.0))
+    return thin(Series(errors.start, errors.step_s, np.minimum(np.abs(errors.values), _HIGHEST)), steps)
 
 
-def _usual(means: Means) -> tuple[Floats, Floats]:
-    """(N,) lowest and highest mean of the same time on comparable days; NaN where there is none."""
+def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
+    """(N,) how much the size of the errors lies above its usual range; 0 within or below it, NaN where unknown."""
+    moved = size.values + shift.by if shift else None
+    _, highest = _usual(size, moved, shift)
+    return np.maximum(size.values - highest, 0.0)
+
+
+def _usual(means: Means, moved: Floats | None, shift: Shift | None) -> tuple[Floats, Floats]:
+    """(N,) lowest and highest mean of the same time on comparable days; NaN where there is none.
+
+    After a known shift the days before it count both as they were and moved: each hour of the week is met at the new
+    level for the first time once, and that is not another change.
+    """
     day, count = means.day, len(means.values)
+    onset = count if shift is None else max(round((shift.time - means.start) / means.span_s), 0)
     week = 7 * day
     lowest, highest = np.full(count, np.nan), np.full(count, np.nan)
     lags = [day, *(k * week for k in range(1, WEEKS + 1))]
@@ -93,5 +111,9 @@ def _usual(means: Means) -> tuple[Floats, Floats]:
         reaches = count if lag in lags else min(week, count)
         if lag < reaches:
             then, at = means.values[: reaches - lag], slice(lag, reaches)
+            lowest[at], highest[at] = np.fmin(lowest[at], then), np.fmax(highest[at], then)
+        if moved is not None and max(lag, onset) < min(reaches, onset + lag):
+            at = slice(max(lag, onset), min(reaches, onset + lag))
+            then = moved[at.start - lag : at.stop - lag]
             lowest[at], highest[at] = np.fmin(lowest[at], then), np.fmax(highest[at], then)
     return lowest, highest

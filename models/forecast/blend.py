@@ -16,7 +16,7 @@ from models.forecast.series import Floats, Series
 
 LEARN = 16_384
 """Newest steps of a history that are learnt from."""
-_CALM_DAYS = 3.0  # half-life of the usual error
+_USUAL = 6.0  # times that is the half-life of the usual error
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class Carried:
         spread: of the blend's errors.
         pending: (H, E, H) what the experts said at the H newest moments for 1 to H steps ahead.
         moods: (H,) of these moments: 0 calm, 1 excited.
+        blended: for the next step; what was said is the last value instead while the blend is lost.
         quantiles: (H, levels) from the newest step on.
     """
 
@@ -37,6 +38,7 @@ class Carried:
     spread: Spread
     pending: Floats
     moods: Floats
+    blended: float
     quantiles: Floats
 
 
@@ -73,8 +75,8 @@ class Blend:
 
     @cached_property
     def _half_life(self) -> float:
-        """Steps after which an expert's error counts half: a day, or between 96 and 576 steps."""
-        return float(np.clip(self.task.day, 96, 576))
+        """Steps after which an expert's error counts half: half a day, but 96 to 576 steps."""
+        return float(np.clip(self.task.day / 2, 96, 576))
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty: as after stepping through its newest `LEARN` steps."""
@@ -125,7 +127,7 @@ class Blend:
         unsaid = np.full((h, experts, h), np.nan)
         quantiles = np.full((h, len(self.levels)), np.nan)
         return Carried(
-            learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), quantiles
+            learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), math.nan, quantiles
         )  # fmt: skip
 
     def _moved(self, carried: Carried, said: Floats, value: float, level: float, seen: int) -> Carried:
@@ -133,14 +135,16 @@ class Blend:
         errors, spread, mood = carried.errors, carried.spread, 0
         if not math.isnan(value):
             back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)
-            blended = spread.centres[back]
+            spoken = spread.centres[back]
             told = carried.pending[back[0], :, back[1]]  # (H, E)
-            if math.isfinite(blended[0]):
-                errors, mood = weights.surprise(errors, (blended[0] - value) / level, _CALM_DAYS * self._half_life)
-            errors = weights.score(errors, told, blended, carried.moods[back[0]], value, level, self._half_life)
+            if math.isfinite(carried.blended):
+                own, still = carried.blended - value, told[0, 0] - value  # the first expert repeats the last value
+                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life)
+            errors = weights.score(errors, told, spoken, carried.moods[back[0]], value, self._half_life)
             spread = self._conformal.score(spread, value)
-        errors, centre = weights.blend(errors, said, mood)
+        errors, blended = weights.blend(errors, said, mood)
+        centre = said[0] if errors.lost else blended
         spread, quantiles = self._conformal.quantiles(spread, centre, level, seen)
         pending = np.concatenate([carried.pending[1:], said[None]])
         moods = np.append(carried.moods[1:], mood)
-        return Carried(carried.learnt, errors, spread, pending, moods, quantiles)
+        return Carried(carried.learnt, errors, spread, pending, moods, float(blended[0]), quantiles)

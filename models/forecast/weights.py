@@ -10,13 +10,15 @@ from models.forecast.series import Floats
 
 _POWER = 4.0  # of the ratio of mean squared errors
 _RATE = 0.3  # step of the exponentiated gradient
+_STEP = 2.0  # no share changes by more than exp(this) at once
 _LEAST = 0.002  # share below which no expert falls, so that it can come back
-_FEW = 8  # errors, before which an excited moment is weighed as a calm one
-_EXCITED = 3.0  # usual one-step errors: a step that was missed by more is followed by an excited moment
+_FEW = 8.0  # errors, before which an excited moment is weighed as a calm one
+_EXCITED = 2.5  # usual one-step errors: a step that was missed by more is followed by an excited moment
 _SQUARED = _EXCITED**2
-_BROKEN = 0.5  # share of excited ones among the newest steps from which the load is taken to be another one
-_NEWEST = 8.0  # these are about so many steps; older errors then count as one of so many
-_MOST = 20.0  # usual errors of the blend: an expert's error counts as no more
+_BEYOND = 2.0  # times the last value's squared error: beyond it the blend was worse
+_LOST = 0.6  # share of the newest steps at which it was, from which on the load is taken to be another one
+_NEWEST = 8.0  # these are about so many steps
+_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +27,13 @@ class Errors:
 
     Attributes:
         count: (2, H) errors seen.
-        size: (2, H) mean squared error of the blend in levels, newest count most.
+        size: (2, H) mean squared error of the blend, newest count most.
         loss: (2, H, E) mean squared errors of the experts as multiples of `size`.
         products: (2, H, E, E) mean products of their errors, likewise.
         shares: (2, H, E) how much each counts by the products.
-        usual: mean squared one-step error of the blend in levels, single ones cut off.
+        usual: mean squared one-step error of the blend, single ones cut off.
         steps: one-step errors in `usual`.
-        excited: share of excited ones among the newest steps.
+        worse: share of the newest steps at which the blend was far worse than the last value.
     """
 
     count: Floats
@@ -41,7 +43,12 @@ class Errors:
     shares: Floats
     usual: float
     steps: int
-    excited: float
+    worse: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether the blend is worse than the last value, because the load has changed: then that had better be said."""
+        return self.worse > _LOST
 
 
 def start(horizon: int, experts: int) -> Errors:
@@ -49,29 +56,36 @@ def start(horizon: int, experts: int) -> Errors:
     flat = np.zeros((2, horizon))
     shares = np.full((2, horizon, experts), 1 / experts)
     products = np.zeros((2, horizon, experts, experts))
-    return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, excited=0.0)
+    return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, worse=0.0)
 
 
-def surprise(errors: Errors, error: float, half_life: float) -> tuple[Errors, int]:
-    """After a one-step error of the blend: 1 if it was far beyond the usual, else 0.
+def surprise(errors: Errors, own: float, still: float, half_life: float) -> tuple[Errors, int]:
+    """After one more step had been forecast one step ahead: 1 if it was missed by far more than usual, else 0.
 
-    Where most of the newest errors are, the load has changed for good, and what was learnt before counts little.
+    Where the blend has lately been worse than the last value nearly every time, the load has changed for good: what was
+    learnt of the experts before then counts as little as a few steps, and every moment is taken for a calm one.
+
+    Args:
+        errors: so far.
+        own: error of the blend.
+        still: error of the last value.
+        half_life: steps.
     """
-    squared = error * error
-    excited = int(errors.steps > 0 and squared > _SQUARED * errors.usual)
+    squared = own * own
+    worse = errors.worse + (float(squared > _BEYOND * still * still) - errors.worse) / _NEWEST
     steps = errors.steps + 1
+    excited = int(errors.steps > 0 and squared > _SQUARED * errors.usual)
     keep = min(0.5 ** (1 / half_life), 1 - 1 / steps)
     if steps > 10 and errors.usual > 0:
         squared = min(squared, _SQUARED * errors.usual)
     usual = keep * errors.usual + (1 - keep) * squared
-    share = errors.excited + (excited - errors.excited) / _NEWEST
-    count = np.minimum(errors.count, _NEWEST) if share > _BROKEN else errors.count
-    return replace(errors, count=count, usual=usual, steps=steps, excited=share), excited
+    after = replace(errors, usual=usual, steps=steps, worse=worse)
+    if not after.lost:
+        return after, excited
+    return replace(after, count=np.stack([np.minimum(errors.count[0], _FEW), errors.count[1]])), 0
 
 
-def score(
-    errors: Errors, said: Floats, blended: Floats, moods: Floats, value: float, level: float, half_life: float
-) -> Errors:
+def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: float, half_life: float) -> Errors:
     """Take in a step that had been forecast.
 
     Args:
@@ -81,19 +95,17 @@ def score(
         blended: (H,) what the blend had said; NaN where there was no forecast.
         moods: (H,) 0 or 1: whether that was said in an excited moment.
         value: what came.
-        level: the load's level then, in which errors are measured: after a lasting shift new errors count as old ones.
         half_life: steps.
     """
     told = np.flatnonzero(np.isfinite(blended))
     if not len(told):
         return errors
     at = (moods[told].astype(np.int64), told)
-    own = (blended[told] - value) / level
+    own = blended[told] - value
     count = errors.count[at] + 1
     share = np.maximum(1 - 0.5 ** (1 / half_life), 1 / count)
     size = errors.size[at] + share * (own * own - errors.size[at])
-    miss = np.where(np.isfinite(said[told]), (said[told] - value) / level, own[:, None])
-    miss = np.clip(miss / (np.sqrt(size) + 1e-12)[:, None], -_MOST, _MOST)
+    miss = np.where(np.isfinite(said[told]), said[told] - value, own[:, None]) / (np.sqrt(size) + _TINY)[:, None]
     counts, sizes, loss, products = (a.copy() for a in (errors.count, errors.size, errors.loss, errors.products))
     counts[at], sizes[at] = count, size
     loss[at] += share[:, None] * (miss * miss - loss[at])
@@ -128,7 +140,8 @@ def blend(errors: Errors, said: Floats, mood: int) -> tuple[Errors, Floats]:
     shares /= shares.sum(axis=1, keepdims=True)
     slope = np.einsum("hef,hf->he", errors.products[moods, horizon], shares) / least[:, None]
     slope -= (slope * shares).sum(axis=1, keepdims=True)
-    shares = shares * np.exp(np.clip(-_RATE * slope, -2.0, 2.0))
+    slope *= _RATE * np.minimum(1.0, _STEP / np.maximum(_RATE * np.abs(slope).max(axis=1, keepdims=True), _STEP))
+    shares = shares * np.exp(-slope)
     shares /= shares.sum(axis=1, keepdims=True)
     together = np.where(speaks, shares, 0.0)
     with np.errstate(invalid="ignore"):

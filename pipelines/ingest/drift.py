@@ -6,13 +6,13 @@ What was told before is the memory: each event carries what `check` made of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from configs.settings import Settings
-from models.adapt.drift import KEPT_DAYS, Rule, detect
+from models.adapt.drift import KEPT_DAYS, Drift, Rule, detect
 from models.forecast.forecaster import DAY_S
 from models.forecast.series import Series, regular
 from pipelines.lake import Lake, exists
@@ -63,8 +63,9 @@ def check(
         errors: log(actual/forecast) at the same steps; None: the load alone is looked at.
         rule: what counts as a drift; by default the rule that `tidecast drift evaluate` measures.
     """
-    before = [float(event["found"]) for event in told if event["job"] == job]
-    drifts = detect(series, rule or Rule(), max(before, default=None), errors)
+    last = max((event for event in told if event["job"] == job), key=lambda event: float(event["found"]), default=None)
+    known = Drift(**{field.name: last[field.name] for field in fields(Drift)}) if last else None
+    drifts = detect(series, rule or Rule(), known, errors)
     if not drifts:
         return None
     drift = drifts[-1]

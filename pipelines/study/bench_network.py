@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from models.forecast.forecaster import Task
 from models.forecast.network import Network
@@ -31,26 +30,29 @@ class PeerError(RuntimeError):
 
 def measure(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
     """Seconds on one thread; with a peer's interpreter, what it needs for the same size and number of updates."""
+    import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
+
     torch.set_num_threads(1)
     older, held = series.split(len(series) // 5)
     task, plan = Task(series.step_s, horizon, LEVELS), Plan()
     view, generator = View(task, season_of(task, len(older))), torch.Generator().manual_seed(7)
     untrained = Recurrent(view, "gru", HIDDEN, generator)
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     epochs = list(fit(untrained, view, older, plan, generator))
     network = trained(untrained, view)
     fitted = time.perf_counter()
     state = network.init(older)
-    done = time.perf_counter()
+    done, cpu = time.perf_counter(), time.process_time() - cpu
     made = sum(epoch.updates for epoch in epochs)
     found: dict[str, Any] = {
-        "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted,
+        "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
         **_latency(network, state, held.values),
     }  # fmt: skip
     if peer is not None:
         found["peer"] = _peer(peer, older, horizon, made, plan)
         theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
         found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
+        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # steadier where other work runs beside
     return found
 
 

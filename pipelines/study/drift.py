@@ -76,7 +76,7 @@ def follow(series: Series, rule: Rule, errors: Series) -> list[Drift]:
     drifts: list[Drift] = []
     day = round(DAY_S / series.step_s)
     for end in range(day, len(series) + day, day):
-        drifts += detect(_until(series, end), rule, drifts[-1].found if drifts else None, _until(errors, end))
+        drifts += detect(_until(series, end), rule, drifts[-1] if drifts else None, _until(errors, end))
     return drifts
 
 
@@ -104,8 +104,8 @@ def _row(case: Case, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, 
         if shape not in shapes:
             continue
         begin = series.start + at * series.step_s
-        known = [drift.found for drift in drifts if drift.found <= begin]
-        later = [d for d in detect(changed, rule, max(known, default=None), errors) if d.found > begin]
+        known = [drift for drift in drifts if drift.found <= begin]
+        later = [d for d in detect(changed, rule, known[-1] if known else None, errors) if d.found > begin]
         asked[shape] += 1
         right = [d for d in later if d.signal != "load" or (d.factor > 1) == (shape != "-30 %")]
         if right:

@@ -47,7 +47,7 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
             _models(found),
         ),
         section(
-            f"What {shown} forecast",
+            f"What the champion, {shown}, forecast",
             f"As it was forecast so many steps of {step} before, over the newest {charts.SHOWN} test rows at most.",
             _buttons("fan", {f"fan-{h}": f"{h} ahead" for h in ahead})
             + holder("fan-1", 360, "forecast bands and what came", "fan"),

@@ -1,5 +1,6 @@
 import json
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.adapt.drift import QUIET_S, Rule, detect
-from models.adapt.surprise import error_surprise, load_surprise, thin
+from models.adapt.surprise import Shift, error_size, error_surprise, load_surprise, thin
 from models.forecast.series import Series, SeriesError
 
 DAY_S, STEP_S = 86_400.0, 1800.0
@@ -58,9 +59,18 @@ def test_the_week_counts_once_it_is_known():
 
 def test_error_surprise_is_the_growth_of_the_error():
     errors = np.repeat([0.1, -0.1, -0.4, 0.05], 4)
-    np.testing.assert_allclose(
-        error_surprise(Series(0.0, DAY_S / 4, errors), 1).values[4:], np.repeat([0.0, 0.3, 0.0], 4), atol=1e-12
-    )
+    size = error_size(Series(0.0, DAY_S / 4, errors), 1)
+    np.testing.assert_allclose(error_surprise(size)[4:], np.repeat([0.0, 0.3, 0.0], 4), atol=1e-12)
+    known = error_surprise(size, Shift(DAY_S * 2, 0.2))
+    np.testing.assert_allclose(known[4:], np.repeat([0.0, 0.1, 0.0], 4), atol=1e-12)
+
+
+def test_after_a_known_change_the_days_before_it_count_as_they_were_and_moved():
+    load = thin(Series(0.0, DAY_S / 4, np.repeat([100.0, 100, 200, 210, 90], 4)), 1)
+    unknown, known = load_surprise(load), load_surprise(load, Shift(2 * DAY_S, np.log(2)))
+    assert (unknown[8:12] > 0.6).all() and (known[8:12] == 0).all()
+    assert (known[12:16] > 0).all() and (known[12:16] < 0.05).all()  # 210 over 200
+    np.testing.assert_array_equal(known[16:], unknown[16:])  # 90 is under 100, as it was
 
 
 @pytest.mark.parametrize("kinds", [("page_hinkley",), ("adwin",), ("page_hinkley", "adwin")])
@@ -103,18 +113,19 @@ def test_the_same_series_gives_the_same_drifts_and_nothing_looks_ahead():
 def test_a_drift_that_is_known_is_not_told_again_but_the_next_one_is():
     series = changed(changed(week_long(), 14 * DAY, 1.5), 17 * DAY, 2.0)
     first, second = detect(series, RULE)
-    assert detect(series, RULE, since=first.found) == [second]
-    assert detect(series, RULE, since=second.found) == []
+    assert detect(series, RULE, last=first) == [second]
+    assert detect(series, RULE, last=second) == []
 
 
 def test_day_by_day_is_as_at_once():
-    series = changed(changed(week_long(days=14), 9 * DAY, 1.5), 11 * DAY, 2.0)
+    series = changed(changed(week_long(days=17), 9 * DAY, 1.5), 14 * DAY, 2.0)
     known = []
     for end in range(DAY, len(series) + 1, DAY):
-        since = known[-1].found if known else None
-        known += detect(Series(0.0, STEP_S, series.values[:end]), RULE, since)
-    assert known == detect(series, RULE) and len(known) == 2
-    assert known[1].found > known[0].found + QUIET_S
+        known += detect(Series(0.0, STEP_S, series.values[:end]), RULE, known[-1] if known else None)
+    first_saturday, *rest = known
+    assert first_saturday.time == 5 * DAY_S  # nobody can know that weekends are lower
+    assert rest == detect(series, RULE, first_saturday) and len(rest) == 2
+    assert all(later.found > earlier.found + QUIET_S for earlier, later in pairwise(known))
 
 
 def test_a_short_disturbance_is_no_drift():

@@ -9,7 +9,7 @@ def follow(outcomes, said, mood=0, half_life=50.0):
     errors, blended, made = weights.start(1, said.shape[1]), np.array([np.nan]), []
     told = np.full((1, said.shape[1]), np.nan)
     for value, now in zip(outcomes, said, strict=True):
-        errors = weights.score(errors, told, blended, np.array([mood]), value, 10.0, half_life)
+        errors = weights.score(errors, told, blended, np.array([mood]), value, half_life)
         errors, blended = weights.blend(errors, now[:, None], mood)
         told = now[None]
         made.append(blended[0])
@@ -66,16 +66,26 @@ def test_with_few_excited_moments_the_calm_ones_stand_in():
 def test_a_surprise_is_far_beyond_the_usual():
     errors = weights.start(1, 2)
     for error in [1.0, -1.0] * 10:
-        errors, excited = weights.surprise(errors, error, 100.0)
+        errors, excited = weights.surprise(errors, error, error, 100.0)
         assert excited == 0
     assert errors.usual == pytest.approx(1.0)
-    assert weights.surprise(errors, 2.9, 100.0)[1] == 0
-    after, excited = weights.surprise(errors, -300.0, 100.0)
+    assert weights.surprise(errors, 2.9, 2.9, 100.0)[1] == 0
+    after, excited = weights.surprise(errors, -300.0, -300.0, 100.0)
     assert excited == 1
     assert after.usual == pytest.approx(1 + (9 - 1) / 21)  # a single error counts as one of three times the usual
 
 
 def test_a_missing_forecast_is_no_error():
     errors = weights.start(2, 2)
-    after = weights.score(errors, np.full((2, 2), np.nan), np.full(2, np.nan), np.zeros(2), 5.0, 1.0, 50.0)
+    after = weights.score(errors, np.full((2, 2), np.nan), np.full(2, np.nan), np.zeros(2), 5.0, 50.0)
     assert after is errors
+
+
+def test_a_blend_far_worse_than_the_last_value_forgets():
+    errors, _ = follow(np.full(60, 50.0), np.tile([50.0, 40.0], (60, 1)))
+    for _ in range(12):
+        errors, excited = weights.surprise(errors, 5.0, 0.5, 100.0)
+    assert excited == 0 and errors.count[0, 0] == 8
+    before = weights.start(1, 2)
+    after, _ = weights.surprise(before, 5.0, 4.0, 100.0)
+    assert (after.count == before.count).all()
