@@ -77,8 +77,14 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
                 trials[name] = _trial(fit(task, older), older, newest)
             except SeriesError as error:
                 skipped[name] = str(error)
-    name = simplest(trials) or default
-    return Choice(name, candidates[name](task, history), trials, skipped)
+    able = dict(trials)
+    while name := simplest(able):
+        try:
+            return Choice(name, candidates[name](task, history), trials, skipped)
+        except SeriesError as error:  # what could be fitted to the older steps need not be to all of them
+            skipped[name] = str(error)
+            del able[name]
+    return Choice(default, candidates[default](task, history), trials, skipped)
 
 
 def simplest(trials: Mapping[str, Trial]) -> str:

@@ -82,3 +82,15 @@ def test_a_trial_weighs_the_nearest_step_and_the_whole_horizon():
     held = season(600)[479:]
     assert last.rmse == pytest.approx(np.sqrt(np.mean(np.diff(held) ** 2)))
     assert last.loss == pytest.approx(np.sqrt(last.rmse * last.pinball))
+
+
+def test_the_next_best_serves_where_the_best_cannot_be_fitted_to_everything():
+    def only_to_less(task, history):
+        if len(history) == 600:
+            raise SeriesError("refused by its gate")
+        return Naive(task)
+
+    candidates = {"last_value": NAIVE["last_value"], "fussy": only_to_less}
+    choice = choose(TASK, hours(season(600)), candidates, "last_value")
+    assert choice.name == "last_value" and choice.skipped == {"fussy": "refused by its gate"}
+    assert choice.trials["fussy"].loss < choice.trials["last_value"].loss
