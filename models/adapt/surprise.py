@@ -99,8 +99,8 @@ def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
 def _usual(means: Means, moved: Floats | None, shift: Shift | None) -> tuple[Floats, Floats]:
     """(N,) lowest and highest mean of the same time on comparable days; NaN where there is none.
 
-    After a known shift the days before it count both as they were and moved: each hour of the week is met at the new
-    level for the first time once, and that is not another change.
+    For a week after a known shift the days before it count both as they were and moved: in that week each hour is met
+    at the new level for the first time, and that is not another change.
     """
     day, count = means.day, len(means.values)
     onset = count if shift is None else max(round((shift.time - means.start) / means.span_s), 0)
@@ -112,8 +112,9 @@ def _usual(means: Means, moved: Floats | None, shift: Shift | None) -> tuple[Flo
         if lag < reaches:
             then, at = means.values[: reaches - lag], slice(lag, reaches)
             lowest[at], highest[at] = np.fmin(lowest[at], then), np.fmax(highest[at], then)
-        if moved is not None and max(lag, onset) < min(reaches, onset + lag):
-            at = slice(max(lag, onset), min(reaches, onset + lag))
+        met = min(reaches, onset + min(lag, week))
+        if moved is not None and max(lag, onset) < met:
+            at = slice(max(lag, onset), met)
             then = moved[at.start - lag : at.stop - lag]
             lowest[at], highest[at] = np.fmin(lowest[at], then), np.fmax(highest[at], then)
     return lowest, highest

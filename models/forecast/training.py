@@ -86,7 +86,7 @@ class Rows(NamedTuple):
     def lanes(self, count: int) -> Rows:
         """The newest rows as (count, T // count, ...) stretches that follow each other."""
         length = len(self.rows) // count
-        return Rows(*(column[-count * length :].unflatten(0, (count, length)) for column in self))
+        return Rows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
 
 
 def fit(network: Recurrent, view: View, history: Series, plan: Plan, generator: torch.Generator) -> Iterator[Epoch]:
@@ -169,9 +169,8 @@ def _passes(
         {"params": linear, "lr": plan.learning_rate * 0.1, "weight_decay": 0.0},  # already fitted: they follow slowly
     ]
     optimizer = torch.optim.AdamW(options, lr=plan.learning_rate)
-    averaged = torch.optim.swa_utils.AveragedModel(
-        network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(plan.memory)
-    )
+    averaging = torch.optim.swa_utils.get_ema_multi_avg_fn(plan.memory)  # type: ignore[no-untyped-call]
+    averaged = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=averaging)
     ends = torch.zeros(count, network.carried)
     for _ in range(plan.epochs):
         shift = int(torch.randint(plan.chunk, (), generator=generator))

@@ -15,8 +15,8 @@ _LEAST = 0.002  # share below which no expert falls, so that it can come back
 _FEW = 8.0  # errors, before which an excited moment is weighed as a calm one
 _EXCITED = 2.5  # usual one-step errors: a step that was missed by more is followed by an excited moment
 _SQUARED = _EXCITED**2
-_BEYOND = 2.0  # times the last value's squared error: beyond it the blend was worse
-_LOST = 0.6  # share of the newest steps at which it was, from which on the load is taken to be another one
+_BEYOND = 4.0  # times the last value's squared error: beyond it the blend was far worse
+_LOST, _FOUND = 0.7, 0.4  # share of the newest steps at which it was, from which on it is lost, and found again
 _NEWEST = 8.0  # these are about so many steps
 _TINY = 1e-12
 
@@ -33,7 +33,8 @@ class Errors:
         shares: (2, H, E) how much each counts by the products.
         usual: mean squared one-step error of the blend, single ones cut off.
         steps: one-step errors in `usual`.
-        worse: share of the newest steps at which the blend was far worse than the last value.
+        worse: share of the newest steps at which the blend was far worse than the last value; worse at all, if lost.
+        lost: whether the load has changed so that the last value had better be said.
     """
 
     count: Floats
@@ -44,11 +45,7 @@ class Errors:
     usual: float
     steps: int
     worse: float
-
-    @property
-    def lost(self) -> bool:
-        """Whether the blend is worse than the last value, because the load has changed: then that had better be said."""
-        return self.worse > _LOST
+    lost: bool
 
 
 def start(horizon: int, experts: int) -> Errors:
@@ -56,7 +53,7 @@ def start(horizon: int, experts: int) -> Errors:
     flat = np.zeros((2, horizon))
     shares = np.full((2, horizon, experts), 1 / experts)
     products = np.zeros((2, horizon, experts, experts))
-    return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, worse=0.0)
+    return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, worse=0.0, lost=False)
 
 
 def surprise(errors: Errors, own: float, still: float, half_life: float) -> tuple[Errors, int]:
@@ -72,15 +69,17 @@ def surprise(errors: Errors, own: float, still: float, half_life: float) -> tupl
         half_life: steps.
     """
     squared = own * own
-    worse = errors.worse + (float(squared > _BEYOND * still * still) - errors.worse) / _NEWEST
+    worse = float(squared > (1.0 if errors.lost else _BEYOND) * still * still)
+    worse = errors.worse + (worse - errors.worse) / _NEWEST
+    lost = worse > (_FOUND if errors.lost else _LOST)
     steps = errors.steps + 1
     excited = int(errors.steps > 0 and squared > _SQUARED * errors.usual)
     keep = min(0.5 ** (1 / half_life), 1 - 1 / steps)
     if steps > 10 and errors.usual > 0:
         squared = min(squared, _SQUARED * errors.usual)
     usual = keep * errors.usual + (1 - keep) * squared
-    after = replace(errors, usual=usual, steps=steps, worse=worse)
-    if not after.lost:
+    after = replace(errors, usual=usual, steps=steps, worse=worse, lost=lost)
+    if not lost:
         return after, excited
     return replace(after, count=np.stack([np.minimum(errors.count[0], _FEW), errors.count[1]])), 0
 

@@ -111,7 +111,8 @@ def _errors(forecaster: Forecaster, history: Series, held: Series) -> Floats:
         said[at + _AHEAD] = made[_AHEAD - 1, middle]
     said = said[: len(held)]
     positive = (said > 0) & (held.values > 0)
-    return np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))
+    errors: Floats = np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))
+    return errors
 
 
 def _epoch(text: str) -> float:

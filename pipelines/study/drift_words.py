@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.study.breaks import CHOSEN_ON, SHAPES, WITHIN
 
-_WIDTHS = (14, 16, 8, 7, 9, 9, *(max(len(shape), 6) + 2 for shape in SHAPES), 8)
+_WIDTHS = (14, 19, 8, 8, 11, 8, *(max(len(shape), 6) + 2 for shape in SHAPES), 8)
 
 
 def table(found: dict[str, Any]) -> str:

@@ -158,7 +158,7 @@ def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], dict[
 
 def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], dict[str, Any]]:
     """Rows of a run that was broken off, by source, step and model; what could not run then is tried again."""
-    before = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rows": []}
+    before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rows": []}
     if before["seed"] != seed:
         raise SeriesError(f"{file} holds a run with seed {before['seed']}, not {seed}. Name another file.")
     return {(row["source"], row["step_s"], row["model"]): row for row in before["rows"] if row["rmse"] is not None}

@@ -68,7 +68,7 @@ def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
     """Both sources at each step: IoT traffic by Algorithm 1, taxi trips by Algorithm 2 matched to it."""
     iot = find("iot 5min").series()
     taxi = read_series(find("green_taxi 5min").path)  # trips per minute
-    times = iot.start + iot.step_s * np.arange(len(iot))
+    times: Floats = iot.start + iot.step_s * np.arange(len(iot), dtype=np.float64)
     for step_s in steps:
         load = refine(times, iot.values, step_s, np.random.default_rng([seed, step_s]))
         yield Cell("IoT traffic", step_s, iot.start, load.values, cut(len(load.values)), load.clean)

@@ -53,7 +53,7 @@ def test_the_weights_of_a_load_of_the_same_kind_help_a_short_history():
     origins = origins_of(len(later), 0, 1)
     came = outcomes(later, origins, 1)
     error = [
-        float(np.mean((came - fit(short, 1, 0, 30.0, prior).forecast(later, origins)) ** 2)) for prior in (None, kin)
+        float(np.mean((came - fit(short, 1, 0, 1000.0, prior).forecast(later, origins)) ** 2)) for prior in (None, kin)
     ]
     assert error[1] < error[0]
 

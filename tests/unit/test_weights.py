@@ -81,11 +81,22 @@ def test_a_missing_forecast_is_no_error():
     assert after is errors
 
 
-def test_a_blend_far_worse_than_the_last_value_forgets():
+def test_a_blend_far_worse_than_the_last_value_is_lost_until_it_is_better_again():
     errors, _ = follow(np.full(60, 50.0), np.tile([50.0, 40.0], (60, 1)))
-    for _ in range(12):
-        errors, excited = weights.surprise(errors, 5.0, 0.5, 100.0)
-    assert excited == 0 and errors.count[0, 0] == 8
-    before = weights.start(1, 2)
-    after, _ = weights.surprise(before, 5.0, 4.0, 100.0)
-    assert (after.count == before.count).all()
+    steps = 0
+    while not errors.lost:
+        errors, excited = weights.surprise(errors, 5.0, 2.0, 100.0)
+        steps += 1
+    assert steps == 10  # 1 - (7/8)**10 is the first share above 0.7
+    assert excited == 0 and errors.count[0, 0] == 8  # what was learnt before counts little
+    while errors.lost:
+        errors, _ = weights.surprise(errors, 1.0, 2.0, 100.0)
+        steps += 1
+    assert steps == 10 + 5
+
+
+def test_a_blend_somewhat_worse_is_not_lost():
+    errors = weights.start(1, 2)
+    for _ in range(50):
+        errors, _ = weights.surprise(errors, 5.0, 3.0, 100.0)
+    assert not errors.lost
