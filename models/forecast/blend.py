@@ -112,10 +112,10 @@ class Blend:
         return quantiles
 
     def trust(self, state: State) -> str:
-        """`blend`, "last value" while no regression has learnt anything, or "none"."""
+        """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
         if state.carried is None:
             return "none"
-        return self.kind if state.carried.learnt.rows > 0 else "last value"
+        return self.kind if state.carried.learnt.rows > 0 and not state.carried.errors.lost else "last value"
 
     @cached_property
     def _context(self) -> int:

@@ -41,7 +41,8 @@ class Study:
     Attributes:
         days: lengths of the target's history.
         cuts: moments per target at which serving begins.
-        everywhere: whether the network is adapted also where the source's shape was refused, for the ungated figures.
+        everywhere: whether the network is adapted also where the source's shape was refused, for the ungated figures of
+            the shortest history at the first moment.
         horizon: steps ahead.
         plan: how networks travel.
     """
@@ -126,7 +127,7 @@ def _at(
             continue  # a source must not have lived through the days it is judged on
         likeness = compare(older, known, np.random.default_rng(_SEED))
         theirs = of_source(target, source)
-        if likeness.kept or study.everywhere:
+        if likeness.kept or (study.everywhere and index == 0 and days == min(study.days)):
             theirs["adapted"] = adapted(target, source, study.plan, _SEED)
         given = serve(target, own, theirs if likeness.kept else {}, source.rule if likeness.kept else source.rule * 0)
         yield Pair(name, load.name, days, index, likeness, given, _errors(target, own, theirs, given, without))
@@ -177,7 +178,7 @@ def _of_days(found: Sequence[Pair]) -> dict[str, Any]:
 def _row(cases: Sequence[Pair]) -> dict[str, Any]:
     """One pair: ratios are geometric means over its moments."""
     ratios = {}
-    for model in cases[0].errors:
+    for model in dict.fromkeys(model for case in cases for model in case.errors):
         both = [_ratio(case.errors, model) for case in cases if model in case.errors]
         ratios[model] = {"1": _geometric([one for one, _ in both]), "all": _geometric([whole for _, whole in both])}
     return {

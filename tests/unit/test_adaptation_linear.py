@@ -47,15 +47,23 @@ def test_an_infinite_trust_is_the_prior_and_none_is_least_squares():
     np.testing.assert_allclose(fit(values, 2, 0, 1e-9, prior).weights, free.weights, atol=1e-6)
 
 
+def swinging(steps: int, seed: int) -> np.ndarray:
+    draw = np.random.default_rng(seed).standard_normal(steps)
+    values = np.zeros(steps)
+    for t in range(2, steps):
+        values[t] = 1.2 * values[t - 1] - 0.8 * values[t - 2] + draw[t]
+    return 100 + values
+
+
 def test_the_weights_of_a_load_of_the_same_kind_help_a_short_history():
-    kin = fit(autoregression(5000, seed=1, weight=0.5), 1, 0, 50.0).weights
-    short, later = autoregression(100, seed=2, weight=0.5), autoregression(2000, seed=3, weight=0.5)
+    kin = fit(swinging(3000, 1), 1, 0, 10.0).weights
+    short, later = swinging(100, 2), swinging(1000, 3)
     origins = origins_of(len(later), 0, 1)
     came = outcomes(later, origins, 1)
-    error = [
-        float(np.mean((came - fit(short, 1, 0, 1000.0, prior).forecast(later, origins)) ** 2)) for prior in (None, kin)
-    ]
-    assert error[1] < error[0]
+    found = [choose(short, 1, (0,), prior) for prior in (None, kin)]
+    alone, helped = (float(np.mean((came - one.model.forecast(later, origins)) ** 2)) for one in found)
+    assert helped < 0.95 * alone
+    assert found[1].strength > found[0].strength  # what is known already is trusted more
 
 
 def test_left_out_errors_are_larger_than_those_of_the_fit_itself():

@@ -69,10 +69,10 @@ def test_a_surprise_is_far_beyond_the_usual():
         errors, excited = weights.surprise(errors, error, error, 100.0)
         assert excited == 0
     assert errors.usual == pytest.approx(1.0)
-    assert weights.surprise(errors, 2.9, 2.9, 100.0)[1] == 0
+    assert weights.surprise(errors, 2.4, 2.4, 100.0)[1] == 0
     after, excited = weights.surprise(errors, -300.0, -300.0, 100.0)
     assert excited == 1
-    assert after.usual == pytest.approx(1 + (9 - 1) / 21)  # a single error counts as one of three times the usual
+    assert after.usual == pytest.approx(1 + (2.5**2 - 1) / 21)  # a single error counts as one of 2.5 times the usual
 
 
 def test_a_missing_forecast_is_no_error():
