@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task, task_group
+from airflow.sdk.exceptions import AirflowSkipException
 
 from configs.contract import load_contracts
 from configs.settings import load
@@ -92,14 +93,17 @@ def retrain_forecaster() -> None:
             forecaster.promote(verdict)
         return verdict
 
-    @task.short_circuit(ignore_downstream_trigger_rules=False)
-    def won(verdict: dict[str, Any]) -> bool:
-        return bool(verdict["promoted"])
+    @task
+    def won(verdict: dict[str, Any]) -> None:
+        if not verdict["promoted"]:
+            raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
     @task
-    def promote(verdict: dict[str, Any]) -> str | None:
+    def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
         from pipelines.train import forecaster
 
+        if answer["chosen_options"] != [ApprovalOperator.APPROVE]:
+            raise AirflowSkipException("a person said no")
         return forecaster.promote(verdict)
 
     @task_group
@@ -114,7 +118,9 @@ def retrain_forecaster() -> None:
                 defaults=ApprovalOperator.APPROVE,  # silence is consent: the gate has judged already
                 response_timeout=timedelta(seconds=APPROVAL_S),
             )
-            won(verdict) >> approve >> promote(verdict)
+            answer: Any = approve.output
+            won(verdict) >> approve
+            promote(verdict, answer)
 
     one_job.expand(job=enough())  # over no job at all, all of it is skipped
 
