@@ -42,6 +42,12 @@ CATALOGUE: dict[str, Fit] = {
 """Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""
 
 
+def default_of(names: Iterable[str]) -> str:
+    """Who serves unless another is surely better: the blend where it is among the names, else the first of them."""
+    among = list(names)
+    return "blend" if "blend" in among else among[0]
+
+
 def named(names: Iterable[str]) -> list[str]:
     """The names, each once and in the catalogue's order; "all" stands for all of them.
 

@@ -1,4 +1,8 @@
-"""The choice of a champion: by rolling origin on the newest part of a history, the naive forecasts included."""
+"""The choice of a champion: by rolling origin on the newest part of a history, the naive forecasts included.
+
+One candidate is the default, and keeps its place unless another is surely better: the newest part of one history is a
+single witness, and where loads are bursty it says little about the weeks to come.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.forecast.backtest import roll
+from models.forecast import scores
+from models.forecast.backtest import Backtest, roll
+from models.forecast.bootstrap import rmse_ratio
 from models.forecast.forecaster import Forecaster, Task
-from models.forecast.series import Series, SeriesError
+from models.forecast.series import Floats, Series, SeriesError
 
 Fit = Callable[[Task, Series], Forecaster]
 NEWEST = 0.2
@@ -20,22 +26,37 @@ MOST = 1000
 FEWEST = 24
 """With fewer steps than this to compare on, nothing is compared."""
 TIE = 0.01
-"""A candidate must be better by this share than every simpler one."""
+"""Of candidates that are surely better than the default, one must be better by this share than every simpler one."""
+_SEED = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """What a candidate was worth on the newest steps, in records/s.
 
     Attributes:
         rmse: one step ahead.
         pinball: mean over all steps ahead.
-        loss: geometric mean of both; what is compared.
+        errors: (T,) one step ahead, actual minus median; NaN where unknown.
+        losses: (T,) roots of the mean pinball loss of what was forecast at each step.
     """
 
     rmse: float
     pinball: float
-    loss: float
+    errors: Floats
+    losses: Floats
+
+    @property
+    def loss(self) -> float:
+        """Geometric mean of both errors; what is compared."""
+        return math.sqrt(self.rmse * self.pinball)
+
+    def surely_better(self, other: Trial) -> bool:
+        """Whether both errors are lower at 95 % (paired block bootstrap), one step ahead and over all steps."""
+        if np.isfinite(self.errors - other.errors).sum() < FEWEST:
+            return False
+        pairs = ((self.errors, other.errors), (self.losses, other.losses))
+        return all(rmse_ratio(mine, theirs, np.random.default_rng(_SEED))[1] < 1 for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)
@@ -56,16 +77,16 @@ class Choice:
 
 
 def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> Choice:
-    """Fit every candidate to the older steps, step it through the newest, and fit the best to all of them.
+    """Fit every candidate to the older steps, step it through the newest, and fit the chosen one to all of them.
 
     Args:
         task: what is forecast.
         history: all that may be looked at.
-        candidates: by name, the simplest first: it wins where none is better by `TIE`.
-        default: the candidate that is taken where there are too few steps to compare on, or none can be compared.
+        candidates: by name, simplest first.
+        default: the candidate that is taken unless another is surely better.
 
     Raises:
-        SeriesError: the default cannot be fitted either.
+        SeriesError: no candidate can be fitted to the whole history.
     """
     held = min(int(NEWEST * len(history)), MOST)
     trials: dict[str, Trial] = {}
@@ -74,16 +95,17 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
         older, newest = history.split(held)
         for name, fit in candidates.items():
             try:
-                trials[name] = _trial(fit(task, older), older, newest)
+                trials[name] = _trial(roll(fit(task, older), older, newest))
             except SeriesError as error:
                 skipped[name] = str(error)
-    able = dict(trials)
-    while name := simplest(able):
+    able = {name: trial for name, trial in trials.items() if name == default or _displaces(trial, trials.get(default))}
+    while able:
+        best = simplest({name: trial for name, trial in able.items() if name != default}) or default
         try:
-            return Choice(name, candidates[name](task, history), trials, skipped)
+            return Choice(best, candidates[best](task, history), trials, skipped)
         except SeriesError as error:  # what could be fitted to the older steps need not be to all of them
-            skipped[name] = str(error)
-            del able[name]
+            skipped[best] = str(error)
+            able.pop(best, None)
     return Choice(default, candidates[default](task, history), trials, skipped)
 
 
@@ -96,8 +118,15 @@ def simplest(trials: Mapping[str, Trial]) -> str:
     return best
 
 
-def _trial(forecaster: Forecaster, older: Series, newest: Series) -> Trial:
-    made = roll(forecaster, older, newest)
-    rmse = made.figures()["rmse_h1"]
-    pinball = float(np.mean(made.pinball_by_horizon()))
-    return Trial(rmse, pinball, math.sqrt(rmse * pinball))
+def _displaces(trial: Trial, default: Trial | None) -> bool:
+    if default is None or not math.isfinite(default.loss):
+        return math.isfinite(trial.loss)
+    return trial.loss < default.loss and trial.surely_better(default)
+
+
+def _trial(made: Backtest) -> Trial:
+    rows = range(len(made.actual))
+    losses = np.sqrt([scores.pinball(made.actual[i], made.quantiles[i], made.levels) for i in rows])
+    errors = made.actual[:, 0] - made.median[:, 0]
+    rmse = math.sqrt(float(np.nanmean(errors**2))) if np.isfinite(errors).any() else math.nan
+    return Trial(rmse, float(np.mean(made.pinball_by_horizon())), errors, losses)

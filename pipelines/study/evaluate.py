@@ -11,7 +11,7 @@ from typing import Any
 
 from models.forecast import scores
 from models.forecast.backtest import Backtest, against, origins
-from models.forecast.catalogue import CATALOGUE, NAIVE, Fit, named
+from models.forecast.catalogue import CATALOGUE, NAIVE, Fit, default_of, named
 from models.forecast.champion import choose
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.series import Series, SeriesError
@@ -200,7 +200,7 @@ def _champion(task: Task, older: Series, fitted: dict[str, Forecaster], rivals: 
         return lambda asked, history: fitted[name] if history is older else CATALOGUE[name](asked, history)
 
     began = time.perf_counter()
-    choice = choose(task, older, {name: candidate(name) for name in fitted}, default=list(fitted)[-1])
+    choice = choose(task, older, {name: candidate(name) for name in fitted}, default=default_of(fitted))
     chosen = rivals[choice.name]
     return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from configs.settings import Training
 from models.forecast.backtest import Backtest, roll
+from models.forecast.catalogue import default_of
 from models.forecast.champion import Choice, choose
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
@@ -46,7 +47,7 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     older, held = source.series.split(training.holdout_steps)
     candidates = Candidates(run, training, source.others)
     try:
-        chosen = choose(task, older, candidates.fits(task, older), default=training.models[0])
+        chosen = choose(task, older, candidates.fits(task, older), default=default_of(training.models))
     except SeriesError as error:
         return f"no challenger: {error}"
     champion_version, champion, remark = _champion(registry, job, task)

@@ -19,7 +19,7 @@ def hours(values):
 
 
 def trial(loss):
-    return Trial(loss, loss, loss)
+    return Trial(loss, loss, np.empty(0), np.empty(0))
 
 
 def season(steps):
@@ -58,6 +58,18 @@ def test_the_champion_is_fitted_to_everything_and_compared_on_what_it_was_not_fi
     choice = choose(TASK, hours(season(600)), {"seasonal_naive": fit}, "seasonal_naive")
     assert fitted == [480, 600]
     assert choice.name == "seasonal_naive" and choice.trials["seasonal_naive"].rmse == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_default_stays_unless_another_is_surely_better():
+    rng = np.random.default_rng(3)
+    spikes = 100 + rng.normal(0, 1, 600)
+    spikes[590] = 900.0  # one spike: luck decides who is better, not skill
+    choice = choose(TASK, hours(spikes), NAIVE, "seasonal_naive")
+    assert choice.trials["last_value"].loss != pytest.approx(choice.trials["seasonal_naive"].loss)
+    assert choice.name == "seasonal_naive"
+    better = choose(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value")
+    assert better.trials["seasonal_naive"].surely_better(better.trials["last_value"])
+    assert not better.trials["last_value"].surely_better(better.trials["seasonal_naive"])
 
 
 def test_with_too_little_to_compare_the_default_is_taken():
