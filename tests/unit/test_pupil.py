@@ -16,8 +16,8 @@ from models.forecast.series import Series, SeriesError
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
-PLAN = Plan(hidden=16, pretraining=300, alone=40, grid=(Weights(0.1, 0.1),))
-HISTORY = {"days": 2, "level": 20.0, "seed": 2, "start_day": 40}
+PLAN = Plan(hidden=16, pretraining=600, alone=40, grid=(Weights(0.1, 0.1),))
+HISTORY = {"days": 3, "level": 20.0, "seed": 2, "start_day": 40}
 
 
 def load(days, level=100.0, seed=1, start_day=0):
@@ -36,7 +36,7 @@ def lesson():
 def test_a_near_source_teaches_a_short_history(lesson):
     assert lesson.source == "big" and lesson.verdicts["big"].accepted
     assert lesson.verdicts["big"].transfer < 0
-    older, held = load(**{**HISTORY, "days": 4}).split(2 * DAY)
+    older, held = load(**{**HISTORY, "days": 5}).split(2 * DAY)
     taught, last = (roll(f, older, held).figures()["rmse"] for f in (lesson.pupil, Naive(TASK, seasonal=False)))
     assert taught < 0.7 * last
 
