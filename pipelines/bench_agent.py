@@ -115,10 +115,9 @@ def _drain(spark: SparkSession, kafka: Kafka, folder: Path, attached: bool) -> t
     query = writer.option("checkpointLocation", str(folder / uuid.uuid4().hex)).start()
     agent = attach(query, job=JOB) if attached else None
     readings = []
-    while not query.awaitTermination(1):
-        if agent is not None:
-            jvm = sum(cpu for thread, cpu in _jvm_threads(spark).items() if thread not in before)
-            readings.append((time.monotonic(), _own_threads(), jvm))
+    while not query.awaitTermination(1):  # both sides are read, so that the reading costs both the same
+        jvm = sum(cpu for thread, cpu in _jvm_threads(spark).items() if thread not in before)
+        readings.append((time.monotonic(), _own_threads(), jvm))
     if agent is not None:
         agent.stop()
     ends = [_ended(p) for p in query.recentProgress if p["numInputRows"] > 0]
