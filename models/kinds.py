@@ -7,7 +7,7 @@ from typing import Any
 
 from models.adapt.network import CONTEXT
 from models.adapt.pupil import Pupil
-from models.adapt.transfer import Scale
+from models.adapt.rows import Scale
 from models.forecast.blend import Blend
 from models.forecast.classical import Classical, revive_classical
 from models.forecast.forecaster import Forecaster, Task

@@ -12,7 +12,8 @@ import torch
 from models.adapt import linear
 from models.adapt.memory import rule
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.transfer import Plan, Rows, Scale, alone, forecast, train, transfer, transfer_again
+from models.adapt.rows import Rows, Scale
+from models.adapt.transfer import Plan, alone, forecast, train, transfer, transfer_again
 from models.forecast.series import Floats
 
 ADAPT, SELECT = 0.6, 0.2

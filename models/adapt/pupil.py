@@ -17,8 +17,9 @@ from models.adapt.candidates import Target, best_of, learn, of_source, of_target
 from models.adapt.dtw import compare
 from models.adapt.gate import Verdict
 from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.rows import Scale
 from models.adapt.served import four_way
-from models.adapt.transfer import Plan, Scale
+from models.adapt.transfer import Plan
 from models.forecast.conformal import Conformal, Spread
 from models.forecast.forecaster import State, Task, begin, check_load, fill, push
 from models.forecast.series import Floats, Series, SeriesError

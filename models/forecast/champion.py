@@ -15,7 +15,7 @@ import numpy as np
 from models.forecast import scores
 from models.forecast.backtest import Backtest, roll
 from models.forecast.bootstrap import rmse_ratio
-from models.forecast.forecaster import Forecaster, Task
+from models.forecast.forecaster import Forecaster, Task, check_load
 from models.forecast.series import Floats, Series, SeriesError
 
 Fit = Callable[[Task, Series], Forecaster]
@@ -86,8 +86,9 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
         default: the candidate that is taken unless another is surely better.
 
     Raises:
-        SeriesError: no candidate can be fitted to the whole history.
+        SeriesError: a load is negative or infinite, or no candidate can be fitted to the whole history.
     """
+    check_load(history.values)
     held = min(int(NEWEST * len(history)), MOST)
     trials: dict[str, Trial] = {}
     skipped: dict[str, str] = {}

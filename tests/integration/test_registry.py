@@ -1,42 +1,17 @@
-"""The registry and a whole training run on a real MLflow store of its own."""
+"""The registry on a real MLflow store of its own."""
 
 import json
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
 
-from configs.errors import SettingsError
-from configs.settings import Settings, Training, load
-from models.forecast.forecaster import Task
+from configs.settings import Settings, load
 from models.forecast.naive import Naive
-from models.forecast.recurrent import CELLS, Recurrent
-from models.forecast.series import Series
-from models.forecast.training import trained
-from models.forecast.windows import View
 from pipelines.registry import Registry, RegistryError
-from pipelines.train import forecaster
-from pipelines.train.challenge import train_on
-from pipelines.train.live import follow
-from pipelines.train.source import Source
+from tests.fakes.forecasters import TASK, kinds, network, put, series
 
 pytestmark = pytest.mark.integration
-
-STEP = 3600.0
-TRAINING = Training(
-    step_s=STEP,
-    horizon=3,
-    levels=(0.1, 0.5, 0.9),
-    context=6,
-    lanes=2,
-    hidden=4,
-    epochs=1,
-    holdout_steps=24,
-    minimum_steps=120,
-)
-TASK = Task(STEP, 3, (0.1, 0.5, 0.9))
 
 
 @pytest.fixture(scope="module")
@@ -57,26 +32,7 @@ def elsewhere(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def series(steps, seed=1):
-    hours = np.arange(steps)
-    noise = np.random.default_rng(seed).normal(0, 2, steps)
-    return Series(7 * 86_400.0, STEP, 100 + 50 * np.sin(2 * np.pi * hours / 24) + np.cumsum(noise).clip(-40, 40))
-
-
-def network(cell="gru"):
-    view = View(TASK, 24)
-    made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
-    for weight in (made.head.weight, made.linear):
-        torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
-    return trained(made, view)
-
-
-def put(registry, job, what, alias=None):
-    with registry.run(job, "test") as run:
-        return registry.register(run, job, what, "# A card", {"data.digest": "abc"}, alias=alias)
-
-
-@pytest.mark.parametrize("made", [*map(network, CELLS), Naive(TASK), Naive(TASK, seasonal=False)], ids=lambda f: f.kind)
+@pytest.mark.parametrize("made", kinds(), ids=lambda f: f.kind)
 def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, made):
     job = f"same-{made.kind}"
     version = put(registry, job, made, alias="challenger")
@@ -125,28 +81,6 @@ def test_the_version_before_is_an_instant_way_back(registry):
     assert registry.versions("back")[1].tags["rolled_back"] == "true"
 
 
-def test_what_was_served_is_scored_against_what_came(registry):
-    served = pd.DataFrame(
-        {
-            "version": ["1", "1", "9"],
-            "model": "served-forecaster",
-            "kind": "last value",
-            "time": [10 * STEP, 11 * STEP, 10 * STEP],
-            "wall_time": [1.0, 2.0, 3.0],
-            "step_s": STEP,
-            "levels": [[0.1, 0.5, 0.9]] * 3,
-            "quantiles": [[[8.0, 9.0, 10.0], [9.0, 11.0, 12.0]], [[8.0, 10.0, 12.0], [8.0, 10.0, 12.0]], [[0.0] * 3]],
-        }
-    )
-    put(registry, "served", Naive(TASK))
-    source = Source(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
-    with registry.run("served", "test") as run:
-        found = follow(registry, run, "served", source)
-    # steps 10 and 11 came: |9 - 10| + |11 - 10| + |10 - 10| of 30; version 9 was never registered
-    assert found["1"]["n"] == 3 and found["1"]["wape"] == pytest.approx(2 / 30, abs=1e-4)
-    assert registry.versions("served")[0].tags["live.wape"] == "0.0667"
-
-
 def test_errors_say_what_to_do(registry):
     with pytest.raises(RegistryError, match=r"no champion.*Run the DAG"):
         registry.load("nobody")
@@ -182,101 +116,3 @@ def test_an_artifact_of_another_shape_is_refused(registry, settings, change, wor
 def test_a_store_that_cannot_be_is_named_at_once(settings):
     with pytest.raises(RegistryError, match=r"tracking_uri=sqlite:////nowhere/no\.db.*Create it"):
         Registry(load(var=settings.var_dir, mlflow={"tracking_uri": "sqlite:////nowhere/no.db"}))
-
-
-def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, settings):
-    run = train_on(registry, "first", TRAINING, Source(series(400), 5))
-    naive, challenger = registry.versions("first")
-    assert naive.tags["kind"] == "seasonal_naive"
-    assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
-    metrics, parameters, tags = registry.figures(run)
-    for name in ("challenger", "champion", "seasonal_naive", "last_value"):
-        assert metrics[f"{name}.pinball"] > 0 and metrics[f"{name}.rmse_h3"] > 0
-    assert metrics["champion.pinball"] == metrics["seasonal_naive.pinball"]  # it is the champion
-    assert (parameters["context"], tags["data.delta_version"], tags["data.steps"]) == ("6", "5", "400")
-    assert challenger.tags["data.digest"] == tags["data.digest"]
-    assert challenger.tags["kind"] == tags["chosen"]
-    assert set(TRAINING.models) == {name.split(".")[1] for name in metrics if name.startswith("trial.")}
-    assert metrics[f"trial.{tags['chosen']}.rmse"] <= metrics["trial.seasonal_naive.rmse"]
-    assert "| champion |" in challenger.description and "Chosen by rolling origin" in challenger.description
-    files = {p.name for p in (settings.var_dir / "mlflow" / "artifacts" / run).rglob("*.*")}
-    assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
-
-    verdict = forecaster.judge("first", run, settings)
-    assert registry.champion_version("first") == "1"  # judged, not yet promoted
-    forecaster.promote(verdict, settings)
-    assert verdict["promoted"] == (metrics["challenger.pinball"] < metrics["champion.pinball"])
-    assert registry.champion_version("first") == ("2" if verdict["promoted"] else "1")
-    assert forecaster.judge("first", run, settings) == verdict == registry.last_verdict("first")
-
-
-def run_with(registry, job, losses, champion="1"):
-    """A run as training leaves it, with given losses."""
-    with registry.run(job, "made up") as run:
-        version = registry.register(run, job, Naive(TASK, seasonal=False), "", {})
-        run.parameters({"improvement": 0.0})
-        run.metrics({f"{name}.pinball": loss for name, loss in losses.items()})
-        run.tags({"challenger": version, "champion": champion})
-        return run.id, version
-
-
-def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry, settings):
-    registry.set_champion("gate", put(registry, "gate", Naive(TASK)))
-    worse, _ = run_with(registry, "gate", {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0})
-    late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    refused = forecaster.judge("gate", worse, settings)
-    assert not refused["promoted"] and forecaster.promote(refused, settings) == "1"
-    slow = forecaster.judge("gate", late, settings)
-    won = forecaster.judge("gate", better, settings)
-    assert won["promoted"] and forecaster.promote(won, settings) == forecaster.promote(won, settings) == version
-    assert slow["promoted"] and forecaster.promote(slow, settings) == version  # approved when another served already
-    later, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    refused = forecaster.judge("gate", later, settings)
-    assert not refused["promoted"] and "Train again" in refused["reason"]
-    assert registry.champion_version("gate") == version
-
-
-def test_a_short_history_is_taught_by_another_job(registry, settings):
-    short = Source(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
-    run = train_on(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
-    metrics, _, tags = registry.figures(run)
-    assert tags["because"] == "the load changed by +30%"
-    assert {"adapt.big.adapted", "adapt.big.source_only", "adapt.big.transfer", "trial.adapted.rmse"} <= set(metrics)
-    assert (tags["chosen"] == "adapted") == ("data.teacher" in registry.versions("pupil")[-1].tags)
-
-
-def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):
-    run = train_on(registry, "short", TRAINING, Source(series(30), 1))
-    assert [v.tags["kind"] for v in registry.versions("short")] == ["seasonal_naive"]
-    verdict = forecaster.judge("short", run, settings)
-    assert verdict["version"] is None and "30 steps" in verdict["reason"] and "minimum_steps=120" in verdict["reason"]
-    assert registry.champion_version("short") == "1"
-
-
-def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
-    train_on(registry, "fails", TRAINING, Source(series(30), 1))
-    with pytest.raises(ValueError, match="not negative"):
-        train_on(registry, "fails", TRAINING, Source(Series(0.0, STEP, series(400).values - 500), 1))
-    assert registry.champion_version("fails") == "1" and len(registry.versions("fails")) == 1
-
-
-def test_a_champion_for_another_task_is_not_compared(registry, settings):
-    other = Naive(Task(STEP, 5, (0.5,)))
-    registry.set_champion("other", put(registry, "other", other))
-    run = train_on(registry, "other", TRAINING, Source(series(400), 1))
-    metrics, _, tags = registry.figures(run)
-    assert "champion.pinball" not in metrics and "not comparable" in tags["outcome"]
-    assert forecaster.judge("other", run, settings)["champion"] == "1"
-
-
-def test_a_form_replaces_settings_and_refuses_what_is_wrong():
-    assert forecaster.with_form(TRAINING, {"epochs": 3}).epochs == 3
-    with pytest.raises(SettingsError, match=r"training\.epoch=3"):
-        forecaster.with_form(TRAINING, {"epoch": 3})
-    with pytest.raises(SettingsError, match=r"training\.hidden='many'"):
-        forecaster.with_form(TRAINING, {"hidden": "many"})
-
-
-def test_an_empty_lake_is_not_enough(settings):
-    assert forecaster.enough("word_count", settings) is False

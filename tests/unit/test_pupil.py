@@ -8,7 +8,8 @@ import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
 from models.adapt.pupil import LONG_DAYS, Pupil, Voice, teach
-from models.adapt.transfer import Plan, Scale, Weights
+from models.adapt.rows import Scale
+from models.adapt.transfer import Plan, Weights
 from models.forecast.backtest import roll
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.rows import Rows, Scale
 from models.adapt.transfer import (
     Plan,
-    Rows,
-    Scale,
     Weights,
     adapt,
     alone,

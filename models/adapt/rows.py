@@ -1,0 +1,63 @@
+"""A domain's training rows, scaled to [0, 1] by its own training part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.adapt.network import CONTEXT
+from models.forecast.series import Floats, SeriesError
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps a domain to [0, 1] by the least and the greatest load of its own training part; others may lie outside."""
+
+    low: float
+    span: float
+
+    @staticmethod
+    def of(values: Floats) -> Scale:
+        """Of (T,) training values.
+
+        Raises:
+            SeriesError: they are constant, or not finite.
+        """
+        low, high = float(values.min()), float(values.max())
+        if not high > low:
+            raise SeriesError(f"the training part lies between {low} and {high}: a constant load cannot be scaled")
+        return Scale(low, high - low)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training rows of one domain, scaled.
+
+    Attributes:
+        x: (N, 24) what was seen, newest last.
+        y: (N, p) what came.
+    """
+
+    x: Tensor
+    y: Tensor
+
+    @staticmethod
+    def of(values: Floats, scale: Scale, horizon: int) -> Rows:
+        """Every window of (T,) values.
+
+        Raises:
+            SeriesError: not even one fits.
+        """
+        if len(values) < CONTEXT + horizon:
+            raise SeriesError(
+                f"{len(values)} steps: {CONTEXT} to read and {horizon} to forecast are needed for one row"
+            )
+        scaled = ((values - scale.low) / scale.span).astype(np.float32)
+        slides = torch.from_numpy(np.lib.stride_tricks.sliding_window_view(scaled, CONTEXT + horizon).copy())
+        return Rows(slides[:, :CONTEXT], slides[:, CONTEXT:])
+
+    def __len__(self) -> int:
+        return len(self.x)

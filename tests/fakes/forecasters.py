@@ -1,0 +1,49 @@
+"""Small forecasters of every kind that is registered, the load they know, and one registration."""
+
+import numpy as np
+import torch
+
+from models.adapt.network import TravellingGru
+from models.adapt.pupil import Pupil, Voice
+from models.adapt.rows import Scale
+from models.forecast.blend import Blend
+from models.forecast.catalogue import CATALOGUE
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.recurrent import CELLS, Recurrent
+from models.forecast.series import Series
+from models.forecast.training import trained
+from models.forecast.windows import View
+
+STEP = 3600.0
+TASK = Task(STEP, 3, (0.1, 0.5, 0.9))
+
+
+def series(steps, seed=1):
+    hours = np.arange(steps)
+    noise = np.random.default_rng(seed).normal(0, 2, steps)
+    return Series(7 * 86_400.0, STEP, 100 + 50 * np.sin(2 * np.pi * hours / 24) + np.cumsum(noise).clip(-40, 40))
+
+
+def network(cell="gru"):
+    view = View(TASK, 24)
+    made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
+    for weight in (made.head.weight, made.linear):
+        torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
+    return trained(made, view)
+
+
+def pupil():
+    travelled = TravellingGru(3, 4, torch.Generator().manual_seed(1))
+    torch.nn.init.normal_(travelled.head.weight, generator=torch.Generator().manual_seed(2))
+    return Pupil(TASK, Voice(travelled).eval(), Scale(10.0, 90.0))
+
+
+def kinds():
+    regressions = [CATALOGUE[name](TASK, series(400)) for name in ("ridge", "ets")]
+    return [*map(network, CELLS), pupil(), *regressions, Blend(TASK), Naive(TASK), Naive(TASK, seasonal=False)]
+
+
+def put(registry, job, what, alias=None):
+    with registry.run(job, "test") as run:
+        return registry.register(run, job, what, "# A card", {"data.digest": "abc"}, alias=alias)
