@@ -21,7 +21,7 @@ from models.adapt.rows import Scale
 from models.adapt.served import four_way
 from models.adapt.transfer import Plan
 from models.forecast.conformal import Conformal, Spread
-from models.forecast.forecaster import State, Task, begin, check_load, fill, push
+from models.forecast.forecaster import OfTask, State, Task, begin, check_load, fill, push
 from models.forecast.series import Floats, Series, SeriesError
 
 LONG_DAYS = 14
@@ -55,7 +55,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pupil:
+class Pupil(OfTask):
     """An adapted network with conformal quantiles around it; the last value stands in for the first 24 steps.
 
     Attributes:
@@ -68,21 +68,6 @@ class Pupil:
     module: Callable[[Tensor], Tensor]
     scale: Scale
     kind: str = "adapted"
-
-    @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.task.levels
 
     @cached_property
     def _conformal(self) -> Conformal:

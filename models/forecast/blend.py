@@ -11,7 +11,7 @@ import numpy as np
 from models.forecast import weights
 from models.forecast.conformal import Conformal, Spread
 from models.forecast.experts import Experts, Learnt
-from models.forecast.forecaster import State, Task, begin, check_load, fill, push
+from models.forecast.forecaster import OfTask, State, Task, begin, check_load, fill, push
 from models.forecast.series import Floats, Series
 
 LEARN = 16_384
@@ -43,26 +43,11 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Blend:
+class Blend(OfTask):
     """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
 
     task: Task
     kind: str = "blend"
-
-    @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.task.levels
 
     @cached_property
     def experts(self) -> Experts:

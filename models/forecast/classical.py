@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.forecaster import State, Task, begin, push
+from models.forecast.forecaster import OfTask, State, Task, begin, push
 from models.forecast.harmonics import Harmonics, begins
 from models.forecast.matured import NEWEST, Matured, matured
 from models.forecast.naive import Naive
@@ -61,28 +61,13 @@ class Carried:
     past: Matured
 
 
-class Classical:
+class Classical(OfTask):
     """A recursion on what a seasonal curve leaves over, spread by the quantiles of what it was wrong by so far."""
 
     def __init__(self, kind: str, task: Task, season: Harmonics, recursion: Recursion) -> None:
         self.kind, self.task, self.season, self.recursion = kind, task, season, recursion
         self._ahead, self._added = recursion.ahead(task.horizon)
         self._F, self._g, self._c = (np.array(part) for part in (recursion.F, recursion.g, recursion.c))
-
-    @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.task.levels
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""

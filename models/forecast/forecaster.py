@@ -95,6 +95,30 @@ class Forecaster(Protocol):
         """What `current` rests on: "none", "last value", "same time yesterday", "same time last week" or "network"."""
 
 
+class _HasTask(Protocol):
+    @property
+    def task(self) -> Task: ...
+
+
+class OfTask:
+    """The figures of a forecaster's task under their own names; what has a `task` inherits them."""
+
+    @property
+    def step_s(self: _HasTask) -> float:
+        """Seconds per step."""
+        return self.task.step_s
+
+    @property
+    def horizon(self: _HasTask) -> int:
+        """Steps ahead."""
+        return self.task.horizon
+
+    @property
+    def levels(self: _HasTask) -> tuple[float, ...]:
+        """Quantile levels."""
+        return self.task.levels
+
+
 def begin(task: Task, history: Series, context: int = 0) -> State:
     """The state after a history; leading gaps count as not yet begun.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
-from models.forecast.forecaster import State, Task, begin, fill, push
+from models.forecast.forecaster import OfTask, State, Task, begin, fill, push
 from models.forecast.matured import NEWEST, Matured, matured
 from models.forecast.naive import Naive
 from models.forecast.series import Floats, Series, SeriesError
@@ -48,7 +48,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(OfTask):
     """A fitted regression as a forecaster, spread by the quantiles of its errors; at first the naive one stands in.
 
     The errors after `init` are those on rows it was fitted to, so that it is a little too sure until new ones came.
@@ -57,21 +57,6 @@ class Linear:
     task: Task
     fitted: Weights
     kind: str = "ridge"
-
-    @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.task.levels
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.forecaster import ERRORS, State, Task, begin, push
+from models.forecast.forecaster import ERRORS, OfTask, State, Task, begin, push
 from models.forecast.series import Floats, Series
 
 FEW = 24
@@ -14,7 +14,7 @@ FEW = 24
 
 
 @dataclass(frozen=True)
-class Naive:
+class Naive(OfTask):
     """Repeats the past, and spreads it by the quantiles of what that has been wrong by so far.
 
     Attributes:
@@ -33,21 +33,6 @@ class Naive:
         if not self.seasonal:
             return "last_value"
         return "seasonal_naive" if self.weekly else "yesterday"
-
-    @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.task.levels
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.forecast.forecaster import State, begin, fill, push
+from models.forecast.forecaster import OfTask, State, Task, begin, fill, push
 from models.forecast.naive import Naive
 from models.forecast.recurrent import Recurrent
 from models.forecast.series import Floats, Series
@@ -32,7 +32,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(OfTask):
     """A trained network as a forecaster; until the history is long enough the naive forecast stands in, and says so.
 
     Attributes:
@@ -49,19 +49,9 @@ class Network:
     carried: int
 
     @property
-    def step_s(self) -> float:
-        """Seconds per step."""
-        return self.view.task.step_s
-
-    @property
-    def horizon(self) -> int:
-        """Steps ahead."""
-        return self.view.task.horizon
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Quantile levels."""
-        return self.view.task.levels
+    def task(self) -> Task:
+        """What is forecast."""
+        return self.view.task
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty; the network reads it from its first row on."""

@@ -6,30 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from configs.settings import Settings, load
+from configs.settings import load
 from models.forecast.naive import Naive
 from pipelines.registry import Registry, RegistryError
 from tests.fakes.forecasters import TASK, kinds, network, put, series
 
-pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory) -> Settings:
-    return load(var=tmp_path_factory.mktemp("mlflow"))
-
-
-@pytest.fixture(scope="module")
-def registry(settings) -> Registry:
-    return Registry(settings)
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """MLflow falls back to the working folder where it is not told otherwise; nothing may land there."""
-    monkeypatch.chdir(tmp_path)
-    yield
-    assert not list(tmp_path.iterdir())
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 
 @pytest.mark.parametrize("made", kinds(), ids=lambda f: f.kind)

@@ -5,18 +5,17 @@ import pandas as pd
 import pytest
 
 from configs.errors import SettingsError
-from configs.settings import Settings, Training, load
+from configs.settings import Training
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series
-from pipelines.registry import Registry
 from pipelines.train import forecaster
 from pipelines.train.challenge import train_on
 from pipelines.train.live import follow
 from pipelines.train.source import Source
 from tests.fakes.forecasters import STEP, TASK, put, series
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 TRAINING = Training(
     step_s=STEP,
@@ -29,24 +28,6 @@ TRAINING = Training(
     holdout_steps=24,
     minimum_steps=120,
 )
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory) -> Settings:
-    return load(var=tmp_path_factory.mktemp("mlflow"))
-
-
-@pytest.fixture(scope="module")
-def registry(settings) -> Registry:
-    return Registry(settings)
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """MLflow falls back to the working folder where it is not told otherwise; nothing may land there."""
-    monkeypatch.chdir(tmp_path)
-    yield
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_served_is_scored_against_what_came(registry):

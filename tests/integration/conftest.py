@@ -1,0 +1,24 @@
+"""An MLflow store of a module's own."""
+
+import pytest
+
+from configs.settings import Settings, load
+from pipelines.registry import Registry
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory) -> Settings:
+    return load(var=tmp_path_factory.mktemp("mlflow"))
+
+
+@pytest.fixture(scope="module")
+def registry(settings) -> Registry:
+    return Registry(settings)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """MLflow falls back to the working folder where it is not told otherwise; nothing may land there."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert not list(tmp_path.iterdir())
