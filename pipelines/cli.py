@@ -174,7 +174,10 @@ def job_mode(name: str, mode: str) -> None:
     """Switch a running job's agent: observe, act, or freeze."""
     from pipelines.stack.state import addressed, running
     from tidecast.control import set_mode
+    from tidecast.messages import Control
 
+    if mode not in Control.MODES:
+        raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
     settings = load()
     if stack := running(settings.var_dir):
         settings = addressed(settings, stack.environment)
