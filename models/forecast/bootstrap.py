@@ -11,8 +11,10 @@ from models.forecast.series import Floats, SeriesError
 DRAWS = 2000
 
 
-def rmse_ratio(mine: Floats, theirs: Floats, generator: np.random.Generator) -> tuple[float, float]:
-    """The central 95 % interval of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
+def rmse_ratio(
+    mine: Floats, theirs: Floats, generator: np.random.Generator, share: float = 0.95
+) -> tuple[float, float]:
+    """The central interval, of 95 % by default, of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
 
     Blocks of ⌈√T⌉ steps keep what errors have to do with the ones before them (Künsch 1989). An interval that reaches
     down to 1 says that mine are not worse at 95 %.
@@ -21,6 +23,7 @@ def rmse_ratio(mine: Floats, theirs: Floats, generator: np.random.Generator) -> 
         mine: (T,) errors; a NaN leaves the step out.
         theirs: (T,) errors of the same steps.
         generator: draws the blocks.
+        share: of the draws that lie within the interval.
 
     Raises:
         SeriesError: fewer than two steps are known.
@@ -35,5 +38,5 @@ def rmse_ratio(mine: Floats, theirs: Floats, generator: np.random.Generator) -> 
     sums = np.concatenate([np.zeros((2, 1)), np.cumsum(squares, axis=1)], axis=1)
     drawn = (sums[:, begins + block] - sums[:, begins]).sum(axis=-1)  # (2, DRAWS)
     ratios = np.sqrt(drawn[0] / np.maximum(drawn[1], 1e-300))
-    low, high = np.quantile(ratios, [0.025, 0.975])
+    low, high = np.quantile(ratios, [(1 - share) / 2, (1 + share) / 2])
     return float(low), float(high)

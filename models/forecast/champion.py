@@ -51,12 +51,16 @@ class Trial:
         """Geometric mean of both errors; what is compared."""
         return math.sqrt(self.rmse * self.pinball)
 
-    def surely_better(self, other: Trial) -> bool:
-        """Whether both errors are lower at 95 % (paired block bootstrap), one step ahead and over all steps."""
+    def surely_better(self, other: Trial, rivals: int = 1) -> bool:
+        """Whether both errors are lower, one step ahead and over all steps, by a paired block bootstrap.
+
+        At 95 % for all rivals together (Bonferroni): of ten that are as good, one looks better by luck.
+        """
         if np.isfinite(self.errors - other.errors).sum() < FEWEST:
             return False
         pairs = ((self.errors, other.errors), (self.losses, other.losses))
-        return all(rmse_ratio(mine, theirs, np.random.default_rng(_SEED))[1] < 1 for mine, theirs in pairs)
+        share = 1 - 0.05 / rivals
+        return all(rmse_ratio(mine, theirs, np.random.default_rng(_SEED), share)[1] < 1 for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,8 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
                 trials[name] = _trial(roll(fit(task, older), older, newest))
             except SeriesError as error:
                 skipped[name] = str(error)
-    able = {name: trial for name, trial in trials.items() if name == default or _displaces(trial, trials.get(default))}
+    first, rivals = trials.get(default), max(len(trials) - 1, 1)
+    able = {name: trial for name, trial in trials.items() if name == default or _displaces(trial, first, rivals)}
     while able:
         best = simplest({name: trial for name, trial in able.items() if name != default}) or default
         try:
@@ -119,10 +124,10 @@ def simplest(trials: Mapping[str, Trial]) -> str:
     return best
 
 
-def _displaces(trial: Trial, default: Trial | None) -> bool:
+def _displaces(trial: Trial, default: Trial | None, rivals: int) -> bool:
     if default is None or not math.isfinite(default.loss):
         return math.isfinite(trial.loss)
-    return trial.loss < default.loss and trial.surely_better(default)
+    return trial.loss < default.loss and trial.surely_better(default, rivals)
 
 
 def _trial(made: Backtest) -> Trial:

@@ -72,6 +72,14 @@ def test_the_default_stays_unless_another_is_surely_better():
     assert not better.trials["last_value"].surely_better(better.trials["seasonal_naive"])
 
 
+def test_among_many_rivals_more_is_asked_of_each():
+    rng = np.random.default_rng(4)
+    theirs = rng.normal(0, 1, 400)
+    mine = 0.9 * theirs * (1 + rng.normal(0, 0.3, 400))
+    one, other = (Trial(1.0, 1.0, errors, np.abs(errors)) for errors in (mine, theirs))
+    assert one.surely_better(other) and not one.surely_better(other, rivals=1000)
+
+
 def test_with_too_little_to_compare_the_default_is_taken():
     candidates = NAIVE | {"blend": lambda task, history: Blend(task)}
     choice = choose(TASK, hours(season(60)), candidates, "blend")
