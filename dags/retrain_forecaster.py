@@ -108,6 +108,7 @@ def retrain_forecaster() -> None:
 
     @task_group
     def one_job(job: str) -> None:
+        """Train, judge, and promote what wins; a person is asked in between where a setting says so."""
         trained: Any = train(job)
         verdict: Any = judge(trained)
         if APPROVAL_S:
