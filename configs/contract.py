@@ -40,6 +40,7 @@ class Planning(BaseModel):
     scale_down_delay_s: float = Field(8.0, ge=0)
     cooldown_s: float = Field(3.0, ge=0)
     max_step_up: int = Field(1, ge=1)
+    max_step_down: int = Field(1, ge=1)
     forecast_age_s: float = Field(12.0, gt=0)
     metrics_age_s: float = Field(5.0, gt=0)
     overhead_s: float = Field(0.6, ge=0)

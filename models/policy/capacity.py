@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
 BUSY_SHARE = 0.5
 """A batch teaches capacity only if at least this share of its time was work."""
 DECAY = 0.95
@@ -74,3 +79,54 @@ def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> Batc
 def capacity_rps(model: BatchModel, slots: float, batch_s: float) -> float:
     """Records/s that `slots` sustain with batches of `batch_s`: `slots / per_record_s * (1 - overhead_s / batch_s)`."""
     return max(0.0, slots / model.per_record_s * (1 - min(model.overhead_s / batch_s, 0.9)))
+
+
+@dataclass(frozen=True, eq=False)
+class Capacity:
+    """What numbers of executors sustain, for many runs: `speed(n) / per_record_s * (1 - overhead_s / batch_s)`.
+
+    Attributes:
+        speeds: (runs or 1, N + 1) slots that 0 to N executors are worth, never falling (`speeds`).
+        overhead_s: (runs,) seconds of a batch that no executor shortens.
+        per_record_s: (runs,) seconds of one slot per record, as learned so far.
+        batch_s: seconds that batches should take.
+    """
+
+    speeds: Floats
+    overhead_s: Floats
+    per_record_s: Floats
+    batch_s: Floats | float
+
+    @property
+    def per_slot_rps(self) -> Floats:
+        """(runs,) records/s that one slot sustains."""
+        rate: Floats = (1 - np.minimum(self.overhead_s / self.batch_s, 0.9)) / self.per_record_s
+        return rate
+
+    def rps(self, executors: Floats) -> Floats:
+        """(runs,) records/s that so many executors sustain."""
+        at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
+        row = np.arange(len(at)) if len(self.speeds) > 1 else 0
+        rate: Floats = self.speeds[row, at] * self.per_slot_rps
+        return rate
+
+    def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """(runs,) fewest executors within bounds that sustain `rps`, and whether a bound or the ceiling cut it short."""
+        need = rps / self.per_slot_rps
+        found = (self.speeds < need[:, None] * (1 - 1e-12)).sum(axis=1).astype(np.float64)
+        useful = (self.speeds < self.speeds[:, -1:]).sum(axis=1)
+        top = np.maximum(np.minimum(most, useful), least)
+        return np.clip(found, least, top), found > top
+
+
+def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
+    """(most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
+
+    Raises:
+        ValueError: a scaling that would make capacity fall, or grow faster than executors do.
+    """
+    if not 0 < scaling <= 1:
+        raise ValueError(f"scaling={scaling}: capacity grows with executors to a power above 0 and at most 1")
+    worth = np.array([parallelism(n, cores, tasks) ** scaling for n in range(most + 1)])
+    rising: Floats = np.maximum.accumulate(worth)
+    return rising
