@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 BUSY_SHARE = 0.5
 """A batch teaches capacity only if at least this share of its time was work."""
@@ -111,7 +112,7 @@ class Capacity:
         return rate
 
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(runs,) fewest executors within bounds that sustain `rps`, and whether a bound or the ceiling cut it short."""
+        """(runs,) fewest executors within bounds that sustain `rps`, and whether a limit cut it short."""
         need = rps / self.per_slot_rps
         found = (self.speeds < need[:, None] * (1 - 1e-12)).sum(axis=1).astype(np.float64)
         useful = (self.speeds < self.speeds[:, -1:]).sum(axis=1)

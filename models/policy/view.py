@@ -10,12 +10,9 @@ from enum import IntFlag
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from models.policy.capacity import Capacity
+from models.policy.capacity import Capacity, Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Memory = dict[str, Floats]
 """What a policy carries from one decision to the next: arrays by name, the run is their first axis."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -73,22 +72,31 @@ class Job:
             raise TwinError("startup_s=(): at least one measured start-up delay is expected")
 
 
-class Jobs(NamedTuple):
-    """Jobs as arrays, one row per run; fields as of `Job`, `speeds` (runs, N + 1), measured times (runs, DRAWS)."""
+FACTS = (
+    "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
+)  # fmt: skip
+"""Columns of `Jobs.facts`."""
+OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S = range(len(FACTS))
 
-    overhead_s: Floats
-    per_record_s: Floats
-    least: Floats
-    most: Floats
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """Jobs as arrays, one row per run.
+
+    Attributes:
+        facts: (runs, 9) `FACTS`.
+        speeds: (runs, N + 1) slots that 0 to N executors are worth.
+        startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
+    """
+
+    facts: Floats
     speeds: Floats
-    trigger_s: Floats
-    batch_rows: Floats
     startup_s: Floats
-    cold_s: Floats
-    noise: Floats
     restart_s: Floats
-    restarts: Floats
-    latency_target_s: Floats
+
+    def fact(self, column: int) -> Floats:
+        """(runs,) one of `FACTS`."""
+        return self.facts[:, column]
 
 
 def stack(jobs: Sequence[Job]) -> Jobs:
@@ -96,18 +104,11 @@ def stack(jobs: Sequence[Job]) -> Jobs:
     known = {job: i for i, job in enumerate(dict.fromkeys(jobs))}
     row = np.array([known[job] for job in jobs], np.int64)
     most = max(job.most for job in known)
-
-    def column(of: str) -> Floats:
-        return np.array([float(getattr(job, of)) for job in known])[row]
-
-    worth = np.array([speeds(most, job.cores, job.tasks, job.scaling) for job in known])[row]
-    startup = np.array([_parts(job.startup_s) for job in known])[row]
-    restart = np.array([_parts(job.restart_s or (0.0,)) for job in known])[row]
-    return Jobs(
-        column("overhead_s"), column("per_record_s"), column("least"), column("most"), worth, column("trigger_s"),
-        column("batch_rows"), startup, column("cold_s"), column("noise"), restart,
-        np.array([float(bool(job.restart_s)) for job in known])[row], column("latency_target_s"),
-    )  # fmt: skip
+    facts = np.array([[float(getattr(job, name)) for name in FACTS] for job in known])
+    worth = np.array([speeds(most, job.cores, job.tasks, job.scaling) for job in known])
+    startup = np.array([_parts(job.startup_s) for job in known])
+    restart = np.array([_parts(job.restart_s or (math.nan,)) for job in known])
+    return Jobs(facts[row], worth[row], startup[row], restart[row])
 
 
 def _parts(measured: Sequence[float]) -> Floats:

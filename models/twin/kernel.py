@@ -1,0 +1,246 @@
+"""The physics, compiled, because a backtest simulates billions of seconds.
+
+Functions here change rows of `State` in place; `x` is a run's row of `State.x`, `job` its row of `Jobs.facts`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from models.policy.capacity import BUSY_SHARE, DECAY, MOST_OFF, PRIOR_BATCHES
+from models.twin.job import BATCH_ROWS, COLD_S, DRAWS, NOISE, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S
+from models.twin.state import (
+    BATCH_END,
+    BATCH_S,
+    BATCH_START,
+    BATCH_WORK,
+    BATCHES,
+    BINS,
+    CHANGED_AT,
+    CHANGES,
+    COLD,
+    DONE,
+    EXECUTORS,
+    FINE_S,
+    HALT_UNTIL,
+    IN_BATCH,
+    LEAVING,
+    LINEAR,
+    NEWEST,
+    NEXT_READY,
+    NEXT_START,
+    OLDEST,
+    OVER,
+    PAID,
+    PENDING,
+    PROCESSED,
+    ROWS,
+    SLOPE_S,
+    SLOTS,
+    TARGET,
+    WAITING,
+    WORK,
+    WORST,
+    XD,
+    XX,
+)  # fmt: skip
+
+
+@numba.njit(inline="always")
+def _uniform(chance: Any, run: int) -> float:
+    """The next random number in [0, 1) of a run (xorshift64*, Vigna 2016)."""
+    bits = chance[run]
+    bits ^= bits >> np.uint64(12)
+    bits ^= bits << np.uint64(25)
+    bits ^= bits >> np.uint64(27)
+    chance[run] = bits
+    return float((bits * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) / 9007199254740992.0
+
+
+@numba.njit(inline="always")
+def _bin(latency: float) -> int:
+    """Of a latency in seconds."""
+    if latency < LINEAR * FINE_S:
+        return int(latency / FINE_S)
+    return min(BINS - 1, LINEAR + int(16 * math.log2(latency / (LINEAR * FINE_S))))
+
+
+@numba.njit(inline="always")
+def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: int) -> None:
+    """The batch in flight ends: latencies of the seconds it completes, and what its duration teaches."""
+    end, duration = x[BATCH_END], x[BATCH_END] - x[BATCH_START]
+    done = x[DONE] + x[ROWS]
+    p, target, slowest, over = int(x[OLDEST]), job[TARGET_S], 0.0, 0
+    while p <= last and produced[p + 1] <= done + 0.5:
+        if produced[p + 1] > produced[p]:
+            latency = end - p
+            latencies[_bin(latency)] += 1
+            over += latency > target
+            slowest = max(slowest, latency)
+        p += 1
+    x[DONE], x[OLDEST], x[BATCH_END] = done, p, np.inf
+    x[OVER] += over
+    x[NEWEST] = slowest if slowest > 0 else x[NEWEST]
+    x[WORST] = max(x[WORST], slowest)
+    x[PROCESSED] += x[ROWS]
+    x[WORK] += x[BATCH_WORK]
+    x[BATCHES] += 1.0
+    x[BATCH_S] += duration
+    # What `capacity.learn` does with a busy batch, of which the first with a new executor is none.
+    slots, busy = speeds[int(x[EXECUTORS])], duration - job[OVERHEAD_S]
+    if x[COLD] == 0 and slots > 0 and busy >= BUSY_SHARE * duration:
+        rows, guess = x[ROWS] / slots, job[PER_RECORD_S]
+        x[XX] = DECAY * x[XX] + rows * rows
+        x[XD] = DECAY * x[XD] + rows * busy
+        prior = PRIOR_BATCHES / (guess * guess)
+        slope = (x[XD] + prior * guess) / (x[XX] + prior)
+        x[SLOPE_S] = min(max(slope, guess / MOST_OFF), guess * MOST_OFF)
+    x[COLD] = 0.0
+
+
+@numba.njit(inline="always")
+def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, waiting: float) -> None:
+    """A batch of what waits begins."""
+    rows = min(waiting, job[BATCH_ROWS])
+    work = job[PER_RECORD_S] * rows
+    duration = job[OVERHEAD_S] + work / speeds[int(x[EXECUTORS])]
+    if x[COLD] > 0:
+        duration += job[COLD_S]
+    if job[NOISE] > 0:
+        u = _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run)
+        duration *= math.exp(job[NOISE] * (u - 2.0) * 1.7320508)
+    x[BATCH_START], x[ROWS], x[BATCH_WORK], x[BATCH_END] = now, rows, work, now + max(duration, 1e-3)
+    x[NEXT_START] = now + job[TRIGGER_S]
+
+
+@numba.njit(inline="always")
+def _arrive(x: Any, ready_at: Any) -> None:
+    """The executors whose start-up is over join, and the earliest of the others is noted."""
+    now, soonest = x[NEXT_READY], np.inf
+    for k in range(PENDING):
+        if ready_at[k] <= now:
+            ready_at[k] = np.inf
+            x[EXECUTORS] += 1.0
+            x[WAITING] -= 1.0
+            x[COLD] = 1.0
+        else:
+            soonest = min(soonest, ready_at[k])
+    x[NEXT_READY] = soonest
+
+
+@numba.njit(cache=True, error_model="numpy")
+def advance(
+    xs: Any, ready_at: Any, latencies: Any, chance: Any, facts: Any, speeds: Any, arrived: Any, row: Any,
+    begin: float, end: float,
+) -> None:  # fmt: skip
+    """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
+
+    Args:
+        xs, ready_at, latencies, chance: of `State`.
+        facts, speeds: of `Jobs`.
+        arrived: (rows, T + 1) records produced before each second.
+        row: (runs,) which of these a run has.
+        begin, end: seconds, at most T.
+    """
+    final = arrived.shape[1] - 1
+    for run in range(len(row)):
+        x, job, speed, produced = xs[run], facts[run], speeds[run], arrived[row[run]]
+        now = begin
+        while True:
+            in_batch = x[BATCH_END] < np.inf
+            if x[LEAVING] > 0 and not in_batch:
+                x[EXECUTORS] -= x[LEAVING]
+                x[LEAVING] = 0.0
+            there = x[BATCH_END] if in_batch else max(x[NEXT_START], max(x[HALT_UNTIL], now))
+            until = min(min(there, x[NEXT_READY]), end)
+            passed = max(until - now, 0.0)
+            x[PAID] += (x[EXECUTORS] + x[WAITING]) * passed
+            x[SLOTS] += speed[int(x[EXECUTORS])] * passed
+            if in_batch:
+                x[IN_BATCH] += passed
+            now = max(until, now)
+            if x[NEXT_READY] <= now and now < end:
+                _arrive(x, ready_at[run])
+            elif there > now or now >= end:
+                break
+            elif in_batch:
+                _commit(x, job, speed, latencies[run], produced, min(int(now), final - 1))
+            else:
+                second = int(now)
+                waiting = produced[second] + (produced[second + 1] - produced[second]) * (now - second) - x[DONE]
+                if waiting < 0.5 or x[EXECUTORS] < 0.5:
+                    x[NEXT_START] = second + 1.0
+                else:
+                    _start(x, job, speed, chance, run, now, waiting)
+
+
+@numba.njit(inline="always")
+def _call(x: Any, ready_at: Any, more: int, now: float, startup_s: Any, chance: Any, run: int) -> None:
+    """Request so many executors; those asked to leave stay instead, as far as there are any."""
+    kept = min(float(more), x[LEAVING])
+    x[LEAVING] -= kept
+    for _ in range(more - int(kept)):
+        for k in range(PENDING):
+            if ready_at[k] == np.inf:
+                ready_at[k] = now + startup_s[int(_uniform(chance, run) * DRAWS)]
+                x[WAITING] += 1.0
+                x[NEXT_READY] = min(x[NEXT_READY], ready_at[k])
+                break
+
+
+@numba.njit(inline="always")
+def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
+    """Call off those on their way, the last first, then ask executors to leave."""
+    for _ in range(fewer):
+        last = -1
+        for k in range(PENDING):
+            if ready_at[k] < np.inf and (last < 0 or ready_at[k] > ready_at[last]):
+                last = k
+        if last >= 0:
+            ready_at[last] = np.inf
+            x[WAITING] -= 1.0
+        else:
+            x[LEAVING] += 1.0
+    x[NEXT_READY] = ready_at.min()
+
+
+@numba.njit(cache=True, error_model="numpy")
+def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any, targets: Any, now: float) -> None:
+    """Act on the runs whose target changes at second `now`; what is counted since the last look starts anew.
+
+    An engine that restarts loses its batch in flight (its records are read again), does nothing for a drawn time, and
+    has the new number at once.
+    """
+    for run in range(len(targets)):
+        x, target = xs[run], targets[run]
+        x[PROCESSED] = x[WORK] = x[SLOTS] = x[IN_BATCH] = x[BATCHES] = x[BATCH_S] = 0.0
+        if target == x[TARGET]:
+            continue
+        x[TARGET], x[CHANGED_AT] = target, now
+        x[CHANGES] += 1.0
+        if restart_s[run, 0] >= 0:
+            x[EXECUTORS], x[BATCH_END] = target, np.inf
+            x[HALT_UNTIL] = now + restart_s[run, int(_uniform(chance, run) * DRAWS)]
+            continue
+        more = int(target - (x[EXECUTORS] - x[LEAVING] + x[WAITING]))
+        if more > 0:
+            _call(x, ready_at[run], more, now, startup_s[run], chance, run)
+        else:
+            _dismiss(x, ready_at[run], -more)
+
+
+@numba.njit(cache=True)
+def close(xs: Any, latencies: Any, facts: Any, arrived: Any, row: Any, end: int) -> None:
+    """Count the seconds over the target whose records still wait at the end, with the latency they have by then."""
+    for run in range(len(row)):
+        x, produced = xs[run], arrived[row[run]]
+        for p in range(int(x[OLDEST]), end):
+            latency = float(end - p)
+            if produced[p + 1] > produced[p] and latency > facts[run, TARGET_S]:
+                latencies[run, _bin(latency)] += 1
+                x[OVER] += 1.0
+                x[WORST] = max(x[WORST], latency)
