@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -27,7 +28,12 @@ class Executors(BaseModel):
 
 
 class Planning(BaseModel):
-    """Knobs of the planner; times are wall seconds, because executors start in wall time."""
+    """Knobs of the policies; times are wall seconds, because executors start in wall time.
+
+    `scaling` is the exponent by which capacity grows with slots: 1 where twice the executors do twice the work, less
+    where they wait for each other (0.83 for a measured Kafka mapper). It is best taken from a fitted twin.
+    `timetable_rps` is what the policy `schedule` goes by: records/s for equal parts of the day, from midnight UTC.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +51,9 @@ class Planning(BaseModel):
     metrics_age_s: float = Field(5.0, gt=0)
     overhead_s: float = Field(0.6, ge=0)
     per_record_s: float = Field(0.0055, gt=0)
+    scaling: float = Field(1.0, gt=0, le=1)
     static_executors: int = Field(3, ge=1)
+    timetable_rps: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
 
 
 class Contract(BaseModel):

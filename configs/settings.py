@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
 
 from configs.errors import SettingsError
+from configs.policies import PolicyName
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "configs" / "default.yaml"
@@ -142,9 +143,10 @@ class Training(Section):
 class Autoscaler(Section):
     """The autoscaler query."""
 
-    policy: Literal["forecast", "reactive", "static"] = "forecast"
+    policy: PolicyName = "forecast"
     trigger: str = "500 milliseconds"
     mode: Literal["observe", "act"] = "act"
+    alias_poll_s: float = Field(2.0, gt=0)
 
 
 class Settings(BaseSettings):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from configs.errors import SettingsError
+from configs.policies import POLICIES
 from configs.settings import Settings, load
 from pipelines.commands.adapt import app as adapt_app
 from pipelines.commands.drift import app as drift_app
@@ -51,7 +52,7 @@ def run(
     speed: Annotated[float | None, typer.Option(help="Trace seconds per wall second.")] = None,
     hours: Annotated[float | None, typer.Option(help="Trace hours replayed live.")] = None,
     live_start: Annotated[str | None, typer.Option(help="Trace time at which the live load begins.")] = None,
-    policy: Annotated[str | None, typer.Option(help="forecast, reactive or static.")] = None,
+    policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
     also: Annotated[list[str] | None, typer.Option(help="A further job beside the main one, e.g. key_window.")] = None,
     airflow_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
@@ -161,7 +162,7 @@ def serve() -> None:
 @app.command()
 def autoscale(
     checkpoint: Annotated[Path, typer.Option(help="Where the query keeps its state.")] = Path("var/autoscaler"),
-    policy: Annotated[str | None, typer.Option(help="forecast, reactive or static.")] = None,
+    policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
     from pipelines.scale.autoscaler import run as run_autoscaler

@@ -12,13 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
+from configs.policies import LISTENERS
+from models.policy import carried
+from models.policy.batches import Batches, ended, looked
 from models.policy.capacity import BatchModel, is_busy, learn, parallelism
-from models.policy.planner import Observation, Plan, plan
+from models.policy.outlook import outlook
+from models.policy.plan import Observation, Plan, plan
+from models.policy.view import Policy
 
 ARRIVALS = 3
 """Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
 COLD_BATCHES = 2
 """Batches after a change of executors whose durations say more about cold JVMs than about capacity."""
+FIRST_LOOK_S = 1.0
+NEVER_S = 1e6
+"""Since the last change, where there was none."""
 RESYNC_S = 20.0
 """A target that the executors have not reached after this long is given up for what is there."""
 
@@ -38,8 +46,15 @@ class Memory:
     metric_time: float = 0.0
     time_scale: float = 1.0
     cold: int = 0
-    wanted: tuple[tuple[float, int], ...] = ()
+    batches: Batches = field(default_factory=Batches)
+    looked_at: float | None = None
+    policy: str = ""
+    carried: dict[str, Any] = field(default_factory=dict)
     forecast: dict[str, Any] = field(default_factory=dict)
+
+    def job_s(self, now: float) -> float:
+        """The job's own time at a wall time, seconds."""
+        return self.metric_time + (now - (self.metric_at or now)) * self.time_scale
 
     def to_json(self) -> str:
         """The memory as text."""
@@ -47,11 +62,12 @@ class Memory:
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
-        """The memory from its text."""
-        data = json.loads(text)
+        """The memory from its text; what another version of this code kept beside it is left out."""
+        names = {f.name for f in dataclasses.fields(cls)}
+        data = {name: value for name, value in json.loads(text).items() if name in names}
         data["model"] = BatchModel(**data["model"])
+        data["batches"] = Batches(**data.get("batches", {}))
         data["arrivals"] = tuple(data["arrivals"])
-        data["wanted"] = tuple((at, n) for at, n in data["wanted"])
         return cls(**data)
 
 
@@ -81,14 +97,17 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
     """After one micro-batch: busy ones teach capacity, the first ones after a scale-up do not."""
     rows, duration = sample["batch_rows"] or 0, sample["batch_s"] or 0.0
     executors = sample["executors"] or memory.executors
+    slots = parallelism(executors or 0, contract.executors.cores, _tasks(memory, contract))
+    worth = slots**contract.planning.scaling
+    work_s = max(0.0, duration - memory.model.overhead_s)
+    memory = replace(memory, batches=ended(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
     if not executors or not memory.tasks:
         return memory
-    slots = parallelism(executors, contract.executors.cores, memory.tasks)
-    if not is_busy(memory.model, rows, slots, duration):
+    if not is_busy(memory.model, rows, worth, duration):
         return memory
-    return replace(memory, model=learn(memory.model, rows, slots, duration))
+    return replace(memory, model=learn(memory.model, rows, worth, duration))
 
 
 def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
@@ -99,63 +118,66 @@ def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     return replace(memory, forecast=forecast)
 
 
-def upper_forecast(memory: Memory, now: float, contract: Contract) -> tuple[float | None, str]:
-    """The highest upper quantile over lead + hold from now, and which forecast it is (or why there is none).
-
-    Step h of a forecast covers job time [time + h * step, time + (h + 1) * step); the window is `lead + hold` wall
-    seconds times the job's time scale, so lead in steps = lead * scale / step.
-    """
-    held, planning = memory.forecast, contract.planning
-    if not held:
-        return None, "no forecast yet"
-    age = now - held["wall_time"]
-    if age > planning.forecast_age_s:
-        return None, f"late forecast: {age:.0f} s old, at most {planning.forecast_age_s:g} s"
-    job_now = memory.metric_time + (now - (memory.metric_at or now)) * memory.time_scale
-    until = job_now + (planning.lead_s + planning.hold_s) * memory.time_scale
-    first = max(0, math.floor((job_now - held["time"]) / held["step_s"]))
-    last = math.floor((until - held["time"]) / held["step_s"])
-    rows = held["quantiles"][first : last + 1]
-    if not rows:
-        return None, f"late forecast: its {len(held['quantiles'])} steps are over"
-    level = min(range(len(held["levels"])), key=lambda i: abs(held["levels"][i] - planning.quantile))
-    upper = max(row[level] for row in rows)
-    if not math.isfinite(upper) or upper < 0:
-        return None, f"no forecast: its upper quantile is {upper}"
-    return upper, f"{held['model']} v{held['version']} ({held['kind']}), {held['levels'][level]:g} quantile"
-
-
 def evaluate(
-    memory: Memory, now: float, contract: Contract, policy: str
+    memory: Memory, now: float, contract: Contract, policy: Policy, stand_in: str = ""
 ) -> tuple[Memory, Observation | None, Plan | None]:
-    """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old."""
+    """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old.
+
+    The policy's own memory goes on from its last decision, and begins afresh after another policy's. `stand_in` says
+    why this policy decides in the place of the one that was asked for.
+    """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None
     if now - memory.metric_at > contract.planning.metrics_age_s:
         return memory, None, None
     memory = _resynced(memory, now)
+    batches, batch_s = looked(memory.batches, memory.lag_records)
+    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy, stand_in)
+    after, made = plan(seen, contract, policy)
+    changed = now if made.executors != memory.target else memory.changed_at
+    memory = replace(
+        memory, target=made.executors, changed_at=changed, batches=batches, looked_at=now,
+        policy=policy.name, carried=carried.dump(after),
+    )  # fmt: skip
+    return memory, seen, made
+
+
+def _observation(
+    memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy, stand_in: str
+) -> Observation:
     assert memory.target is not None and memory.executors is not None
-    since = now - memory.changed_at if memory.changed_at is not None else 1e6
-    recent = tuple((at, n) for at, n in memory.wanted if now - at <= contract.planning.scale_down_delay_s)
-    upper, note = upper_forecast(memory, now, contract) if policy == "forecast" else (None, "")
-    seen = Observation(
+    ahead, upper, note = None, None, ""
+    if policy.name in LISTENERS:
+        ahead, upper, note = outlook(memory.forecast, now, memory.job_s(now), memory.time_scale, contract.planning)
+    kept = memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1))
+    return Observation(
+        now_s=now,
+        since_s=now - memory.looked_at if memory.looked_at is not None else FIRST_LOOK_S,
+        job_s=memory.job_s(now),
+        scale=memory.time_scale,
         arrival_rps=sum(memory.arrivals) / len(memory.arrivals),
         lag_records=memory.lag_records,
+        processed_rps=memory.batches.processed_rps,
+        busy=memory.batches.busy,
+        in_batch=memory.batches.in_batch,
+        batch_s=batch_s,
         executors=memory.executors,
         target=memory.target,
-        tasks=memory.tasks or contract.executors.max * contract.executors.cores,
+        tasks=_tasks(memory, contract),
         overhead_s=memory.model.overhead_s,
         per_record_s=memory.model.per_record_s,
-        since_change_s=since,
-        recent_need=max((n for _, n in recent), default=memory.target),
+        since_change_s=now - memory.changed_at if memory.changed_at is not None else NEVER_S,
+        ahead=ahead,
         forecast_rps=upper,
         forecast_note=note,
+        carried=kept,
+        version=getattr(policy, "version", None),
+        stand_in=stand_in,
     )
-    made = plan(seen, contract, policy)
-    need = max(made.needed_observed, made.needed_forecast or 0)
-    changed = now if made.executors != memory.target else memory.changed_at
-    memory = replace(memory, target=made.executors, changed_at=changed, wanted=(*recent, (now, need)))
-    return memory, seen, made
+
+
+def _tasks(memory: Memory, contract: Contract) -> int:
+    return memory.tasks or contract.executors.max * contract.executors.cores
 
 
 def _resynced(memory: Memory, now: float) -> Memory:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from configs.contract import Contract
-from models.policy.planner import Observation, plan
+from models.policy.live import policy_of
+from models.policy.plan import Observation, plan
+from models.policy.view import Policy
 
-_FIELDS = [f.name for f in dataclasses.fields(Observation)]
 
+def replayed(decision: dict[str, Any], policy: Policy | None = None) -> tuple[int, str, list[str]] | None:
+    """Executors, reason and codes that a logged decision's inputs give; None for one made without an observation.
 
-def replayed(decision: dict[str, Any]) -> tuple[int, str, list[str]] | None:
-    """Executors, reason and codes that a logged decision's inputs give; None for one made without an observation."""
+    Args:
+        decision: fields as in `tidecast.messages.Decision`.
+        policy: the one that decided; needed for a learned one, of the version that the inputs name.
+    """
     inputs = decision["inputs"]
-    if any(name not in inputs for name in (*_FIELDS, "contract")):
+    seen = Observation.of(inputs) if "contract" in inputs else None
+    if seen is None:
         return None
-    seen = Observation(**{name: inputs[name] for name in _FIELDS})
-    made = plan(seen, Contract.model_validate(inputs["contract"]), decision["policy"])
+    contract = Contract.model_validate(inputs["contract"])
+    policy = policy or policy_of(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale)
+    _, made = plan(seen, contract, policy)
     return made.executors, made.reason, made.codes

@@ -17,6 +17,8 @@ _POLICIES = {
     "forecast": ("@forecast", "circle"),
     "reactive": ("@arrival", "square"),
     "static": ("@capacity", "diamond"),
+    "mpc": ("@executors", "triangle-up"),
+    "dqn": ("@bad", "star"),
 }
 
 

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from configs.policies import POLICIES
 from pipelines.report import charts
 from pipelines.report.markup import NOWRAP, NUMBER, document, holder, row, section, table
 from pipelines.report.words import Summary, number
@@ -77,7 +78,7 @@ def verdict(runs: list[Summary]) -> str:
 
 
 def _policies(runs: Iterable[Summary]) -> list[str]:
-    return list(dict.fromkeys(sorted((r["policy"] for r in runs), key=["forecast", "reactive", "static"].index)))
+    return sorted({r["policy"] for r in runs}, key=POLICIES[::-1].index)
 
 
 def _pairs(runs: list[Summary]) -> list[tuple[Summary, Summary]]:

@@ -16,7 +16,7 @@ from pipelines.report.read import Run
 
 KEYS = {
     "id": "name of the run, and of its folder",
-    "policy": "forecast, reactive or static",
+    "policy": "who decided: one of the policies that `tidecast run --policy` takes",
     "job": "the managed job that is reported",
     "trace": "the load that was replayed",
     "time_scale": "trace seconds per wall second",

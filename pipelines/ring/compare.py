@@ -12,6 +12,7 @@ import yaml
 
 from configs.contract import load_contract
 from configs.errors import SettingsError
+from configs.policies import POLICIES
 from configs.settings import Settings
 from pipelines.broker import Follower
 from pipelines.jobs.history import publish_history
@@ -23,7 +24,6 @@ from pipelines.ring.live import Live, RingError, facts
 from pipelines.ring.progress import Screen
 from pipelines.ring.run import add_facts, first_champion, fresh_stack, new_run_dir, wait_for_forecast, write_facts
 
-POLICIES = ("forecast", "reactive", "static")
 STAGES = 4
 
 

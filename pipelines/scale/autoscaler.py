@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.contract import load_contracts
+from configs.errors import SettingsError
+from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.broker import create_topics, offsets, spark_options
+from pipelines.scale.agents import Agents, Courier, Source
 from pipelines.scale.processor import OUTPUT, stateful_processor
 from pipelines.session import local_session
 
@@ -22,10 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def start(spark: SparkSession, settings: Settings, checkpoint: Path) -> StreamingQuery:
+def start(spark: SparkSession, settings: Settings, checkpoint: Path, agents: Agents | None = None) -> StreamingQuery:
     """Start the query; it begins at the newest records, or where its checkpoint stopped."""
     scaling = settings.autoscaler
-    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode)
+    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, agents)
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -57,8 +60,31 @@ def _newest(settings: Settings) -> str:
     return json.dumps(ends)
 
 
-def run(settings: Settings, checkpoint: Path) -> None:
-    """Run until SIGTERM or ctrl-C; a failed query ends the process with its error."""
+def _agents(settings: Settings, folder: Path, source: Source | None) -> tuple[Courier | None, Agents | None]:
+    """Who brings a learned policy's agents and where they lie, once looked for; nothing for other policies."""
+    scaling = settings.autoscaler
+    if scaling.policy not in LEARNED:
+        return None, None
+    if source is None:
+        raise SettingsError(f"autoscaler.policy={scaling.policy!r} needs a source of agents; give `run` one.")
+    courier = Courier(source, load_contracts(settings.contracts_dir).values(), folder, scaling.alias_poll_s)
+    for said in courier.tick():
+        print(f"autoscaler: {said}", flush=True)
+    return courier, Agents(folder, source.read)
+
+
+def run(settings: Settings, checkpoint: Path, source: Source | None = None) -> None:
+    """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
+
+    Args:
+        settings: policy, broker and contracts.
+        checkpoint: where the query keeps its state; the agents of a learned policy are kept beside it.
+        source: where these come from.
+
+    Raises:
+        SettingsError: a learned policy without a source.
+    """
+    courier, agents = _agents(settings, checkpoint.with_name(f"{checkpoint.name}.agents"), source)
     create_topics(settings.kafka)
     spark = local_session("autoscaler", cores=1)
     spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -69,9 +95,11 @@ def run(settings: Settings, checkpoint: Path) -> None:
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    query = start(spark, settings, checkpoint)
+    query = start(spark, settings, checkpoint, agents)
     ready = False
     while not stop.wait(0.2) and query.isActive:
+        for said in courier.tick() if courier else ():
+            print(f"autoscaler: {said}", flush=True)
         if not ready and query.lastProgress is not None:
             ready = True
             print("autoscaler: ready", flush=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import Contract
 from models.policy.memory import Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval
+from pipelines.scale.agents import Agents, Clock, policy_for
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ WATCHDOG_MS = 2000
 class Scaler:
     """One job's part of the autoscaler, without Spark: `take` records, `decide`, `watch` for silence."""
 
-    def __init__(self, job: str, contract: Contract | None, policy: str, mode: str) -> None:
-        self.job, self.contract, self.policy, self.mode = job, contract, policy, mode
+    def __init__(
+        self, job: str, contract: Contract | None, policy: str, mode: str, agents: Agents | None = None
+    ) -> None:
+        self.job, self.contract, self.policy, self.mode, self.agents = job, contract, policy, mode, agents
 
     def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
         """Memory after the records, whether a second of metrics was among them, and what could not be accepted."""
@@ -55,11 +58,14 @@ class Scaler:
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self._known()
-        memory, seen, made = evaluate(memory, now, contract, self.policy)
+        policy, stand_in = policy_for(
+            self.policy, contract, Clock(now, memory.job_s(now), memory.time_scale), self.agents
+        )
+        memory, seen, made = evaluate(memory, now, contract, policy, stand_in)
         if seen is None or made is None:
             return memory, None
         inputs = {
-            **dataclasses.asdict(seen),
+            **seen.inputs(),
             "metric_wall_time": memory.metric_at,
             "capacity_rps": made.current_capacity_rps,
             "needed_observed": made.needed_observed,
@@ -69,7 +75,7 @@ class Scaler:
         }
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
         decision = self._record(memory, now, made.executors, made.reason, made.codes, inputs, expected)
-        return memory, decision
+        return memory, dataclasses.replace(decision, policy=policy.name)
 
     def watch(self, memory: Memory, now: float) -> Decision | None:
         """A hold that says so when a known job's metrics have stopped coming."""
@@ -105,15 +111,14 @@ class Scaler:
     ) -> Decision:  # fmt: skip
         # The id follows from the metric and the code, so that a retried micro-batch writes the same decision twice.
         stamp = int((memory.metric_at or 0) * 1000) if "no_metrics" not in codes else int(now * 1000)
-        job_time = memory.metric_time + (now - (memory.metric_at or now)) * memory.time_scale
         return Decision(
-            id=f"{self.job}-{stamp}", job=self.job, time=job_time, wall_time=now, time_scale=memory.time_scale,
+            id=f"{self.job}-{stamp}", job=self.job, time=memory.job_s(now), wall_time=now, time_scale=memory.time_scale,
             mode=self.mode, policy=self.policy, executors=executors, reason=reason, codes=codes,
             inputs=inputs, expected=expected,
         )  # fmt: skip
 
 
-def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -> Any:
+def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str, agents: Agents | None = None) -> Any:
     """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -128,7 +133,7 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
         ) -> Iterator[pd.DataFrame]:
             """One job's new records into its state; the decision and the rejects out of it, as rows for Kafka."""
             now = time.time()
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents)
             records = [record for frame in rows for record in frame.to_dict("records")]
             memory, ticked, rejects = scaler.take(self._memory(scaler), records, now)
             out: list[tuple[str, str, bytes]] = [("rejects", r.topic, encode(r)) for r in rejects]
@@ -143,7 +148,7 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str) -
         def handleExpiredTimer(
             self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode)
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents)
             decision = scaler.watch(self._memory(scaler), time.time())
             self._rearm(timerValues)
             yield _frame([("decisions", scaler.job, encode(decision))] if decision else [])

@@ -1,8 +1,12 @@
-import dataclasses
+import json
+from dataclasses import replace
 
 import pytest
 
 from configs.contract import Contract, Executors, Planning
+from configs.policies import LEARNED
+from configs.policies import POLICIES as ALL
+from models.policy.live import policy_of
 from models.policy.memory import (
     RESYNC_S,
     Memory,
@@ -11,9 +15,10 @@ from models.policy.memory import (
     saw_batch,
     saw_forecast,
     saw_interval,
-    upper_forecast,
 )
+from models.policy.planner import Planner
 from models.policy.replay import replayed
+from models.policy.static import Static
 
 CONTRACT = Contract(
     job="j",
@@ -22,6 +27,10 @@ CONTRACT = Contract(
         max_step_up=2, lead_s=8, hold_s=6, quantile=0.9, overhead_s=0.4, per_record_s=0.004, forecast_age_s=12
     ),
 )
+
+POLICIES = [name for name in ALL if name not in (*LEARNED, "mpc")]
+UNMOVED = ("flink", "spark_dstream")  # they look at minutes
+FORECAST, REACTIVE = (Planner.of(name, CONTRACT.planning) for name in ("forecast", "reactive"))
 
 
 def interval(wall=100.0, arrival=100.0, executors=1, lag=100, time=0.0, scale=720.0):
@@ -38,9 +47,14 @@ def forecast(wall=100.0, time=0.0, quantiles=((10, 20), (30, 40), (50, 300), (70
     }  # fmt: skip
 
 
+def upper_forecast(memory, now):
+    _, seen, _ = evaluate(memory, now, CONTRACT, FORECAST)
+    return seen.forecast_rps, seen.forecast_note
+
+
 def test_survives_as_json():
     memory = saw_forecast(saw_interval(fresh(CONTRACT), interval()), forecast())
-    memory, _, _ = evaluate(memory, 100.2, CONTRACT, "forecast")
+    memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
     assert Memory.from_json(memory.to_json()) == memory
 
 
@@ -48,24 +62,24 @@ def test_the_window_of_a_forecast_is_lead_and_hold_in_job_time():
     # The metric ends at job time 720. lead + hold = 14 s = 10,080 s of job time, so the window is [720, 10,800]:
     # steps 0 to 6, of which four exist; the highest upper quantile is 300.
     memory = saw_forecast(saw_interval(fresh(CONTRACT), interval()), forecast())
-    assert upper_forecast(memory, 100.0, CONTRACT)[0] == 300
+    assert upper_forecast(memory, 100.0)[0] == 300
     # At scale 60 it is 840 s of job time from 60 on: step 0 alone.
     slow = saw_forecast(saw_interval(fresh(CONTRACT), interval(scale=60.0)), forecast())
-    assert upper_forecast(slow, 100.0, CONTRACT)[0] == 20
+    assert upper_forecast(slow, 100.0)[0] == 20
 
 
 def test_steps_that_are_over_do_not_count():
     memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(time=3 * 1800.0)), forecast())
-    assert upper_forecast(memory, 100.0, CONTRACT)[0] == 80
+    assert upper_forecast(memory, 100.0)[0] == 80
     memory = saw_interval(memory, interval(time=9 * 1800.0))
-    value, note = upper_forecast(memory, 100.0, CONTRACT)
+    value, note = upper_forecast(memory, 100.0)
     assert value is None and "over" in note
 
 
 @pytest.mark.parametrize(("age", "usable"), [(11, True), (13, False)])
 def test_a_late_forecast_is_none(age, usable):
     memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(wall=100.0 + age)), forecast(wall=100.0))
-    value, note = upper_forecast(memory, 100.0 + age, CONTRACT)
+    value, note = upper_forecast(memory, 100.0 + age)
     assert (value is not None) is usable
     assert note.startswith("late") is not usable
 
@@ -78,14 +92,14 @@ def test_an_older_serving_epoch_is_ignored():
 
 def test_nothing_is_decided_before_the_job_shows_itself_or_on_old_metrics():
     memory = fresh(CONTRACT)
-    assert evaluate(memory, 0.0, CONTRACT, "forecast")[1:] == (None, None)
+    assert evaluate(memory, 0.0, CONTRACT, FORECAST)[1:] == (None, None)
     memory = saw_interval(memory, interval(wall=100))
-    assert evaluate(memory, 100 + CONTRACT.planning.metrics_age_s + 1, CONTRACT, "forecast")[1:] == (None, None)
+    assert evaluate(memory, 100 + CONTRACT.planning.metrics_age_s + 1, CONTRACT, FORECAST)[1:] == (None, None)
 
 
 def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
     memory = saw_interval(fresh(CONTRACT), interval())
-    batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1}  # 8 ms per record instead of 4
+    batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1, "wall_time": 100.0}  # 8 ms per record instead of 4
     assert saw_batch(memory, {**batch, "batch_s": 0.6}, CONTRACT).model == memory.model
     assert saw_batch(memory, batch, CONTRACT).model.per_record_s > memory.model.per_record_s
     grown = saw_interval(memory, interval(executors=2))
@@ -97,23 +111,82 @@ def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
 
 def test_a_target_that_never_came_true_is_given_up():
     memory = saw_interval(fresh(CONTRACT), interval(arrival=700))
-    memory, _, made = evaluate(memory, 100.0, CONTRACT, "reactive")
+    memory, _, made = evaluate(memory, 100.0, CONTRACT, REACTIVE)
     assert made.executors == 3
     later = 100.0 + RESYNC_S + 1
-    memory, seen, _ = evaluate(saw_interval(memory, interval(wall=later, arrival=10)), later, CONTRACT, "reactive")
+    memory, seen, _ = evaluate(saw_interval(memory, interval(wall=later, arrival=10)), later, CONTRACT, REACTIVE)
     assert seen.target == 1
 
 
-def test_a_log_replays_to_the_same_decisions():
-    memory, log = saw_forecast(fresh(CONTRACT), forecast()), []
-    for second in range(60):
+def log_of(policy_at, contract, seconds=120):
+    """Two minutes of a job: every decision as it is logged, beside what was made."""
+    memory, log = fresh(contract), []
+    for second in range(seconds):
         wall = 100.0 + second
+        if second % 30 < 15:
+            memory = saw_forecast(memory, forecast(wall=wall, time=720.0 * second))
         memory = saw_interval(
             memory, interval(wall=wall, arrival=20.0 * (second % 37), lag=31 * second, time=720.0 * second)
         )
-        memory, seen, made = evaluate(memory, wall + 0.3, CONTRACT, "forecast")
-        inputs = {**dataclasses.asdict(seen), "contract": CONTRACT.model_dump(mode="json")}
-        log.append((made, {"inputs": inputs, "policy": "forecast"}))
-    assert any(made.executors > 1 for made, _ in log)
-    for made, decision in log:
-        assert replayed(decision) == (made.executors, made.reason, made.codes)
+        if second % 3 == 2:
+            rows = min(20 * second, 600)  # of 4 ms each
+            batch = {"batch_rows": rows, "batch_s": 0.4 + 0.004 * rows, "executors": 1, "wall_time": wall}
+            memory = saw_batch(memory, batch, contract)
+        memory, now = Memory.from_json(memory.to_json()), wall + 0.3
+        policy = policy_at(now, memory)
+        memory, seen, made = evaluate(memory, now, contract, policy)
+        inputs = {**seen.inputs(), "contract": contract.model_dump(mode="json")}
+        text = json.dumps({"inputs": inputs, "policy": policy.name}, allow_nan=False, separators=(",", ":"))
+        log.append((made, text))
+    return log
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_log_replays_to_the_same_decisions(policy):
+    scheduled = CONTRACT.planning.model_copy(update={"timetable_rps": (10.0, 400.0, 10.0, 400.0)})
+    contract = CONTRACT.model_copy(update={"planning": scheduled})
+    log = log_of(lambda at, memory: policy_of(policy, contract, at, memory.job_s(at), 720.0), contract)
+    assert policy in UNMOVED or {made.codes[0] for made, _ in log} > {"hold"}
+    for made, text in log:
+        assert replayed(json.loads(text)) == (made.executors, made.reason, made.codes)
+
+
+def test_a_decision_stays_small_in_the_log():
+    # A contract alone takes 560 bytes, twelve steps of seven quantiles 600.
+    assert max(len(text) for _, text in log_of(lambda at, memory: FORECAST, CONTRACT)) < 2000
+
+
+def test_another_policy_begins_with_a_memory_of_its_own():
+    memory = saw_interval(fresh(CONTRACT), interval(arrival=700, executors=3))
+    memory, _, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
+    calm = saw_interval(replace(memory, arrivals=()), interval(wall=101.0, arrival=10, executors=3, lag=10))
+    _, same, held = evaluate(calm, 101.0, CONTRACT, REACTIVE)
+    assert "delayed_down" in held.codes and same.carried == memory.carried
+    after, other, _ = evaluate(calm, 101.0, CONTRACT, Static.of("static", CONTRACT.planning))
+    assert other.carried == {} and (after.policy, after.target) == ("static", 3)
+
+
+def test_a_state_of_an_older_version_is_taken_over():
+    old = json.loads(saw_interval(fresh(CONTRACT), interval()).to_json())
+    for name in ("batches", "carried", "policy", "looked_at"):
+        del old[name]
+    memory = Memory.from_json(json.dumps({**old, "wanted": [[99.0, 2]]}))
+    assert evaluate(memory, 100.0, CONTRACT, FORECAST)[2] is not None
+
+
+def test_what_ended_batches_say_reaches_the_policy():
+    memory = saw_interval(fresh(CONTRACT), interval(wall=100.0, executors=2))
+    _, first, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
+    assert (first.busy, first.processed_rps, first.batch_s) == (None, None, None)
+    batch = {"batch_rows": 400, "batch_s": 1.2, "executors": 2}
+    memory = saw_batch(memory, {**batch, "wall_time": 101.2}, CONTRACT)
+    memory = saw_batch(memory, {**batch, "wall_time": 103.2}, CONTRACT)
+    memory = saw_interval(memory, interval(wall=103.5, executors=2))
+    memory, seen, _ = evaluate(memory, 103.6, CONTRACT, REACTIVE)
+    # The first batch spans its own 1.2 s, the second 2 s: 800 rows in 3.2 s, 1.6 s of work beside 0.8 s of overhead.
+    assert seen.processed_rps == pytest.approx(250)
+    assert (seen.busy, seen.in_batch, seen.batch_s) == pytest.approx((0.5, 0.75, 1.2))
+    _, later, _ = evaluate(memory, 104.0, CONTRACT, REACTIVE)
+    assert later.busy == pytest.approx(0.5) and later.batch_s is None  # one may be running
+    _, idle, _ = evaluate(saw_interval(memory, interval(wall=104.0, lag=0)), 104.0, CONTRACT, REACTIVE)
+    assert (idle.processed_rps, idle.busy, idle.in_batch) == (0, 0, 0)

@@ -5,6 +5,7 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.memory import fresh
+from models.policy.replay import replayed
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, MetricSample, encode
 
@@ -49,6 +50,28 @@ def test_a_retried_micro_batch_writes_the_same_id(scaler):
         memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], now)
         ids.add(scaler.decide(memory, now)[1].id)
     assert len(ids) == 1
+
+
+@pytest.mark.parametrize(("policy", "heard"), [("forecast", True), ("reactive", False)])
+def test_a_decision_holds_what_the_report_shows_and_replays(policy, heard):
+    scaler, rows = Scaler("orders", CONTRACT, policy, "act"), [row("metrics", metric()), row("forecasts", forecast())]
+    memory, _, _ = scaler.take(fresh(CONTRACT), rows, NOW)
+    _, decision = scaler.decide(memory, NOW + 0.2)
+    logged = json.loads(encode(decision))
+    inputs = logged["inputs"]
+    assert (inputs["needed_observed"], inputs["needed_forecast"]) == (1, 1 if heard else None)
+    assert (inputs["forecast_rps"], inputs["forecast_version"]) == ((2.0, "1") if heard else (None, None))
+    assert inputs["capacity_rps"] == logged["expected"]["capacity_rps"] > 0
+    assert logged["expected"]["utilisation"] == pytest.approx(50 / inputs["capacity_rps"])
+    assert replayed(logged) == (decision.executors, decision.reason, decision.codes)
+
+
+def test_who_stands_in_is_written_down_and_replays():
+    scaler = Scaler("orders", CONTRACT, "dqn", "act")
+    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, decision = scaler.decide(memory, NOW + 0.2)
+    assert decision.policy == "forecast" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
+    assert replayed(json.loads(encode(decision))) == (decision.executors, decision.reason, decision.codes)
 
 
 def with_field(text, name, value):
