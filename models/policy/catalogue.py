@@ -1,0 +1,164 @@
+"""Every policy by name: how it is built from a contract, the knob that a backtest sweeps, and its own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from configs.contract import Contract
+from configs.errors import SettingsError
+from configs.policies import POLICIES
+from models.policy import ds2, flink, hpa, spark_dstream
+from models.policy.capacity import Floats
+from models.policy.ds2 import Ds2
+from models.policy.flink import Flink
+from models.policy.hpa import Hpa
+from models.policy.keda import Keda
+from models.policy.paced import Paced
+from models.policy.planner import Planner
+from models.policy.schedule import Schedule, Timetable
+from models.policy.spark_dstream import SparkDstream
+from models.policy.spark_microbatch import SparkMicrobatch
+from models.policy.static import Static
+from models.policy.view import Policy
+
+Made = Callable[[str, Contract, Any], Policy]
+SWEEP = 8
+"""Values of a knob in a sweep."""
+UTILISATIONS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kind of policy.
+
+    Attributes:
+        make: from its name, a contract and what it has learned.
+        sweep: knob values, from a contract; the cautious and the daring end among them.
+        upstream: the knob's value as it is shipped; None where the contract gives it.
+        interval_s: of its own decisions, from a contract; 0: whenever it is looked at.
+        learned: what it needs beside a contract, in words; empty for nothing.
+    """
+
+    make: Made
+    sweep: Callable[[Contract], tuple[float, ...]]
+    upstream: float | None = None
+    interval_s: Callable[[Contract], float] = lambda contract: 0.0
+    learned: str = ""
+
+
+def _plain(kind: Any) -> Made:
+    """Of a class that needs the contract's planning alone."""
+    return lambda name, contract, learned: kind.of(name, contract.planning)
+
+
+def _schedule(name: str, contract: Contract, learned: Any) -> Policy:
+    if not isinstance(learned, Timetable):
+        raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (schedule.learned).")
+    return Schedule.of(name, contract.planning, learned)
+
+
+def _later(module: str, kind: str) -> Made:
+    """Of a class whose module is heavy (torch) and therefore imported when it is asked for."""
+
+    def make(name: str, contract: Contract, learned: Any) -> Policy:
+        try:
+            home = import_module(module)
+        except ModuleNotFoundError as missing:
+            raise SettingsError(f"policy {name!r} cannot be built: {missing}. Choose another one.") from None
+        made: Policy = getattr(home, kind).of(name, contract, learned)
+        return made
+
+    return make
+
+
+def _values(*values: float) -> Callable[[Contract], tuple[float, ...]]:
+    return lambda contract: values
+
+
+def _counts(contract: Contract) -> tuple[float, ...]:
+    """Numbers of executors from bound to bound; fewer than `SWEEP` where there are fewer."""
+    least, most = contract.executors.min, contract.executors.max
+    return tuple(float(n) for n in np.unique(np.rint(np.linspace(least, most, SWEEP))))
+
+
+def _every(seconds: float) -> Callable[[Contract], float]:
+    return lambda contract: seconds
+
+
+CATALOGUE: dict[str, Entry] = {
+    "static": Entry(_plain(Static), _counts),
+    "hpa": Entry(_plain(Hpa), _values(*UTILISATIONS), 0.7, _every(hpa.SYNC_S)),
+    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0), 0.0, _every(ds2.INTERVAL_S)),
+    "keda": Entry(_plain(Keda), _values(0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, _every(hpa.SYNC_S)),
+    "spark_dstream": Entry(
+        _plain(SparkDstream), _values(0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.4), 0.9, _every(spark_dstream.INTERVAL_S)
+    ),
+    "spark_microbatch": Entry(
+        _plain(SparkMicrobatch), _values(0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.4), 0.9,
+        lambda contract: contract.planning.batch_s,
+    ),
+    "flink": Entry(_plain(Flink), _values(*UTILISATIONS), 0.7, _every(flink.INTERVAL_S)),
+    "schedule": Entry(_schedule, _values(*UTILISATIONS), learned="a timetable"),
+    "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
+    "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
+    "mpc": Entry(_later("models.policy.mpc", "Mpc"), _values(0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)),
+    "dqn": Entry(_later("models.dqn.policy", "Agent"), _values(*UTILISATIONS), learned="an agent"),
+}  # fmt: skip
+"""In the order of `POLICIES`, the simplest first."""
+
+
+def entry(name: str) -> Entry:
+    """The kind of that name.
+
+    Raises:
+        SettingsError: an unknown name; the message lists those there are.
+    """
+    if name not in CATALOGUE:
+        raise SettingsError(f"policy {name!r} is unknown. Known ones: {', '.join(POLICIES)}.")
+    return CATALOGUE[name]
+
+
+def named(names: Iterable[str]) -> list[str]:
+    """The names, each once and in the catalogue's order; "all" stands for all of them.
+
+    Raises:
+        SettingsError: an unknown name; the message lists those there are.
+    """
+    asked = set(names)
+    if "all" in asked:
+        return list(CATALOGUE)
+    for name in sorted(asked):
+        entry(name)
+    return [name for name in CATALOGUE if name in asked]
+
+
+def build(name: str, contract: Contract, learned: Any = None, knob: Floats | float | None = None) -> Policy:
+    """The policy of that name at its own pace, with its shipped knob or the one given (a number, or one per run).
+
+    Raises:
+        SettingsError: an unknown name, or it needs something learned that is not given.
+    """
+    kind = entry(name)
+    made = kind.make(name, contract, learned)
+    made = made if knob is None else tuned(made, knob)
+    interval_s = kind.interval_s(contract)
+    return Paced(made, interval_s) if interval_s > 0 else made
+
+
+def tuned(policy: Policy, knob: Floats | float) -> Policy:
+    """The same policy with its knob turned."""
+    if isinstance(policy, Paced):
+        return replace(policy, policy=tuned(policy.policy, knob))
+    made: Policy = replace(policy, **{knob_of(policy): knob})  # type: ignore[type-var]
+    return made
+
+
+def knob_of(policy: Policy) -> str:
+    """The name of the field that a backtest sweeps."""
+    name: str = knob_of(policy.policy) if isinstance(policy, Paced) else policy.knob  # type: ignore[attr-defined]
+    return name
