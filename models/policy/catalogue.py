@@ -30,6 +30,8 @@ Made = Callable[[str, Contract, Any], Policy]
 SWEEP = 8
 """Values of a knob in a sweep."""
 UTILISATIONS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+MEASURED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
+"""For those that go by a measured busy share: it never passes 1, so that a target of 1 never asks for more."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Entry:
     Attributes:
         make: from its name, a contract and what it has learned.
         sweep: knob values, from a contract; the cautious and the daring end among them.
-        upstream: the knob's value as it is shipped; None where the contract gives it.
+        upstream: the knob's value as it is shipped; None where the contract gives it or no one ships one.
         interval_s: of its own decisions, from a contract; 0: whenever it is looked at.
         learned: what it needs beside a contract, in words; empty for nothing.
     """
@@ -92,17 +94,17 @@ def _every(seconds: float) -> Callable[[Contract], float]:
 
 CATALOGUE: dict[str, Entry] = {
     "static": Entry(_plain(Static), _counts),
-    "hpa": Entry(_plain(Hpa), _values(*UTILISATIONS), 0.7, _every(hpa.SYNC_S)),
-    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0), 0.0, _every(ds2.INTERVAL_S)),
+    "hpa": Entry(_plain(Hpa), _values(*MEASURED), 0.7, _every(hpa.SYNC_S)),
+    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 1.0), 0.0, _every(ds2.INTERVAL_S)),
     "keda": Entry(_plain(Keda), _values(0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, _every(hpa.SYNC_S)),
     "spark_dstream": Entry(
-        _plain(SparkDstream), _values(0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.4), 0.9, _every(spark_dstream.INTERVAL_S)
+        _plain(SparkDstream), _values(0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, _every(spark_dstream.INTERVAL_S)
     ),
     "spark_microbatch": Entry(
-        _plain(SparkMicrobatch), _values(0.3, 0.4, 0.5, 0.6, 0.75, 0.9, 1.1, 1.4), 0.9,
+        _plain(SparkMicrobatch), _values(0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None,
         lambda contract: contract.planning.batch_s,
     ),
-    "flink": Entry(_plain(Flink), _values(*UTILISATIONS), 0.7, _every(flink.INTERVAL_S)),
+    "flink": Entry(_plain(Flink), _values(*MEASURED), 0.7, _every(flink.INTERVAL_S)),
     "schedule": Entry(_schedule, _values(*UTILISATIONS), learned="a timetable"),
     "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),

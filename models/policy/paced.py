@@ -16,7 +16,9 @@ SUMS = tuple(f"paced_{field}" for field in (*GATHERED, "batch_s", "batches", "se
 
 @dataclass(frozen=True, eq=False)
 class Paced:
-    """Decides at the first look that is `interval_s` or more after the last decision, and at the very first.
+    """Decides at the first look that is `interval_s` or more after the last decision.
+
+    The first look only starts the clock, as the timers of the originals do: nothing has been measured yet.
 
     What the policy sees of rates and shares is the mean since its own last decision. Between two decisions the target
     stays as it is.
@@ -40,6 +42,8 @@ class Paced:
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """The policy's choice where its interval is over, else the target as it is."""
+        if np.isneginf(memory["paced_at"][0]):
+            return {**memory, "paced_at": np.full(view.runs, view.now_s)}, chosen(view.target)
         due = view.now_s - memory["paced_at"][0] >= self.interval_s - LATE_S
         alone = memory["paced_seconds"][0] == 0
         if not (due and alone):

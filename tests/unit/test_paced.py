@@ -26,8 +26,8 @@ def test_between_two_decisions_the_target_stays_and_the_policy_is_not_asked():
     for now in np.arange(0, 46, 5.0):
         memory, choice = decide(policy, memory, a_view(now_s=now, since_s=5.0, executors=now + 1, target=20))
         asked.append(choice.target[0])
-    assert asked == [1, 20, 20, 16, 20, 20, 20, 20, 20, 20]  # 31 and 46 are out of bounds
-    assert memory["seen"][0] == 4
+    assert asked == [20, 20, 20, 16, 20, 20, 20, 20, 20, 20]  # 31 and 46 are out of bounds
+    assert memory["seen"][0] == 3
 
 
 def test_what_it_sees_is_the_mean_since_its_own_last_decision():
@@ -36,7 +36,7 @@ def test_what_it_sees_is_the_mean_since_its_own_last_decision():
         for now, since, busy, batch in [(0, 5, 3, 1), (10, 10, 5, np.nan), (15, 5, 11, 4), (30, 15, 8, 2)]
     ]
     seen = {field: driven(Paced(Teller(field), 15.0), looks)[:, 0].tolist() for field in ("busy", "batch_s")}
-    assert seen["busy"] == [3, 3, 7, 8]
-    assert seen["batch_s"] == [1, 1, 4, 2]
+    assert seen["busy"] == [4, 4, 7, 8]
+    assert seen["batch_s"] == [4, 4, 4, 2]
     shares = driven(Paced(Teller("since_s"), 15.0), looks)[:, 0]
-    assert shares.tolist() == [5, 5, 15, 15]
+    assert shares.tolist() == [4, 4, 15, 15]
