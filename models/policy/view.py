@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from models.policy.capacity import Capacity, Floats, Integers
+from models.policy.capacity import Capacity
+from models.policy.capacity import Floats as Floats
+from models.policy.capacity import Integers as Integers
 
 Memory = dict[str, Floats]
 """What a policy carries from one decision to the next: arrays by name, the run is their first axis."""
