@@ -135,7 +135,7 @@ def _arrive(x: Any, ready_at: Any) -> None:
 @numba.njit(cache=True, error_model="numpy")
 def advance(
     xs: Any, ready_at: Any, latencies: Any, chance: Any, facts: Any, speeds: Any, arrived: Any, row: Any,
-    begin: float, end: float,
+    begin: float, end: float, lasts: Any = None,
 ) -> None:  # fmt: skip
     """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
 
@@ -145,9 +145,14 @@ def advance(
         arrived: (rows, T + 1) records produced before each second.
         row: (runs,) which of these a run has.
         begin, end: seconds, at most T.
+        lasts: (rows,) seconds after which the runs of a row stand still; None: T.
     """
-    final = arrived.shape[1] - 1
+    final, stop = arrived.shape[1] - 1, end
     for run in range(len(row)):
+        if lasts is not None:
+            end = min(stop, float(lasts[row[run]]))
+            if begin >= end:
+                continue
         x, job, speed, produced = xs[run], facts[run], speeds[run], arrived[row[run]]
         now = begin
         while True:
@@ -234,9 +239,11 @@ def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any
 
 
 @numba.njit(cache=True)
-def close(xs: Any, latencies: Any, facts: Any, arrived: Any, row: Any, end: int) -> None:
+def close(xs: Any, latencies: Any, facts: Any, arrived: Any, row: Any, end: int, lasts: Any = None) -> None:
     """Count the seconds over the target whose records still wait at the end, with the latency they have by then."""
     for run in range(len(row)):
+        if lasts is not None:
+            end = lasts[row[run]]
         x, produced = xs[run], arrived[row[run]]
         for p in range(int(x[OLDEST]), end):
             latency = float(end - p)

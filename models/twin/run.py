@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,10 +26,12 @@ class Load:
     Attributes:
         arrived: (rows, T + 1) records before each second, never falling, 0 first.
         row: (runs,) which row a run has.
+        lasts: (rows,) seconds that each row lasts, where they differ; its runs then stand still.
     """
 
     arrived: Floats
     row: Integers
+    lasts: Integers | None = None
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.arrived).all() or (np.diff(self.arrived, axis=1) < 0).any():
@@ -38,6 +41,11 @@ class Load:
     def seconds(self) -> int:
         """T."""
         return self.arrived.shape[1] - 1
+
+    @cached_property
+    def ends(self) -> Integers:
+        """(runs,) the second at which each run ends."""
+        return np.full(len(self.row), self.seconds) if self.lasts is None else self.lasts[self.row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +132,7 @@ def simulate(
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
         ahead = foresight.at(number) if foresight else None
         memory, choice = decide(policy, memory, view(state, jobs, load, looks, now, ahead))
-        act(state, jobs, choice.target, now)
+        act(state, jobs, choice.target if load.lasts is None else _running(state, load, choice.target, now), now)
         targets[number], why[number] = choice.target, choice.why
         until = min(now + looks.every_s, load.seconds)
         for second in range(now, until, 1 if record else looks.every_s):
@@ -145,16 +153,16 @@ def advance(state: State, jobs: Jobs, load: Load, begin: int, end: int) -> None:
     """Let the seconds [begin, end) pass; the state changes in place."""
     kernel.advance(
         state.x, state.ready_at, state.latencies, state.chance, jobs.facts, jobs.speeds, load.arrived, load.row,
-        float(begin), float(end),
+        float(begin), float(end), load.lasts,
     )  # fmt: skip
 
 
 def ended(state: State, jobs: Jobs, load: Load, targets: Floats, why: Integers, seen: Floats) -> Outcome:
     """What became of runs that have come to their end; records that still wait count with the latency they have."""
-    kernel.close(state.x, state.latencies, jobs.facts, load.arrived, load.row, load.seconds)
+    kernel.close(state.x, state.latencies, jobs.facts, load.arrived, load.row, load.seconds, load.lasts)
     x = state.x
     return Outcome(
-        x[:, s.PAID], x[:, s.OVER] / load.seconds, latency_quantile(state.latencies, 0.99), x[:, s.WORST],
+        x[:, s.PAID], x[:, s.OVER] / load.ends, latency_quantile(state.latencies, 0.99), x[:, s.WORST],
         x[:, s.CHANGES], targets, why, seen,
     )  # fmt: skip
 
@@ -183,6 +191,12 @@ def _seen(state: State, load: Load, second: int) -> Floats:
     x = state.x
     lag, oldest = load.arrived[load.row, second] - x[:, s.DONE], second - x[:, s.OLDEST]
     return np.stack([lag, x[:, s.EXECUTORS], x[:, s.WAITING], oldest, x[:, s.NEWEST], x[:, s.DONE]], axis=1)
+
+
+def _running(state: State, load: Load, targets: Floats, now: int) -> Floats:
+    """The targets, and as they are of runs that have come to their end."""
+    kept: Floats = np.where(now < load.ends, targets, state.x[:, s.TARGET])
+    return kept
 
 
 def _first(jobs: Jobs, load: Load, looks: Looks) -> Floats:
