@@ -29,10 +29,10 @@ class Job:
         cores: slots per executor.
         tasks: of the heavy stage; more slots than these are worth nothing.
         scaling: exponent of the capacity in slots, at most 1 (measured mapper: 0.83, autoscaling.md C5).
-        trigger_s: least seconds from the start of a batch to the next one's.
+        trigger_s: a batch begins at a whole multiple of these seconds, or later, when the one before has ended.
         batch_rows: most rows of a batch.
-        startup_s: measured seconds from the request of an executor to its first task.
-        cold_s: seconds that the first batch with a new executor takes longer.
+        startup_s: measured seconds from the request of an executor until it is registered.
+        cold_s: seconds that the first task of a new executor takes longer, and with it the batch.
         noise: deviation of the logarithm of a batch's duration.
         restart_s: measured seconds without any work at each change, for engines that restart; empty: nothing restarts.
         latency_target_s: event time to committed result.
@@ -71,12 +71,18 @@ class Job:
         if not self.startup_s:
             raise TwinError("startup_s=(): at least one measured start-up delay is expected")
 
+    @property
+    def top(self) -> float:
+        """Slots that all tasks at once are worth."""
+        return float(self.tasks**self.scaling)
+
 
 FACTS = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
+    "top",
 )  # fmt: skip
 """Columns of `Jobs.facts`."""
-OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S = range(len(FACTS))
+OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP = range(len(FACTS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +90,7 @@ class Jobs:
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs, 9) `FACTS`.
+        facts: (runs, 10) `FACTS`.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
     """

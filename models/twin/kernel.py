@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from models.policy.capacity import BUSY_SHARE, DECAY, MOST_OFF, PRIOR_BATCHES
-from models.twin.job import BATCH_ROWS, COLD_S, DRAWS, NOISE, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S
+from models.twin.job import BATCH_ROWS, COLD_S, DRAWS, NOISE, OVERHEAD_S, PER_RECORD_S, TARGET_S, TOP, TRIGGER_S
 from models.twin.state import (
     BATCH_END,
     BATCH_S,
@@ -28,6 +28,7 @@ from models.twin.state import (
     FINE_S,
     HALT_UNTIL,
     IN_BATCH,
+    JOIN_UNTIL,
     LEAVING,
     LINEAR,
     NEWEST,
@@ -99,34 +100,44 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
         prior = PRIOR_BATCHES / (guess * guess)
         slope = (x[XD] + prior * guess) / (x[XX] + prior)
         x[SLOPE_S] = min(max(slope, guess / MOST_OFF), guess * MOST_OFF)
-    x[COLD] = 0.0
+    x[COLD] = 1.0 if x[COLD] == 1.0 or x[COLD] == 3.0 else 0.0
 
 
 @numba.njit(inline="always")
 def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, waiting: float) -> None:
     """A batch of what waits begins."""
     rows = min(waiting, job[BATCH_ROWS])
-    work = job[PER_RECORD_S] * rows
-    duration = job[OVERHEAD_S] + work / speeds[int(x[EXECUTORS])]
+    work, speed = job[PER_RECORD_S] * rows, speeds[int(x[EXECUTORS])]
+    duration = job[OVERHEAD_S] + work / speed
+    x[JOIN_UNTIL] = now + duration * (1.0 - speed / job[TOP])
     if x[COLD] > 0:
         duration += job[COLD_S]
+        x[COLD] = 2.0
     if job[NOISE] > 0:
         u = _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run)
         duration *= math.exp(job[NOISE] * (u - 2.0) * 1.7320508)
     x[BATCH_START], x[ROWS], x[BATCH_WORK], x[BATCH_END] = now, rows, work, now + max(duration, 1e-3)
-    x[NEXT_START] = now + job[TRIGGER_S]
+    x[NEXT_START] = (math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S]
 
 
 @numba.njit(inline="always")
-def _arrive(x: Any, ready_at: Any) -> None:
-    """The executors whose start-up is over join, and the earliest of the others is noted."""
+def _arrive(x: Any, ready_at: Any, job: Any) -> None:
+    """The executors whose start-up is over join, and the earliest of the others is noted.
+
+    While the batch in flight has tasks that wait for a slot, it gets one of them, and the batch lasts until this first
+    task of a cold executor is done; later the next batch is the first.
+    """
     now, soonest = x[NEXT_READY], np.inf
     for k in range(PENDING):
         if ready_at[k] <= now:
             ready_at[k] = np.inf
             x[EXECUTORS] += 1.0
             x[WAITING] -= 1.0
-            x[COLD] = 1.0
+            if x[BATCH_END] < np.inf and now < x[JOIN_UNTIL]:
+                x[BATCH_END] = max(x[BATCH_END], now + job[COLD_S])
+                x[COLD] = 2.0 if x[COLD] == 0 or x[COLD] == 2.0 else 3.0
+            else:
+                x[COLD] = 1.0 if x[COLD] < 2.0 else 3.0
         else:
             soonest = min(soonest, ready_at[k])
     x[NEXT_READY] = soonest
@@ -169,7 +180,7 @@ def advance(
                 x[IN_BATCH] += passed
             now = max(until, now)
             if x[NEXT_READY] <= now and now < end:
-                _arrive(x, ready_at[run])
+                _arrive(x, ready_at[run], job)
             elif there > now or now >= end:
                 break
             elif in_batch:

@@ -1,0 +1,150 @@
+"""The twin's physics: cases worked out by hand, and what must hold for every job, load and sequence of targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.policy.view import Choice, Memory, View, chosen
+from models.twin.job import Job, TwinError, stack
+from models.twin.run import SEEN, Load, Looks, Outcome, simulate
+
+SECONDS = 40
+JOB = Job(overhead_s=0.5, per_record_s=0.01, most=2, startup_s=(5.3,), cold_s=3.0)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Asks for what it was told to, one number per look; the last one holds."""
+
+    targets: tuple[int, ...]
+    name: str = "told"
+
+    def fresh(self, runs: int) -> Memory:
+        return {"look": np.zeros(runs)}
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        look = int(memory["look"][0])
+        target = self.targets[min(look, len(self.targets) - 1)]
+        return {"look": memory["look"] + 1}, chosen(np.full(view.runs, float(target)))
+
+
+def run(job: Job, rate: list[float], targets: tuple[int, ...], seed: int = 1, record: bool = True) -> Outcome:
+    arrived = np.concatenate([[0.0], np.cumsum(rate)])[None]
+    load = Load(arrived, np.zeros(1, np.int64))
+    return simulate(stack([job]), load, Told(targets), Looks(every_s=5), np.array([seed]), record=record)
+
+
+def seen(outcome: Outcome, name: str) -> np.ndarray:
+    return outcome.seen[0, :, SEEN.index(name)]
+
+
+def test_a_batch_per_second_takes_overhead_and_work() -> None:
+    # 10 records wait at every whole second; 0.5 + 10 * 0.01 = 0.6 s; the oldest of them is then 1.6 s old
+    found = run(replace(JOB, most=1, latency_target_s=1.5), [10.0] * SECONDS, (1,))
+    assert found.worst_s[0] == pytest.approx(1.6)
+    assert found.executor_s[0] == SECONDS
+    assert seen(found, "lag") == pytest.approx(10.0)
+    assert found.violation[0] == (SECONDS - 1) / SECONDS  # the last second's records have waited for 1 s at the end
+    assert run(replace(JOB, most=1, latency_target_s=1.7), [10.0] * SECONDS, (1,)).violation[0] == 0
+
+
+def test_an_executor_is_paid_from_its_request_and_works_after_its_start_up() -> None:
+    found = run(JOB, [10.0] * SECONDS, (2,))
+    assert found.executor_s[0] == 2 * SECONDS
+    assert seen(found, "executors").tolist() == [1.0] * 5 + [2.0] * (SECONDS - 5)
+    assert seen(found, "starting").tolist() == [1.0] * 5 + [0.0] * (SECONDS - 5)
+
+
+def test_an_executor_that_finds_a_waiting_task_makes_the_batch_in_flight_the_cold_one() -> None:
+    # It joins at 5.3 the batch that began at 5.0 and holds it until 8.3; second 4 has waited longest, 8.3 - 4.
+    found = run(JOB, [10.0] * SECONDS, (2,))
+    assert found.worst_s[0] == pytest.approx(4.3)
+    # Then 33 records on two executors from 8.3 to 8.965, and the next batch begins at 9.0: 0.5 + 7 * 0.01 / 2.
+    assert seen(found, "latency_s")[8] == pytest.approx(8.965 - 5)
+    assert seen(found, "latency_s")[9] == pytest.approx(9.535 - 8)
+
+
+@pytest.mark.parametrize(
+    ("job", "worst"),
+    [
+        (replace(JOB, startup_s=(5.7,)), 6.0 + 0.5 + 0.05 + 3.0 - 5.0),  # between two batches
+        (replace(JOB, tasks=1), 6.0 + 0.5 + 0.10 + 3.0 - 5.0),  # no task is left for it, now or later
+    ],
+)
+def test_else_the_next_batch_is_the_cold_one(job: Job, worst: float) -> None:
+    assert run(job, [10.0] * SECONDS, (2,)).worst_s[0] == pytest.approx(worst)
+
+
+def test_executors_leave_when_the_batch_in_flight_has_ended() -> None:
+    found = run(replace(JOB, least=1), [150.0] * SECONDS, (2, 1, 1))  # starts with two; batches last longer than 1 s
+    executors = seen(found, "executors")
+    assert executors[4] == 2 and executors[-1] == 1
+    assert 30 + SECONDS - 5 - 25 < found.executor_s[0] < 2 * SECONDS
+
+
+def test_an_engine_that_restarts_does_nothing_for_as_long_as_was_measured() -> None:
+    job = replace(JOB, cold_s=0.0, restart_s=(7.0,))
+    found = run(job, [10.0] * SECONDS, (1, 2))
+    done, executors = seen(found, "done"), seen(found, "executors")
+    assert executors[4:6].tolist() == [1.0, 2.0]
+    assert len(set(done[5:12])) == 1 and done[12] > done[11]  # from 5 to 12, and the batch in flight began anew
+    assert seen(found, "lag").max() == pytest.approx(80.0)  # 40 records done at 5 s, 120 there at 12 s
+
+
+def test_a_rate_that_is_none_is_named() -> None:
+    for bad in (float("nan"), -1.0):
+        with pytest.raises(TwinError, match="rate was NaN or < 0"):
+            run(JOB, [10.0, bad] * 5, (1,))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("scaling", 1.2), ("per_record_s", 0.0), ("startup_s", ()), ("least", 3), ("cold_s", -1.0)]
+)
+def test_a_job_that_cannot_be_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(TwinError, match=field):
+        replace(JOB, **{field: value})
+
+
+JOBS = st.builds(
+    Job,
+    overhead_s=st.floats(0, 1.5), per_record_s=st.floats(1e-4, 0.05), most=st.just(6), tasks=st.integers(1, 12),
+    scaling=st.floats(0.4, 1.0), trigger_s=st.just(1.0), batch_rows=st.sampled_from([50.0, 1000.0, float("inf")]),
+    startup_s=st.sampled_from([(2.0,), (3.3, 9.0)]), cold_s=st.floats(0, 4), noise=st.sampled_from([0.0, 0.3]),
+    restart_s=st.sampled_from([(), (4.0, 6.5)]),
+)  # fmt: skip
+RATES = st.lists(st.integers(0, 200).map(float), min_size=SECONDS, max_size=SECONDS)
+TARGETS = st.lists(st.integers(1, 6), min_size=8, max_size=8).map(tuple)
+
+
+@settings(max_examples=25, deadline=None)
+@given(job=JOBS, rate=RATES, targets=TARGETS, seed=st.integers(0, 99))
+def test_whatever_happens_records_are_kept_and_executors_paid(
+    job: Job, rate: list[float], targets: tuple[int, ...], seed: int
+) -> None:
+    found = run(job, rate, targets, seed)
+    lag, there = seen(found, "lag"), seen(found, "executors") + seen(found, "starting")
+    assert lag.min() >= -1e-9
+    np.testing.assert_allclose(seen(found, "done") + lag, np.cumsum(rate))  # records in = records out + lag
+    assert (np.diff(seen(found, "done")) >= 0).all()
+    gone = np.maximum(-np.diff(np.concatenate([[6.0], np.array(targets, float)])), 0).sum()
+    assert abs(found.executor_s[0] - there.sum()) <= gone + 1e-6  # who leaves, leaves within a second
+    again, unseen = run(job, rate, targets, seed), run(job, rate, targets, seed, record=False)
+    np.testing.assert_array_equal(again.seen, found.seen)
+    for name in ("executor_s", "violation", "p99_s", "worst_s", "changes"):
+        np.testing.assert_allclose(getattr(unseen, name), getattr(found, name), rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(job=JOBS, rate=RATES, fewer=st.integers(1, 5))
+def test_more_executors_never_have_more_lag(job: Job, rate: list[float], fewer: int) -> None:
+    calm = replace(job, noise=0.0, cold_s=0.0, restart_s=(), batch_rows=float("inf"))
+    few, many = (run(replace(calm, least=n, most=n), rate, (n,)) for n in (fewer, fewer + 1))
+    # Not at every moment: who begins a batch just before a burst misses it. Over the run it costs a batch at most.
+    a_batch = float(np.mean(rate)) * (job.overhead_s + job.trigger_s)
+    assert seen(many, "lag").mean() <= seen(few, "lag").mean() + a_batch
+    assert seen(many, "done")[-1] >= seen(few, "done")[-1] - max(rate) * (1 + job.overhead_s + job.trigger_s)
