@@ -119,12 +119,12 @@ def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
 
 
 def evaluate(
-    memory: Memory, now: float, contract: Contract, policy: Policy, stand_in: str = ""
+    memory: Memory, now: float, contract: Contract, policy: Policy, version: str | None = None, stand_in: str = ""
 ) -> tuple[Memory, Observation | None, Plan | None]:
     """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old.
 
-    The policy's own memory goes on from its last decision, and begins afresh after another policy's. `stand_in` says
-    why this policy decides in the place of the one that was asked for.
+    The policy's own memory goes on from its last decision, and begins afresh after another policy's. `version` is that
+    of a learned policy's agent; `stand_in` says why this policy decides in the place of the one that was asked for.
     """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None
@@ -132,7 +132,8 @@ def evaluate(
         return memory, None, None
     memory = _resynced(memory, now)
     batches, batch_s = looked(memory.batches, memory.lag_records)
-    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy, stand_in)
+    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy)
+    seen = replace(seen, version=version, stand_in=stand_in)
     after, made = plan(seen, contract, policy)
     changed = now if made.executors != memory.target else memory.changed_at
     memory = replace(
@@ -142,9 +143,7 @@ def evaluate(
     return memory, seen, made
 
 
-def _observation(
-    memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy, stand_in: str
-) -> Observation:
+def _observation(memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy) -> Observation:
     assert memory.target is not None and memory.executors is not None
     ahead, upper, note = None, None, ""
     if policy.name in LISTENERS:
@@ -171,8 +170,6 @@ def _observation(
         forecast_rps=upper,
         forecast_note=note,
         carried=kept,
-        version=getattr(policy, "version", None),
-        stand_in=stand_in,
     )
 
 

@@ -97,23 +97,31 @@ class Clock(NamedTuple):
     scale: float
 
 
-def policy_for(name: str, contract: Contract, clock: Clock, agents: Agents | None) -> tuple[Policy, str]:
-    """The policy that decides now for a job, and why it stands in for the one of that name (empty: it is the one)."""
+class Decider(NamedTuple):
+    """Who decides now: the policy, the version of its agent, and why it stands in for another (empty: it does not)."""
+
+    policy: Policy
+    version: str | None = None
+    stand_in: str = ""
+
+
+def decider(name: str, contract: Contract, clock: Clock, agents: Agents | None) -> Decider:
+    """Who decides now for a job that was given the policy of that name."""
     try:
         if name not in LEARNED:
-            return policy_of(name, contract, *clock), ""
-        files = _files(name, contract.job, agents)
+            return Decider(policy_of(name, contract, *clock))
+        here = _pointed(name, contract.job, agents)
     except SettingsError as missing:
-        return policy_of(STAND_IN, contract, *clock), f"{missing}; {STAND_IN} decides"
+        return Decider(policy_of(STAND_IN, contract, *clock), None, f"{missing}; {STAND_IN} decides")
     assert agents is not None
-    return _known(agents.read, files, contract), ""
+    return Decider(_known(agents.read, here["files"], contract), here["version"])
 
 
-def _files(name: str, job: str, agents: Agents | None) -> str:
+def _pointed(name: str, job: str, agents: Agents | None) -> dict[str, str]:
     if agents is None or not (pointer := _pointer(agents.folder, job)).exists():
         raise SettingsError(f"{name} has no agent yet")
-    files: str = json.loads(pointer.read_text())["files"]
-    return files
+    found: dict[str, str] = json.loads(pointer.read_text())
+    return found
 
 
 @lru_cache(maxsize=32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import Contract
 from models.policy.memory import Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval
-from pipelines.scale.agents import Agents, Clock, policy_for
+from pipelines.scale.agents import Agents, Clock, decider
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ class Scaler:
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self._known()
-        policy, stand_in = policy_for(
-            self.policy, contract, Clock(now, memory.job_s(now), memory.time_scale), self.agents
-        )
-        memory, seen, made = evaluate(memory, now, contract, policy, stand_in)
+        clock = Clock(now, memory.job_s(now), memory.time_scale)
+        policy, version, stand_in = decider(self.policy, contract, clock, self.agents)
+        memory, seen, made = evaluate(memory, now, contract, policy, version, stand_in)
         if seen is None or made is None:
             return memory, None
         inputs = {

@@ -1,0 +1,90 @@
+"""The autoscaler query on a real broker: agents swapped under it, and another policy on the same checkpoint."""
+
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from configs.contract import load_contracts
+from configs.settings import load
+from models.policy.replay import replayed
+from pipelines.broker import Follower, Publisher
+from pipelines.scale.agents import Agents, Courier
+from pipelines.scale.autoscaler import start
+from tests.fakes.agents import Shelf, read
+from tidecast.messages import MetricSample
+
+pytestmark = pytest.mark.spark
+JOB = "word_count"
+
+
+class Job:
+    """Says every half a second how it is, and does at once what was decided."""
+
+    def __init__(self, kafka):
+        self.publisher, self.decisions = Publisher(kafka), Follower(kafka, ["decisions"])
+        self.executors = 1
+
+    def until(self, wanted, seconds=90):
+        """The first decision that is as wanted, with what came before it."""
+        heard, deadline = [], time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            now = time.time()
+            sample = MetricSample(
+                JOB,
+                "interval",
+                now - 1,
+                now,
+                arrival_rps=20.0,
+                lag_records=5,
+                executors=self.executors,
+                task_ceiling=8,
+            )
+            self.publisher.send("metrics", JOB, sample)
+            for record in self.decisions.poll(0.5):
+                heard.append(json.loads(record.value))
+                self.executors = heard[-1]["executors"]
+                if wanted(heard[-1]):
+                    return heard
+        pytest.fail(f"not within {seconds} s; the last of {len(heard)} decisions: {heard[-1:]}")
+
+    def close(self):
+        self.publisher.close()
+        self.decisions.close()
+
+
+@contextmanager
+def running(spark, settings, checkpoint, agents=None):
+    query = start(spark, settings, checkpoint, agents)
+    try:
+        yield
+    finally:
+        query.stop()
+
+
+def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
+    kafka, shelf, job = empty_topics, Shelf(JOB), Job(empty_topics)
+    settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
+    contracts = load_contracts(settings.contracts_dir)
+    courier = Courier(shelf.source(), contracts.values(), tmp_path / "agents", 0.1)
+    try:
+        with running(spark, settings, tmp_path / "query", Agents(tmp_path / "agents", read)):
+            heard = job.until(lambda d: "stand_in" in d["codes"])
+            assert heard[-1]["policy"] == "forecast"
+            shelf.versions["1"] = "2"
+            assert courier.tick(1.0) == [f"{JOB}: agent is version 1"]
+            first = job.until(lambda d: d["inputs"].get("version") == "1" and d["executors"] == 2)[-1]
+            shelf.versions["2"] = "3"
+            courier.tick(2.0)
+            second = job.until(lambda d: d["inputs"].get("version") == "2")[-1]
+            assert (first["policy"], second["policy"], second["executors"]) == ("dqn", "dqn", 3)
+            assert second["inputs"]["target"] == 2 and second["inputs"]["carried"]["asked"] > 0
+        other = load(kafka=kafka.model_dump(), autoscaler={"policy": "reactive"})
+        with running(spark, other, tmp_path / "query"):
+            third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
+            assert third["inputs"]["since_change_s"] < 600, "nothing is known of the change to three executors"
+            assert "asked" not in third["inputs"]["carried"]
+            assert replayed(third) == (third["executors"], third["reason"], third["codes"])
+    finally:
+        job.close()
