@@ -29,7 +29,8 @@ from models.policy.view import Policy
 Made = Callable[[str, Contract, Any], Policy]
 SWEEP = 8
 """Values of a knob in a sweep."""
-UTILISATIONS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+UTILISATIONS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.4)
+"""Beyond 1, because who knows the load can let batches grow to the target."""
 MEASURED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 """For those that go by a measured busy share: it never passes 1, so that a target of 1 never asks for more."""
 
@@ -95,7 +96,7 @@ def _every(seconds: float) -> Callable[[Contract], float]:
 CATALOGUE: dict[str, Entry] = {
     "static": Entry(_plain(Static), _counts),
     "hpa": Entry(_plain(Hpa), _values(*MEASURED), 0.7, _every(hpa.SYNC_S)),
-    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 1.0), 0.0, _every(ds2.INTERVAL_S)),
+    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0), 0.0, _every(ds2.INTERVAL_S)),
     "keda": Entry(_plain(Keda), _values(0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, _every(hpa.SYNC_S)),
     "spark_dstream": Entry(
         _plain(SparkDstream), _values(0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, _every(spark_dstream.INTERVAL_S)

@@ -1,0 +1,131 @@
+"""What a forecaster says at every decision of a run, and what somebody who knows the future would say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import maximum_filter1d
+
+from models.forecast.backtest import origins
+from models.forecast.blend import Blend
+from models.forecast.forecaster import Forecaster, Task
+from models.forecast.naive import Naive
+from models.forecast.series import Series
+from models.policy.capacity import Floats, Integers
+from models.policy.nowcast import Curves, corrected
+from models.twin.arrivals import filled
+
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+HORIZON = 12
+"""Steps that a forecaster looks ahead."""
+REACH = HORIZON - 1.5
+"""Steps ahead that are known at every moment of a step: the middle of the last one is half a step before its end, and
+the newest forecast is up to a step old."""
+WITHIN, BEYOND = 4, 3
+"""Stretches into which the lead time, and the time beyond it, are cut."""
+FORECASTERS = ("blend", "last_value")
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What a forecaster said at the beginning of every step of a series' newest part.
+
+    Attributes:
+        quantiles: (N, H, L) rates of the next H steps at `LEVELS`.
+        last: (N,) rate of the step that had just ended.
+        step_s: seconds per step of the forecaster.
+        begins_s: epoch seconds of the first of the N moments.
+    """
+
+    quantiles: Floats
+    last: Floats
+    step_s: float
+    begins_s: float
+
+    def scaled(self, factor: float) -> Told:
+        """In other units."""
+        return Told(self.quantiles * factor, self.last * factor, self.step_s, self.begins_s)
+
+    def curves(self, moments_s: Floats, levels: list[int]) -> Curves:
+        """The newest forecasts, of some levels, at moments (epoch seconds)."""
+        since = moments_s - self.begins_s
+        at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
+        quantiles = self.quantiles[at][:, :, levels]
+        return Curves(quantiles, self.last[at], since - at * self.step_s, self.step_s)
+
+
+def coarseness(step_s: float, reach_s: float) -> int:
+    """Steps of a series that one step of a forecaster must cover, so that it sees so many seconds ahead."""
+    return max(1, math.ceil(reach_s / (REACH * step_s)))
+
+
+def told(forecaster: str, series: Series, first: int, many: int = 1) -> Told:
+    """What a forecaster of `FORECASTERS` says from step `first` of a series on, in steps of `many` of the series'."""
+    step_s = series.step_s * many
+    older = _grouped(np.concatenate([np.full(-first % many, np.nan), series.values[:first]]), many)
+    held = _grouped(np.concatenate([series.values[first:], np.full(-(len(series) - first) % many, np.nan)]), many)
+    begins = series.start + first * series.step_s
+    task = Task(step_s, HORIZON, LEVELS)
+    model: Forecaster = Blend(task) if forecaster == "blend" else Naive(task, False, False)
+    made = origins(model, Series(begins - len(older) * step_s, step_s, older), Series(begins, step_s, held))
+    quantiles = np.stack(list(made)).astype(np.float32)
+    known = filled(np.concatenate([older, held]))
+    return Told(quantiles.astype(float), known[len(older) - 1 : len(known) - 1], step_s, begins)
+
+
+def offsets(lead_s: float, hold_s: float) -> Floats:
+    """(K,) ends of the stretches that a policy hears of, seconds from now; the last is lead + hold."""
+    within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
+    beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
+    return np.unique(np.concatenate([within, beyond]))
+
+
+def heard(
+    said: Told, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
+) -> Floats:
+    """(D, K, L) what a policy hears at its decisions: the newest forecast, corrected by the rate of the moment.
+
+    Args:
+        said: by the forecaster.
+        moments_s: (D,) epoch seconds of the decisions.
+        rate_now: (D,) records/s of the last seconds.
+        offsets_s: (K,) as of `offsets`.
+        memory_s: as of `nowcast.corrected`.
+        level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
+    """
+    middle = LEVELS.index(0.5)
+    if level is None:
+        return corrected(said.curves(moments_s, list(range(len(LEVELS)))), middle, offsets_s, rate_now, memory_s)
+    few = said.curves(moments_s, [middle, LEVELS.index(level)])
+    return corrected(few, 0, offsets_s, rate_now, memory_s)[:, :, 1:]
+
+
+def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
+    """(D, K) the highest true rate of every stretch.
+
+    Args:
+        rates: (T,) records/s of every second; beyond them the last one stays.
+        looks_s: (D,) seconds of the decisions.
+        offsets_s: (K,) as of `offsets`.
+    """
+    found, before = np.empty((len(looks_s), len(offsets_s))), 0
+    for k, end in enumerate(np.maximum(np.rint(offsets_s).astype(np.int64), np.arange(1, len(offsets_s) + 1))):
+        size = int(end) - before
+        highest = maximum_filter1d(rates, size, mode="nearest", origin=-(size // 2))
+        found[:, k] = highest[np.minimum(looks_s + before, len(rates) - 1)]
+        before = int(end)
+    return found
+
+
+def _grouped(values: Floats, many: int) -> Floats:
+    """Means of the known values of so many steps each; NaN where none is known."""
+    if many == 1:
+        return values
+    parts = values.reshape(-1, many)
+    known = np.isfinite(parts)
+    count = known.sum(axis=1)
+    sums = np.where(known, parts, 0.0).sum(axis=1)
+    means: Floats = np.divide(sums, count, out=np.full(len(parts), np.nan), where=count > 0)
+    return means

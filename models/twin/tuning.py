@@ -1,0 +1,103 @@
+"""What is chosen on a trace's first part: a policy's hyper-parameters, and the range in which its knob is swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+import numpy as np
+
+from models.policy.capacity import Floats
+from models.policy.catalogue import entry
+from models.twin.contest import Entrant, Lane, Sheet, compete
+from models.twin.frontier import cheapest_at
+from models.twin.ground import Ground
+
+JUDGED = (0.01, 0.001)
+"""Violations at which settings are compared."""
+NARROW = (3e-5, 0.06)
+"""Violations between which most of the knob's values should lie."""
+_LEAST = 1e-6
+
+
+def tuned(entrant: Entrant, grounds: Sequence[Ground], knobs: int) -> list[Lane]:
+    """For each ground the setting that is cheapest there at equal violation, and so many values of the knob.
+
+    The grounds are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
+    """
+    wide = sweep(entrant, grounds[0])
+    lanes = [Lane(ground, entrant.setting, wide) for ground in grounds]
+    sheets = compete(entrant, lanes) if not entrant.axes else []
+    for axes in entrant.axes:
+        choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        tried = [Lane(lane.ground, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
+        found = compete(entrant, tried)
+        best = [
+            at + int(np.argmin([_score(sheet) for sheet in found[at : at + len(choices)]]))
+            for at in range(0, len(tried), len(choices))
+        ]
+        lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
+    return [
+        Lane(lane.ground, lane.setting, narrowed(wide, sheet.violation.mean(axis=1), knobs))
+        for lane, sheet in zip(lanes, sheets, strict=True)
+    ]
+
+
+def sweep(entrant: Entrant, ground: Ground) -> Floats:
+    """The catalogue's values of the knob, rising."""
+    return np.sort(np.array(entry(entrant.policy).sweep(ground.terms.contract), float))
+
+
+def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
+    """(count,) values of a knob: both ends of a sweep, the others even between the ends of `NARROW`.
+
+    Values are interpolated along the sweep, whose violations are taken as rising or falling as a whole.
+
+    Args:
+        wide: (N,) values, rising.
+        violation: (N,) what each came to.
+        count: how many.
+    """
+    if len(wide) < 3 or count < 3:
+        return np.linspace(wide[0], wide[-1], count)
+    place = np.arange(len(wide), dtype=float)
+    if violation[0] > violation[-1]:
+        low, high = _ends(place, violation[::-1])
+        low, high = place[-1] - high, place[-1] - low
+    else:
+        low, high = _ends(place, violation)
+    inner = np.linspace(low, high, count - 2)
+    found: Floats = np.sort(np.interp(np.concatenate([[0.0], inner, [place[-1]]]), place, wide))
+    return found
+
+
+def _ends(place: Floats, violation: Floats) -> tuple[float, float]:
+    """The places at which a rising violation passes `NARROW`; never less than a place apart."""
+    rising = np.log(np.maximum(np.maximum.accumulate(violation), _LEAST))
+    rising = rising + 1e-9 * place
+    low, high = (float(np.interp(np.log(level), rising, place)) for level in NARROW)
+    middle, half = (low + high) / 2, max((high - low) / 2, 0.5)
+    return max(middle - half, place[0] + 0.25), min(middle + half, place[-1] - 0.25)
+
+
+def moved(lanes: Iterable[Lane], grounds: Iterable[Ground], further: float | None = None) -> list[Lane]:
+    """The lanes' settings and knobs on other grounds, with one more knob value where one is given."""
+    more = [] if further is None else [further]
+    return [
+        Lane(ground, lane.setting, np.concatenate([lane.knobs, more]))
+        for lane, ground in zip(lanes, grounds, strict=True)
+    ]
+
+
+def _score(sheet: Sheet) -> float:
+    """Mean logarithm of the cost at equal violation; what keeps no promise that well counts by how far it is off."""
+    violation, hours = sheet.violation.mean(axis=1), sheet.hours.mean(axis=1)
+    total = 0.0
+    for allowed in JUDGED:
+        cost = cheapest_at(violation, hours, allowed)
+        if np.isnan(cost):
+            at = int(np.argmin(violation))
+            total += float(np.log(hours[at]) + np.log(violation[at] / allowed))
+        else:
+            total += float(np.log(cost))
+    return total / len(JUDGED)
