@@ -1,0 +1,1 @@
+"""A DQN agent that scales streaming jobs, trained in the twin."""

@@ -1,0 +1,191 @@
+"""Deep Q-learning (Mnih et al. 2015; the source paper's Algorithm 1) over many runs at once, on any ground."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from models.dqn.actions import best
+from models.dqn.network import Values, target
+from models.dqn.replay import Batch, Replay, picked
+from models.policy.capacity import Floats, Integers
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters; `PAPER` holds the source paper's.
+
+    Attributes:
+        hidden: units of each of two hidden layers.
+        dueling, double: as of `network.Values` and `network.target`.
+        gamma: discount per decision.
+        steps: rewards that are summed before a value is estimated.
+        buffer: transitions kept; batch: drawn per update.
+        learning_rate: of Adam at the beginning; at the end a tenth of it.
+        copy_every: updates between two copies of the target network.
+        updates: per decision of all runs together.
+        warm: transitions before the first update.
+        explore: least share of random actions, reached after `explore_for` of the training.
+        clip: largest norm of the gradient.
+        price_power: errors of the violation part weigh the price to this power (where there are two parts).
+    """
+
+    hidden: int = 64
+    dueling: bool = True
+    double: bool = True
+    gamma: float = 0.97
+    steps: int = 3
+    buffer: int = 300_000
+    batch: int = 256
+    learning_rate: float = 1e-3
+    copy_every: int = 250
+    updates: int = 8
+    warm: int = 5000
+    explore: float = 0.05
+    explore_for: float = 0.2
+    clip: float = 10.0
+    price_power: float = 0.5
+
+
+DEFAULT = Settings()
+PAPER = Settings(
+    hidden=128, dueling=False, double=False, gamma=0.99, steps=1, buffer=10_000, batch=64, copy_every=320, warm=1000
+)
+"""Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
+
+
+class Outcome(NamedTuple):
+    """What came of one decision of every run.
+
+    Attributes:
+        gained: (runs, K) the reward's parts.
+        after: (runs, F) observation it led to, before any new beginning.
+        mask: (runs, A) actions allowed there.
+        ended: (runs,) whether that state is terminal; a time limit is no end.
+        cut: (runs,) whether the run begins anew from here, for whatever reason.
+    """
+
+    gained: Floats
+    after: np.ndarray
+    mask: np.ndarray
+    ended: np.ndarray
+    cut: np.ndarray
+
+
+class Ground(Protocol):
+    """Runs to learn from; `seen` (runs, F), `mask` (runs, A) and `weight` (runs, K) are of the present."""
+
+    seen: np.ndarray
+    mask: np.ndarray
+    weight: Floats
+
+    def step(self, moves: Integers) -> Outcome:
+        """Act in every run."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the learning is: updates and transitions so far, mean loss since the last."""
+
+    updates: int
+    transitions: int
+    loss: float
+
+
+class Learner:
+    """The network that learns, its target and its memory."""
+
+    def __init__(self, ground: Ground, settings: Settings, seed: int) -> None:
+        """Untrained, for a ground's shapes."""
+        features, actions, parts = ground.seen.shape[1], ground.mask.shape[1], ground.weight.shape[1]
+        generator = torch.Generator().manual_seed(seed)
+        made = [Values(features, actions, parts, settings.hidden, settings.dueling, generator) for _ in range(2)]
+        self.settings, self.online, self.held = settings, made[0], made[1]
+        self.held.load_state_dict(self.online.state_dict())
+        self.chance = np.random.default_rng(seed)
+        self.replay = Replay(settings.buffer, features, actions, parts)
+        self._optimizer = torch.optim.Adam(self.online.parameters(), settings.learning_rate, fused=True)
+        self._pending: deque[tuple[np.ndarray, Integers, Outcome, Floats]] = deque(maxlen=settings.steps)
+        self.updates = self.transitions = 0
+
+    def learn(self, ground: Ground, transitions: int, every: int) -> Iterator[Progress]:
+        """Act and learn until so many transitions were made; a report after each `every` updates."""
+        losses: list[float] = []
+        first = self.transitions
+        while self.transitions - first < transitions:
+            done = (self.transitions - first) / transitions
+            rate = max(self.settings.explore, 1 - done / self.settings.explore_for * (1 - self.settings.explore))
+            self.collect(ground, rate)
+            if len(self.replay) < self.settings.warm:
+                continue
+            for group in self._optimizer.param_groups:
+                group["lr"] = self.settings.learning_rate * (1 - 0.9 * done)
+            for _ in range(self.settings.updates):
+                losses.append(self.update(self.replay.draw(self.settings.batch, self.chance)))
+                if self.updates % every == 0:
+                    yield Progress(self.updates, self.transitions, float(np.mean(losses)))
+                    losses.clear()
+
+    def collect(self, ground: Ground, explore: float) -> None:
+        """One decision of every run, random with that chance, and what it teaches into the buffer."""
+        seen, weight = ground.seen, ground.weight
+        moves = self.greedy(seen, ground.mask, weight)
+        random = self.chance.random(len(seen)) < explore
+        drawn = np.where(ground.mask, self.chance.random(ground.mask.shape), -1.0).argmax(axis=1)
+        moves = np.where(random, drawn, moves)
+        self._pending.append((seen, moves, ground.step(moves), weight))
+        self.transitions += len(seen)
+        if len(self._pending) == self.settings.steps:
+            self.replay.add(summed(list(self._pending), self.settings.gamma))
+
+    def greedy(self, seen: np.ndarray, mask: np.ndarray, weight: Floats) -> Integers:
+        """(runs,) the allowed action of highest weighted value."""
+        with torch.no_grad():
+            values = self.online(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
+        worth = (values * weight[:, None, :]).sum(axis=2)
+        return best(worth, mask)
+
+    def update(self, batch: Batch) -> float:
+        """One gradient step; the loss."""
+        seen, moved, gained, after, mask, carried, weight = (torch.from_numpy(array) for array in batch)
+        with torch.no_grad():
+            held = self.held(after)
+            wanted = target(gained, carried, weight, mask, held, self.online(after) if self.settings.double else held)
+        said = self.online(seen)[torch.arange(len(moved)), moved]
+        loss = ((said - wanted).square() * weight**self.settings.price_power).mean()
+        self._optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.clip)
+        self._optimizer.step()
+        self.updates += 1
+        if self.updates % self.settings.copy_every == 0:
+            self.held.load_state_dict(self.online.state_dict())
+        return float(loss.detach())
+
+
+def summed(path: list[tuple[np.ndarray, Integers, Outcome, Floats]], gamma: float) -> Batch:
+    """Transitions from the first state of a path to its last; runs that began anew on the way are left out.
+
+    A run that ended on the way counts until its end.
+    """
+    seen, moves, first, weight = path[0]
+    gained, live = first.gained.copy(), ~first.ended
+    whole, factor = ~first.cut | first.ended, 1.0
+    after, mask = first.after, first.mask
+    for number, (_, _, outcome, _) in enumerate(path[1:], start=2):
+        factor *= gamma
+        gained = gained + factor * live[:, None] * outcome.gained
+        after = np.where(live[:, None], outcome.after, after)
+        mask = np.where(live[:, None], outcome.mask, mask)
+        live = live & ~outcome.ended
+        whole = whole & (~live | ~outcome.cut | (number == len(path)))
+    if len(path) == 1:
+        whole = np.ones(len(moves), bool)
+    carried = live * gamma ** len(path)
+    made = Batch(seen, moves, gained, after, mask, carried, weight)
+    return picked(made, whole)

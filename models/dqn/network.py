@@ -1,0 +1,61 @@
+"""The Q-network: what every action is worth, part by part."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Values(nn.Module):
+    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)` where dueling (Wang et al. 2016).
+
+    Args:
+        features: F of an observation.
+        actions: A.
+        parts: K quantities that are predicted apart (van Seijen et al. 2017).
+        hidden: units of a hidden layer.
+        dueling: whether state and action are told apart.
+        generator: of the first weights.
+    """
+
+    def __init__(
+        self, features: int, actions: int, parts: int, hidden: int, dueling: bool, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.actions, self.parts, self.dueling = actions, parts, dueling
+        self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
+        self.last = nn.Linear(hidden, (actions + dueling) * parts)
+        with torch.no_grad():
+            for layer, gain in ((self.first, 2.0), (self.second, 2.0), (self.last, 0.01)):
+                deviation = (gain / layer.in_features) ** 0.5
+                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * deviation)
+                layer.bias.zero_()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (B, F) to (B, A, K)."""
+        hidden = torch.relu(self.second(torch.relu(self.first(x))))
+        said: Tensor = self.last(hidden).view(len(x), -1, self.parts)
+        if not self.dueling:
+            return said
+        state, action = said[:, :1], said[:, 1:]
+        worth: Tensor = state + action - action.mean(dim=1, keepdim=True)
+        return worth
+
+
+def target(gained: Tensor, carried: Tensor, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
+    """(B, K) `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
+
+    Equation (24) of the source paper with alpha = 1 where `chosen_by` is the held (target) network; van Hasselt et
+    al. 2016 (double DQN) where it is the network that learns.
+
+    Args:
+        gained: (B, K) r, over one step or several.
+        carried: (B,) gamma to the number of steps; 0 after a terminal state, and only there.
+        weight: (B, K) worth of the parts.
+        mask: (B, A) actions allowed in s'.
+        held: (B, A, K) values in s' by the network that values a*.
+        chosen_by: (B, A, K) values in s' by the network that chooses it.
+    """
+    worth = (chosen_by * weight[:, None, :]).sum(dim=2).masked_fill(~mask, -torch.inf)
+    at = worth.argmax(dim=1)
+    return gained + carried[:, None] * held[torch.arange(len(at)), at]

@@ -1,0 +1,197 @@
+"""From an untrained network to an agent: learning over drawn jobs and loads, and trying what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from models.dqn.agent import LAYERS, Agent, Familiar
+from models.dqn.fleet import PRICES, Drawn, Fleet, drawn
+from models.dqn.learner import DEFAULT, Learner, Outcome, Settings
+from models.dqn.shapes import Trace
+from models.policy.capacity import Floats, Integers
+from models.twin.job import MOST, Job
+
+SPARSE = 16
+"""Every so many observations one is kept to know what the agent was trained on."""
+TRIAL_LEADS_S = (8.0, 30.0, 120.0, 600.0, 1500.0)
+"""What an agent for all jobs is tried on."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, and on how much at once.
+
+    Attributes:
+        learner: hyper-parameters.
+        fleets: groups of runs that share a lead time.
+        runs: in a group.
+        decisions: of a run.
+        transitions: in all.
+        evaluate_every: updates.
+        price, lead_s: the same for all runs; None to draw them.
+        trial: runs and decisions of each of the groups on which it is tried.
+        prices: at which it is tried in the end.
+    """
+
+    learner: Settings = DEFAULT
+    fleets: int = 6
+    runs: int = 64
+    decisions: int = 128
+    transitions: int = 1_500_000
+    evaluate_every: int = 4000
+    price: float | None = None
+    lead_s: float | None = None
+    trial: tuple[int, int] = (48, 96)
+    prices: int = 8
+
+
+FINE = Training(
+    replace(DEFAULT, learning_rate=2e-4, explore_for=1e-9), fleets=2, transitions=150_000, evaluate_every=500
+)
+"""For fitting an agent to one job: the lead time is the job's, so two groups do."""
+
+
+class Fleets:
+    """Groups of runs as one ground; a group that is over gives way to a new one."""
+
+    def __init__(self, training: Training, traces: Sequence[Trace], jobs: Sequence[Job], seed: int) -> None:
+        """The groups are at different places of their runs from the start."""
+        self._training, self._traces, self._jobs = training, traces, jobs
+        self._chance = np.random.default_rng(seed)
+        self._fleets = [self._new() for _ in range(training.fleets)]
+        self._number = 0
+        self.sample: list[np.ndarray] = []
+        self._show()
+
+    def _new(self) -> Fleet:
+        how = self._training
+        made = drawn(
+            how.runs, how.decisions, self._traces, self._chance, self._jobs, price=how.price, lead_s=how.lead_s
+        )
+        return Fleet(made, self._chance.integers(2**62, size=how.runs))
+
+    def _show(self) -> None:
+        self.seen = np.concatenate([fleet.seen for fleet in self._fleets])
+        self.mask = np.concatenate([fleet.mask for fleet in self._fleets])
+        self.weight: Floats = np.concatenate([fleet.weight for fleet in self._fleets])
+
+    def step(self, moves: Integers) -> Outcome:
+        """Act in every run of every group."""
+        runs = self._training.runs
+        gained = [fleet.step(moves[i * runs : (i + 1) * runs]) for i, fleet in enumerate(self._fleets)]
+        after, mask = np.concatenate([f.seen for f in self._fleets]), np.concatenate([f.mask for f in self._fleets])
+        # Groups start over one after the other, so that the buffer never holds one hour of the day alone.
+        self._number += 1
+        self.sample.append(after[self._number % SPARSE :: SPARSE])
+        spread = self._training.decisions // len(self._fleets)
+        young = [i * spread for i in range(len(self._fleets))]
+        cut = [f.over or (self._number == young[i] and i > 0) for i, f in enumerate(self._fleets)]
+        self._fleets = [self._new() if gone else fleet for fleet, gone in zip(self._fleets, cut, strict=True)]
+        self._show()
+        return Outcome(np.concatenate(gained), after, mask, np.zeros(len(moves), bool), np.repeat(cut, runs))
+
+
+def train(
+    jobs: Sequence[Job], loads: Sequence[Trace], training: Training, seed: int, start: Agent | None = None
+) -> Agent:
+    """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
+
+    The same arguments give the same agent. The network with the best score on runs of its own is kept.
+
+    Args:
+        jobs: with one lead time; a fitted twin's, for fine-tuning.
+        loads: real traces, of which pieces are played; made loads are mixed in.
+        training: how.
+        seed: of everything.
+        start: an agent to go on from.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        ground = Fleets(training, loads, jobs, seed)
+        learner = Learner(ground, training.learner, seed)
+        if start is not None:
+            _load(learner, start)
+        trial = _trials(training, jobs, loads, seed + 1)
+        best, curve = _weights(learner), []
+        highest = score(learner, trial)
+        curve.append({"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest})
+        for step in learner.learn(ground, training.transitions, training.evaluate_every):
+            reached = score(learner, trial)
+            curve.append(
+                {"updates": step.updates, "transitions": step.transitions, "loss": step.loss, "score": reached}
+            )
+            if reached > highest:
+                highest, best = reached, _weights(learner)
+        familiar = Familiar.of(np.concatenate(ground.sample).astype(float))
+    finally:
+        torch.set_num_threads(before)
+    untried = Agent(best, training.learner.dueling, familiar, np.zeros(0), np.zeros((0, 2)), tuple(curve))
+    prices = np.geomspace(*PRICES, training.prices)
+    tried = np.array([tried_at(untried, training, jobs, loads, price, seed + 2) for price in prices])
+    return replace(untried, prices=prices, tried=tried)
+
+
+def tried_at(
+    agent: Agent, training: Training, jobs: Sequence[Job], loads: Sequence[Trace], price: float, seed: int
+) -> tuple[float, float]:
+    """Executors paid over executors needed, and share of seconds over the target, on runs drawn by a seed."""
+    paid = need = over = 0.0
+    trials = _trials(replace(training, price=price), jobs, loads, seed)
+    for made in trials:
+        gained = _rolled(Fleet(made, np.arange(training.trial[0])), agent.values)
+        most = made.jobs.fact(MOST)
+        need += made.needed.mean()
+        paid += (made.needed.mean(axis=1) - gained[:, 0] * most).mean()
+        over -= gained[:, 1].mean()
+    return paid / need, over / len(trials)
+
+
+def _trials(training: Training, jobs: Sequence[Job], loads: Sequence[Trace], seed: int) -> list[Drawn]:
+    """Groups of runs over the lead times, the same for the same seed."""
+    chance = np.random.default_rng(seed)
+    leads = (training.lead_s,) if jobs or training.lead_s else TRIAL_LEADS_S
+    return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
+
+
+def score(learner: Learner, trial: Sequence[Drawn]) -> float:
+    """Mean reward of a greedy agent, each run's divided by `1 + price / 30` so that no price outshouts the rest."""
+    said = []
+
+    def values(seen: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            worth: np.ndarray = learner.online(torch.from_numpy(seen)).numpy()
+        return worth
+
+    for made in trial:
+        fleet = Fleet(made, np.arange(len(made.needed)))
+        gained = _rolled(fleet, values)
+        said.append(((gained * fleet.weight).sum(axis=1) / (1 + fleet.weight[:, 1] / 30)).mean())
+    return float(np.mean(said))
+
+
+def _rolled(fleet: Fleet, values: Callable[[np.ndarray], np.ndarray]) -> Floats:
+    """(runs, 2) mean of the reward's parts over greedy runs."""
+    total: Floats = np.zeros((len(fleet.seen), 2))
+    while not fleet.over:
+        worth = (values(fleet.seen) * fleet.weight[:, None, :]).sum(axis=2)
+        total += fleet.step(np.where(fleet.mask, worth, -np.inf).argmax(axis=1))
+    return total / fleet.drawn.decisions
+
+
+def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    layers = {name: getattr(learner.online, name) for name in LAYERS}
+    return {n: (x.weight.detach().numpy().copy(), x.bias.detach().numpy().copy()) for n, x in layers.items()}
+
+
+def _load(learner: Learner, agent: Agent) -> None:
+    with torch.no_grad():
+        for name in LAYERS:
+            layer = getattr(learner.online, name)
+            layer.weight.copy_(torch.from_numpy(agent.weights[name][0]))
+            layer.bias.copy_(torch.from_numpy(agent.weights[name][1]))
+    learner.held.load_state_dict(learner.online.state_dict())

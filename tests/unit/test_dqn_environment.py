@@ -1,0 +1,125 @@
+import warnings
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.dqn import foretold
+from models.dqn.actions import MOVES, STAY, allowed, best, floor
+from models.dqn.environment import StreamingJob
+from models.dqn.fleet import Fleet, drawn
+from models.dqn.observation import FEATURES, needs, pace_for
+from models.dqn.reward import Bill, executor_seconds, parts
+from models.dqn.shapes import Trace
+from models.policy.capacity import Capacity, speeds
+from models.twin.job import Job
+
+TRACE = Trace(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
+JOB = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
+
+
+def test_gymnasium_finds_nothing_wrong() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(StreamingJob(traces=[TRACE], decisions=16), skip_render_check=True)
+
+
+def test_a_run_is_cut_short_and_never_ends() -> None:
+    environment = StreamingJob(decisions=3, lead_s=60.0, price=1.0)
+    environment.reset(seed=1)
+    last = [environment.step(np.int64(STAY))[2:4] for _ in range(3)]
+    assert last == [(False, False), (False, False), (False, True)]
+
+
+def test_one_run_and_many_are_one_implementation() -> None:
+    environment = StreamingJob(decisions=4, lead_s=60.0, price=5.0)
+    seen, _ = environment.reset(seed=7)
+    chance = np.random.default_rng(np.random.PCG64(np.random.SeedSequence(7)))
+    fleet = Fleet(drawn(1, 4, (), chance, (), 5.0, 60.0), chance.integers(2**62, size=1))
+    np.testing.assert_array_equal(seen, fleet.seen[0])
+    for move in (5, 2, 0, 3):
+        gained = fleet.step(np.array([move]))
+        seen, reward, *_ = environment.step(np.int64(move))
+        np.testing.assert_array_equal(seen, fleet.seen[0])
+        assert reward == pytest.approx(gained[0] @ (1.0, 5.0))
+
+
+def test_bounds_mask_the_moves_that_would_leave_them() -> None:
+    mask = allowed(np.array([1.0, 5.0, 10.0]), np.ones(3), np.full(3, 10.0))
+    at_least, between, at_most = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
+    assert at_least == [0, 1, 2, 4]
+    assert between == [-2, -1, 0, 1, 2, 4]
+    assert at_most == [-2, -1, 0]
+    assert best(np.array([[9.0, 8, 7, 6, 5, 4]] * 3), mask).tolist() == [STAY, 0, 0]
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([5.0, 40.0, 700.0]))
+def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed: int, lead_s: float) -> None:
+    chance = np.random.default_rng(seed)
+    fleet = Fleet(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
+    while not fleet.over:
+        bottom = floor(fleet.view)
+        gained = fleet.step(chance.integers(len(MOVES), size=3))
+        view = fleet.view
+        assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()
+        assert np.isfinite(fleet.seen).all()
+        assert (np.abs(fleet.seen) <= 4).all()
+        assert ((gained[:, 1] <= 0) & (gained[:, 1] >= -1)).all()
+
+
+def test_the_reward_is_in_executor_seconds() -> None:
+    bill = Bill(np.array([150.0]), np.array([3.0]), np.array([1.0]))
+    most = np.array([20.0])
+    whole = executor_seconds(bill, 0.5, most)
+    assert whole[0] == -(150 + 0.5 * 20 * 3 + 2)
+    apart = parts(bill, np.array([8.0]), most, 15.0)
+    assert apart[0] @ (1.0, 0.5) == pytest.approx((whole[0] + 8 * 15) / (20 * 15))
+
+
+def test_needs_are_the_inverse_of_capacity() -> None:
+    capacity = Capacity(np.array([speeds(20, 2, 2000, 0.9)]), np.array([0.5]), np.array([0.01]), 2.0)
+    counts = np.arange(1.0, 12.0)
+    rates = np.array([capacity.rps(np.array([n]))[0] for n in counts])
+    np.testing.assert_allclose(needs(capacity, rates[None, :])[0], counts)
+    between = needs(capacity, np.array([[rates[4:6].mean(), 2 * capacity.rps(np.array([20.0]))[0]]]))[0]
+    assert 5 < between[0] < 6
+    assert between[1] == 40
+
+
+def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
+    def seen(job: Job) -> np.ndarray:
+        return Fleet(drawn(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
+
+    faster = Job(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
+    np.testing.assert_allclose(seen(JOB), seen(faster), atol=0.15)  # what is left is Poisson noise
+
+
+def test_a_job_without_a_forecast_is_told_so() -> None:
+    chance = np.random.default_rng(2)
+    fleet = Fleet(drawn(64, 2, (), chance, lead_s=60.0), np.arange(64))
+    heard = fleet.seen[:, FEATURES.index("heard")]
+    silent = np.isnan(fleet.drawn.said[:, 0]).all(axis=(1, 2))
+    assert 0 < silent.sum() < 40
+    np.testing.assert_array_equal(heard, ~silent)
+    same = fleet.seen[silent][:, FEATURES.index("ahead_90")]
+    np.testing.assert_array_equal(same, fleet.seen[silent][:, FEATURES.index("now")])
+
+
+def test_what_is_foretold_spreads_as_its_errors_do() -> None:
+    chance = np.random.default_rng(3)
+    rate = 1000 * (1.2 + np.sin(np.arange(40_000) / 600))
+    total = np.concatenate([[0.0], np.cumsum(rate)])[None, :].repeat(200, axis=0)
+    looks = np.arange(0, 30_000, 300.0)
+    ends, said = foretold.foretell(total, looks, 600.0, chance)
+    begin, end = looks.astype(int) + int(ends[0]), looks.astype(int) + int(ends[1])
+    truth = (total[:, end] - total[:, begin]) / (ends[1] - ends[0])
+    heard = ~np.isnan(said[:, 0, 0, 0])
+    under = (truth[heard] <= said[heard][:, :, 1, foretold.LEVELS.index(0.9)]).mean()
+    assert 0.8 < under < 0.96
+
+
+def test_the_pace_is_a_sixth_of_the_lead_time_in_whole_looks() -> None:
+    assert [pace_for(*pair) for pair in ((60, 1), (60, 15), (10, 15), (1800, 15), (6, 1))] == [10, 15, 15, 120, 1]
