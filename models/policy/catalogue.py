@@ -18,6 +18,7 @@ from models.policy.ds2 import Ds2
 from models.policy.flink import Flink
 from models.policy.hpa import Hpa
 from models.policy.keda import Keda
+from models.policy.mpc import Mpc
 from models.policy.paced import Paced
 from models.policy.planner import Planner
 from models.policy.schedule import Schedule, Timetable
@@ -109,7 +110,7 @@ CATALOGUE: dict[str, Entry] = {
     "schedule": Entry(_schedule, _values(*UTILISATIONS), learned="a timetable"),
     "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
-    "mpc": Entry(_later("models.policy.mpc", "Mpc"), _values(0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)),
+    "mpc": Entry(Mpc.of, _values(0.5, 0.75, 0.9, 0.96, 0.985, 0.995, 0.999, 0.9997)),
     "dqn": Entry(_later("models.dqn.policy", "Agent"), _values(*UTILISATIONS), learned="an agent"),
 }  # fmt: skip
 """In the order of `POLICIES`, the simplest first."""

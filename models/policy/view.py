@@ -53,12 +53,16 @@ class Ahead:
     levels: tuple[float, ...]
     rps: Floats
 
+    def peak(self, within_s: float) -> Floats:
+        """(runs, Q) the highest value of every level within so many seconds; NaN without a forecast."""
+        last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
+        highest: Floats = self.rps[:, :last].max(axis=1)
+        return highest
+
     def upper(self, level: float, within_s: float) -> Floats:
         """(runs,) the highest value of the nearest level within so many seconds; NaN without a forecast."""
         at = int(np.argmin(np.abs(np.array(self.levels) - level)))
-        last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
-        highest: Floats = self.rps[:, :last, at].max(axis=1)
-        return highest
+        return self.peak(within_s)[:, at]
 
 
 @dataclass(frozen=True, eq=False)

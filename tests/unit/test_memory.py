@@ -28,7 +28,7 @@ CONTRACT = Contract(
     ),
 )
 
-POLICIES = [name for name in ALL if name not in (*LEARNED, "mpc")]
+POLICIES = [name for name in ALL if name not in LEARNED]
 UNMOVED = ("flink", "spark_dstream")  # they look at minutes
 FORECAST, REACTIVE = (Planner.of(name, CONTRACT.planning) for name in ("forecast", "reactive"))
 

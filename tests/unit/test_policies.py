@@ -19,7 +19,7 @@ from tests.fakes.views import a_view, alone, driven
 
 CONTRACT = Contract(job="j", executors=Executors(min=1, max=20), planning=Planning(batch_s=2.0))
 TABLE = Timetable(np.array([100.0, 800.0, 400.0]))
-HERE = [name for name in CATALOGUE if name not in ("mpc", "dqn")]
+HERE = [name for name in CATALOGUE if name != "dqn"]
 RUNS = 3
 
 
