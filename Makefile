@@ -42,8 +42,14 @@ setup: $(VENV)/.ready var/jars.json ## Environment, Java and jars; nothing is do
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
+# The ring has both cores to itself, because it measures latencies; the other tests share them.
 test: setup ## The whole test suite.
+ifeq ($(strip $(ARGS)),)
+	@$(BIN)/pytest tests/ring
+	@$(BIN)/pytest tests --ignore tests/ring -n 2 --dist loadgroup
+else
 	@$(BIN)/pytest $(ARGS)
+endif
 
 check: setup ## Lint, format, types, import rules, unit tests.
 	@$(BIN)/ruff check .

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
 
 
+@pytest.hookimpl(tryfirst=True)  # the worker's own hook reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The ring first: what other tests keep running for the session would take the cores it needs."""
-    items.sort(key=lambda item: item.get_closest_marker("ring") is None)
+    """With several workers one has the SparkSession, one the broker, and a module's tests stay together."""
+    for item in items:
+        costly = [name for name in ("spark", "broker") if name in getattr(item, "fixturenames", ())]
+        item.add_marker(pytest.mark.xdist_group(costly[0] if costly else item.path.stem))
 
 
 @pytest.fixture(scope="session", autouse=True)
