@@ -35,6 +35,8 @@ class Job:
         cold_s: seconds that the first task of a new executor takes longer, and with it the batch.
         noise: deviation of the logarithm of a batch's duration.
         restart_s: measured seconds without any work at each change, for engines that restart; empty: nothing restarts.
+        rewind_s: after a restart the records of so many seconds are read again, as from the last checkpoint.
+        catch_up: no backlog is worked off quicker than at this multiple of the load, however many executors there are.
         latency_target_s: event time to committed result.
     """
 
@@ -51,16 +53,20 @@ class Job:
     cold_s: float = 0.0
     noise: float = 0.0
     restart_s: tuple[float, ...] = ()
+    rewind_s: float = 0.0
+    catch_up: float = math.inf
     latency_target_s: float = 10.0
 
     def __post_init__(self) -> None:
         for name, lowest in (
             ("overhead_s", 0.0), ("per_record_s", 1e-12), ("trigger_s", 0.05), ("cold_s", 0.0), ("noise", 0.0),
-            ("latency_target_s", 0.1), ("batch_rows", 1.0),
+            ("rewind_s", 0.0), ("latency_target_s", 0.1), ("batch_rows", 1.0),
         ):  # fmt: skip
             value = getattr(self, name)
             if not value >= lowest or (math.isinf(value) and name != "batch_rows"):
                 raise TwinError(f"{name}={value}: a number of at least {lowest:g} is expected")
+        if not self.catch_up > 1:
+            raise TwinError(f"catch_up={self.catch_up}: above 1, or a backlog is never worked off")
         if not 1 <= self.least <= self.most:
             raise TwinError(f"least={self.least}, most={self.most}: 1 <= least <= most is expected")
         if not 0 < self.scaling <= 1:
@@ -79,10 +85,12 @@ class Job:
 
 FACTS = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
-    "top",
+    "top", "catch_up", "rewind_s",
 )  # fmt: skip
 """Columns of `Jobs.facts`."""
-OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP = range(len(FACTS))
+OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S = range(
+    len(FACTS)
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +98,7 @@ class Jobs:
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs, 10) `FACTS`.
+        facts: (runs, 12) `FACTS`.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
     """

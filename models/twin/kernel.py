@@ -12,7 +12,20 @@ import numba
 import numpy as np
 
 from models.policy.capacity import BUSY_SHARE, DECAY, MOST_OFF, PRIOR_BATCHES
-from models.twin.job import BATCH_ROWS, COLD_S, DRAWS, NOISE, OVERHEAD_S, PER_RECORD_S, TARGET_S, TOP, TRIGGER_S
+from models.twin.actuate import retarget as retarget
+from models.twin.actuate import uniform
+from models.twin.job import (
+    BATCH_ROWS,
+    CATCH_UP,
+    COLD_S,
+    NOISE,
+    OVERHEAD_S,
+    PER_RECORD_S,
+    REWIND_S,
+    TARGET_S,
+    TOP,
+    TRIGGER_S,
+)  # fmt: skip
 from models.twin.state import (
     BATCH_END,
     BATCH_S,
@@ -20,8 +33,6 @@ from models.twin.state import (
     BATCH_WORK,
     BATCHES,
     BINS,
-    CHANGED_AT,
-    CHANGES,
     COLD,
     DONE,
     EXECUTORS,
@@ -39,27 +50,16 @@ from models.twin.state import (
     PAID,
     PENDING,
     PROCESSED,
+    REREAD,
     ROWS,
     SLOPE_S,
     SLOTS,
-    TARGET,
     WAITING,
     WORK,
     WORST,
     XD,
     XX,
 )  # fmt: skip
-
-
-@numba.njit(inline="always")
-def _uniform(chance: Any, run: int) -> float:
-    """The next random number in [0, 1) of a run (xorshift64*, Vigna 2016)."""
-    bits = chance[run]
-    bits ^= bits >> np.uint64(12)
-    bits ^= bits << np.uint64(25)
-    bits ^= bits >> np.uint64(27)
-    chance[run] = bits
-    return float((bits * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) / 9007199254740992.0
 
 
 @numba.njit(inline="always")
@@ -104,17 +104,19 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
 
 
 @numba.njit(inline="always")
-def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, waiting: float) -> None:
-    """A batch of what waits begins."""
+def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, waiting: float, rate: float) -> None:
+    """A batch of what waits begins; `rate` is that of the arrivals, in records/s."""
     rows = min(waiting, job[BATCH_ROWS])
     work, speed = job[PER_RECORD_S] * rows, speeds[int(x[EXECUTORS])]
     duration = job[OVERHEAD_S] + work / speed
+    if job[CATCH_UP] < np.inf and rate > 0:
+        duration = max(duration, rows / (job[CATCH_UP] * rate))
     x[JOIN_UNTIL] = now + duration * (1.0 - speed / job[TOP])
     if x[COLD] > 0:
         duration += job[COLD_S]
         x[COLD] = 2.0
     if job[NOISE] > 0:
-        u = _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run) + _uniform(chance, run)
+        u = uniform(chance, run) + uniform(chance, run) + uniform(chance, run) + uniform(chance, run)
         duration *= math.exp(job[NOISE] * (u - 2.0) * 1.7320508)
     x[BATCH_START], x[ROWS], x[BATCH_WORK], x[BATCH_END] = now, rows, work, now + max(duration, 1e-3)
     x[NEXT_START] = (math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S]
@@ -151,11 +153,16 @@ def advance(
     """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
 
     Args:
-        xs, ready_at, latencies, chance: of `State`.
-        facts, speeds: of `Jobs`.
+        xs: (runs, 31) of `State`, as are the next three.
+        ready_at: (runs, PENDING).
+        latencies: (runs, BINS).
+        chance: (runs,).
+        facts: (runs, 12) of `Jobs`.
+        speeds: (runs, N + 1) of `Jobs`.
         arrived: (rows, T + 1) records produced before each second.
         row: (runs,) which of these a run has.
-        begin, end: seconds, at most T.
+        begin: second.
+        end: second, at most T.
         lasts: (rows,) seconds after which the runs of a row stand still; None: T.
     """
     final, stop = arrived.shape[1] - 1, end
@@ -187,66 +194,15 @@ def advance(
                 _commit(x, job, speed, latencies[run], produced, min(int(now), final - 1))
             else:
                 second = int(now)
-                waiting = produced[second] + (produced[second + 1] - produced[second]) * (now - second) - x[DONE]
+                rate = produced[second + 1] - produced[second]
+                if x[REREAD] > 0:
+                    x[DONE] = max(x[DONE] - job[REWIND_S] * rate, 0.0)
+                    x[REREAD] = 0.0
+                waiting = produced[second] + rate * (now - second) - x[DONE]
                 if waiting < 0.5 or x[EXECUTORS] < 0.5:
                     x[NEXT_START] = second + 1.0
                 else:
-                    _start(x, job, speed, chance, run, now, waiting)
-
-
-@numba.njit(inline="always")
-def _call(x: Any, ready_at: Any, more: int, now: float, startup_s: Any, chance: Any, run: int) -> None:
-    """Request so many executors; those asked to leave stay instead, as far as there are any."""
-    kept = min(float(more), x[LEAVING])
-    x[LEAVING] -= kept
-    for _ in range(more - int(kept)):
-        for k in range(PENDING):
-            if ready_at[k] == np.inf:
-                ready_at[k] = now + startup_s[int(_uniform(chance, run) * DRAWS)]
-                x[WAITING] += 1.0
-                x[NEXT_READY] = min(x[NEXT_READY], ready_at[k])
-                break
-
-
-@numba.njit(inline="always")
-def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
-    """Call off those on their way, the last first, then ask executors to leave."""
-    for _ in range(fewer):
-        last = -1
-        for k in range(PENDING):
-            if ready_at[k] < np.inf and (last < 0 or ready_at[k] > ready_at[last]):
-                last = k
-        if last >= 0:
-            ready_at[last] = np.inf
-            x[WAITING] -= 1.0
-        else:
-            x[LEAVING] += 1.0
-    x[NEXT_READY] = ready_at.min()
-
-
-@numba.njit(cache=True, error_model="numpy")
-def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any, targets: Any, now: float) -> None:
-    """Act on the runs whose target changes at second `now`; what is counted since the last look starts anew.
-
-    An engine that restarts loses its batch in flight (its records are read again), does nothing for a drawn time, and
-    has the new number at once.
-    """
-    for run in range(len(targets)):
-        x, target = xs[run], targets[run]
-        x[PROCESSED] = x[WORK] = x[SLOTS] = x[IN_BATCH] = x[BATCHES] = x[BATCH_S] = 0.0
-        if target == x[TARGET]:
-            continue
-        x[TARGET], x[CHANGED_AT] = target, now
-        x[CHANGES] += 1.0
-        if restart_s[run, 0] >= 0:
-            x[EXECUTORS], x[BATCH_END] = target, np.inf
-            x[HALT_UNTIL] = now + restart_s[run, int(_uniform(chance, run) * DRAWS)]
-            continue
-        more = int(target - (x[EXECUTORS] - x[LEAVING] + x[WAITING]))
-        if more > 0:
-            _call(x, ready_at[run], more, now, startup_s[run], chance, run)
-        else:
-            _dismiss(x, ready_at[run], -more)
+                    _start(x, job, speed, chance, run, now, waiting, rate)
 
 
 @numba.njit(cache=True)

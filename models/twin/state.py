@@ -20,13 +20,13 @@ FIELDS = (
     "executors", "leaving", "pending", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
     "batch_rows", "batch_work", "next_start", "done", "oldest", "cold", "per_record_s", "xx", "xd", "paid", "over",
     "changes", "worst", "newest", "processed", "work", "slots", "in_batch", "batches", "batch_s",
-    "join_until",
+    "join_until", "reread",
 )  # fmt: skip
 """Columns of `State.x`."""
 (
     EXECUTORS, LEAVING, WAITING, NEXT_READY, TARGET, CHANGED_AT, HALT_UNTIL, BATCH_END, BATCH_START,
     ROWS, BATCH_WORK, NEXT_START, DONE, OLDEST, COLD, SLOPE_S, XX, XD, PAID, OVER,
-    CHANGES, WORST, NEWEST, PROCESSED, WORK, SLOTS, IN_BATCH, BATCHES, BATCH_S, JOIN_UNTIL,
+    CHANGES, WORST, NEWEST, PROCESSED, WORK, SLOTS, IN_BATCH, BATCHES, BATCH_S, JOIN_UNTIL, REREAD,
 ) = range(len(FIELDS))  # fmt: skip
 
 
@@ -35,7 +35,7 @@ class State:
     """Arrays with one row per run; the kernel changes them in place, so a run that goes on twice needs a `copy`.
 
     Attributes:
-        x: (runs, 30) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
+        x: (runs, 31) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
             has ended, those on their way and when the first of them arrives; the target and when it last changed;
             until when a restarting engine processes nothing; end (inf without one), start, rows and slot-seconds of
             the batch in flight; earliest start of the next one; records committed; the first second with a record
@@ -44,7 +44,8 @@ class State:
             learned it and the sums behind it (`capacity.learn`); executor-seconds paid, from the request on; seconds
             over the target; changes of the target; slowest latency so far and of the newest batch; and since the last
             look: records committed, slot-seconds of work and there, seconds with a batch, batches that ended and the
-            sum of their durations; and until when the batch in flight has tasks left for an executor that joins.
+            sum of their durations; and until when the batch in flight has tasks left for an executor that joins; 1
+            after a restart, until records are read again.
         ready_at: (runs, PENDING) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of the run's random numbers.

@@ -96,6 +96,20 @@ def test_an_engine_that_restarts_does_nothing_for_as_long_as_was_measured() -> N
     assert seen(found, "lag").max() == pytest.approx(80.0)  # 40 records done at 5 s, 120 there at 12 s
 
 
+def test_a_restarted_engine_reads_again_and_catches_up_no_quicker_than_was_measured() -> None:
+    job = replace(JOB, cold_s=0.0, restart_s=(7.0,))
+    again = run(replace(job, rewind_s=3.0), [10.0] * SECONDS, (1, 2))
+    assert seen(again, "lag").max() == pytest.approx(120.0)  # 130 there at 13 s, 40 - 30 done; 1.05 s for 110 records
+    slowly = seen(run(replace(job, catch_up=2.0), [10.0] * SECONDS, (1, 2)), "done")
+    assert slowly[14] == 40 and slowly[16] == 120  # 80 records at 2 * 10 records/s from 12 to 16
+
+
+def test_a_change_during_a_restart_is_part_of_it() -> None:
+    job = replace(JOB, cold_s=0.0, most=3, restart_s=(7.0,))
+    done = seen(run(job, [10.0] * SECONDS, (1, 2, 3)), "done")
+    assert done[12] > done[11]  # from 5 to 12, although there was a change at 10
+
+
 def test_a_rate_that_is_none_is_named() -> None:
     for bad in (float("nan"), -1.0):
         with pytest.raises(TwinError, match="rate was NaN or < 0"):
