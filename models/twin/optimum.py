@@ -27,8 +27,9 @@ CHEAPEST, DEAREST = 4.0, 2000.0
 """Executor-seconds that a late second is worth in the first round of plans."""
 HEADROOM = 1.6
 """Plans use executors for so many times the highest load."""
-FACTORS = 1.0, 0.25
-"""The plans near a budget are made better for these multiples of the price that they were made for."""
+FACTORS, DEARER = (1.0, 0.25), (1.0, 4.0, 16.0)
+"""The plans near a budget are made better for these multiples of the price that they were made for;
+where none is within the budget then, for dearer ones."""
 SWITCHES = 8
 """Moments that are tried for going from one plan to another, in one round."""
 
@@ -150,15 +151,22 @@ def _planned(run: _Run, budgets: Floats) -> Floats:
     """(D, n) a plan per budget."""
     prices = np.geomspace(CHEAPEST, DEAREST, PRICES)
     pool = _made(run, _fluid(run), prices)
-    near = sorted({at for budget in budgets for at in (pool.best(budget), pool.rival(budget))})
-    at = np.repeat(near, len(FACTORS))
-    asked = pool.prices[at] * np.tile(FACTORS, len(near))
-    pool = pool.plus(run.pool(run.polished(pool.plans[:, at], asked), asked))
+    near = {at for budget in budgets for at in (pool.best(budget), pool.rival(budget))}
+    pool = _better(run, pool, sorted(near), FACTORS)
+    if missed := {pool.best(budget) for budget in budgets if pool.violation[pool.best(budget)] > budget}:
+        pool = _better(run, pool, sorted(missed), DEARER)
     found = np.zeros((len(pool.plans), len(budgets)))
     for k, budget in enumerate(budgets):
         mixed = _mixed(run, pool, budget)
         found[:, k] = mixed.plans[:, mixed.best(budget)]
     return found
+
+
+def _better(run: _Run, pool: _Pool, near: list[int], factors: tuple[float, ...]) -> _Pool:
+    """The pool and what edits make of some of its plans, at multiples of the price that each was made for."""
+    at = np.repeat(near, len(factors))
+    prices = pool.prices[at] * np.tile(factors, len(near))
+    return pool.plus(run.pool(run.polished(pool.plans[:, at], prices), prices))
 
 
 def _made(run: _Run, fluid: Fluid, prices: Floats) -> _Pool:
