@@ -12,6 +12,7 @@ from configs.policies import LISTENERS
 from models.policy.capacity import Floats, Integers
 from models.policy.catalogue import build
 from models.policy.paced import Paced
+from models.policy.peaks import LEVELS as PEAK_LEVELS
 from models.policy.schedule import DAY_S, Timetable, learned
 from models.policy.view import Policy, Why
 from models.twin.foresight import LEVELS, heard, offsets, true
@@ -22,6 +23,8 @@ from models.twin.run import Foresight, Load, Outcome, simulate
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
 TRUTH = "truth"
+BY_PEAKS = ("mpc",)
+"""Policies that go by quantiles of the peak over lead + hold, as deep as `peaks.LEVELS`."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +115,17 @@ def compete(entrant: Entrant, lanes: Sequence[Lane], keep: bool = False) -> list
         SettingsError: the policy cannot be built.
     """
     found: dict[int, Sheet] = {}
-    for chunk in _chunks(lanes):
+    for chunk in _chunks(entrant, lanes):
         simulated = _simulated(entrant, [lanes[i] for i in chunk])
         found |= {i: _sheet(lanes[i], part, keep) for i, part in zip(chunk, simulated, strict=True)}
     return [found[i] for i in range(len(lanes))]
 
 
-def _chunks(lanes: Sequence[Lane]) -> Iterable[list[int]]:
-    """Lanes of the same fields, longest first, in simulations of at most `RUNS` runs."""
+def _chunks(entrant: Entrant, lanes: Sequence[Lane]) -> Iterable[list[int]]:
+    """Lanes of the same fields and ears, longest first, in simulations of at most `RUNS` runs."""
     groups: dict[Any, list[int]] = {}
     for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].ground.seconds):
-        groups.setdefault(lanes[i].setting.fields, []).append(i)
+        groups.setdefault((lanes[i].setting.fields, _by_peaks(entrant, lanes[i])), []).append(i)
     for group in groups.values():
         many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].ground.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
@@ -183,16 +186,18 @@ def _timetable(ground: Ground) -> Floats:
 def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
     """A row per lane and seed; shorter lanes are filled up with nothing."""
     terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
-    ends = offsets(terms.lead_s, HOLD_S)
+    ends = heard_at = offsets(terms.lead_s, HOLD_S)
     level = lanes[0].setting.level
-    levels = (0.5,) if entrant.hears == TRUTH else LEVELS if level is None else (level,)
+    levels = LEVELS if level is None else (level,)
+    if all(_by_peaks(entrant, lane) for lane in lanes):
+        ends, levels = ends[-1:], PEAK_LEVELS
     looks = max(len(lane.ground.looks_s) for lane in lanes)
     rps: Any = np.full((len(lanes) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
     for at, lane in enumerate(lanes):
         for seed in range(seeds):
-            rps[at * seeds + seed, : len(lane.ground.looks_s)] = _said(entrant, lane, seed, ends)
+            rps[at * seeds + seed, : len(lane.ground.looks_s)] = _said(entrant, lane, seed, heard_at)
     row = np.concatenate([np.tile(at * seeds + np.arange(seeds), len(lane.knobs)) for at, lane in enumerate(lanes)])
-    # One level is whatever the setting says, which may differ from lane to lane; the policy then takes the only one.
+    # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
     return Foresight(ends, levels, rps, row)
 
 
@@ -200,10 +205,18 @@ def _said(entrant: Entrant, lane: Lane, seed: int, ends: Floats) -> Floats:
     ground, setting = lane.ground, lane.setting
     if entrant.hears == TRUTH:
         every = np.concatenate([ground.rate, ground.after])
-        return true(every, ground.looks_s, ends)[:, :, None]
+        return true(every, ground.looks_s, ends)[:, :, None]  # the same at every level
     said = ground.told[entrant.hears]
     moments = ground.begins_s + ground.looks_s.astype(np.float64)
+    if _by_peaks(entrant, lane):
+        curves = said.curves(moments, list(range(len(LEVELS))))
+        return ground.peaks[entrant.hears].at(curves, LEVELS.index(0.5), ends, ground.rate_now[seed])[:, None, :]
     return heard(said, moments, ground.rate_now[seed], ends, setting.memory_steps * said.step_s, setting.level)
+
+
+def _by_peaks(entrant: Entrant, lane: Lane) -> bool:
+    """Whether the policy hears the peaks whose quantiles the past has kept, instead of the forecaster's own."""
+    return entrant.policy in BY_PEAKS and entrant.hears in lane.ground.peaks
 
 
 def _sheet(lane: Lane, simulated: tuple[Outcome, slice], keep: bool) -> Sheet:

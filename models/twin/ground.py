@@ -11,17 +11,22 @@ import numpy as np
 from configs.contract import Contract, Executors, Planning
 from models.forecast.series import Series
 from models.policy.capacity import Capacity, Floats, Integers, speeds
+from models.policy.peaks import Peaks
 from models.twin.arrivals import drawn, filled, rates
-from models.twin.foresight import Told
+from models.twin.foresight import Told, offsets
 from models.twin.job import Job, TwinError
 from models.twin.run import Looks
+from models.twin.schooling import DAYS as SCHOOL_DAYS
+from models.twin.schooling import schooled
 
 DAY_S = 86400.0
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
 """Start-up delays and restarts as shares of the lead time."""
 HOLD_S = 30.0
 """Seconds after the lead time for which capacity asked for now must still do: two decisions."""
-TEST_SHARE, TEST_DAYS, TUNE_DAYS = 0.2, 5.0, 4.0
+TEST_SHARE = 0.2
+GAP_STEPS = 3
+"""A gap of so many steps is filled by a line; a longer one hides too much of what is judged."""
 PEAK_QUANTILE = 0.999
 TASKS = 4000
 """Of the heavy stage: so many that the last wave does not count."""
@@ -40,6 +45,7 @@ class Terms:
         job: a fitted job; its own start-up delays hold where `lead_s` is their median.
         as_is: the trace is in records/s of the job already and is not scaled.
         dispersion: variance over mean of a second's records.
+        test_days, tune_days: most of the trace's newest part, and of what lies before it.
     """
 
     lead_s: float = 60.0
@@ -50,6 +56,8 @@ class Terms:
     job: Job | None = None
     as_is: bool = False
     dispersion: float = 1.0
+    test_days: float = 5.0
+    tune_days: float = 4.0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lead_s) and 0 < self.lead_s <= DAY_S):
@@ -125,6 +133,7 @@ class Ground:
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
         told: what forecasters said, records/s.
+        peaks: how its past says that peaks are forecast, by forecaster; those with too short a past are not there.
     """
 
     name: str
@@ -135,6 +144,7 @@ class Ground:
     arrived: Floats
     past: Series
     told: dict[str, Told] = field(default_factory=dict)
+    peaks: dict[str, Peaks] = field(default_factory=dict)
 
     @property
     def seeds(self) -> int:
@@ -163,17 +173,17 @@ class Ground:
 def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
     """Steps of the series in which hyper-parameters are chosen, and those in which policies are judged.
 
-    The latter are the newest fifth, at most 5 days; the former as many before it, at most 4 days.
+    The latter are the newest fifth, at most `test_days`; the former as many before it, at most `tune_days`.
 
     Raises:
-        TwinError: the trace is too short for the lead time.
+        TwinError: the trace is too short for the lead time, a rate in these parts is missing or negative.
     """
     day, step = DAY_S / series.step_s, series.step_s
     if step < 1 or step % 1:
         raise TwinError(f"{name}: steps of {step:g} s; whole seconds are expected. Choose another --step.")
     steps = len(series)
-    test = max(min(int(TEST_SHARE * steps), round(TEST_DAYS * day)), 0)
-    tune = min(test, max(1, round(TUNE_DAYS * day)))
+    test = max(min(int(TEST_SHARE * steps), round(terms.test_days * day)), 0)
+    tune = min(test, max(1, round(terms.tune_days * day)))
     reach = terms.lead_s + HOLD_S
     if test * step <= reach:
         needed = math.ceil((reach / step + 1) / TEST_SHARE)
@@ -182,7 +192,29 @@ def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
             f"longer than the horizon of {reach:g} s (lead time and {HOLD_S:g} s). Take {needed} steps or more, or a "
             "shorter lead time."
         )
+    _check(name, series, steps - test - tune)
     return range(steps - test - tune, steps - test), range(steps - test, steps)
+
+
+def _check(name: str, series: Series, first: int) -> None:
+    """Every rate from a step on is known, but for short gaps, and none is negative.
+
+    Raises:
+        TwinError: names the step and the value.
+    """
+    values = series.values
+    if (values < 0).any():
+        at = int(np.argmax(values < 0))
+        raise TwinError(f"{name}: step {at} is {values[at]:g}; a rate is at least 0. Correct it, or leave the row out.")
+    missing = np.isnan(values[first:])
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
+    gaps = edges[1::2] - edges[::2]
+    if len(gaps) and gaps.max() > GAP_STEPS:
+        at = first + int(edges[::2][np.argmax(gaps)])
+        raise TwinError(
+            f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most {GAP_STEPS} "
+            "can be filled. Take a longer --step, or cut the trace."
+        )
 
 
 def ground(
@@ -202,4 +234,14 @@ def ground(
     arrived = np.stack([drawn(rate, seed, terms.dispersion) for seed in seeds])
     past = Series(series.start, series.step_s, series.values[: steps.start] * factor)
     told = {forecaster: one.scaled(factor) for forecaster, one in (said or {}).items()}
-    return Ground(name, terms, series.start + steps.start * series.step_s, rate, after, arrived, past, told)
+    before = rates(values[: steps.start], step) if told and steps.start > 1 else np.zeros(0)
+    ends, smooth_s = offsets(terms.lead_s, HOLD_S), terms.looks.smooth_s
+    learnt = {of: schooled(one, before, series.start, ends, smooth_s, seeds.start) for of, one in told.items()}
+    peaks = {of: one for of, one in learnt.items() if one is not None}
+    begins = series.start + steps.start * series.step_s
+    return Ground(name, terms, begins, rate, after, arrived, past, told, peaks)
+
+
+def told_from(series: Series, tune: range) -> int:
+    """The step from which forecasters must be heard, so that the past can teach peaks."""
+    return max(tune.start - round(SCHOOL_DAYS * DAY_S / series.step_s), tune.start // 3)
