@@ -22,7 +22,7 @@ class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
 
     Underneath is a `Fleet` of one run, which training uses with many.
 
-    Observation: `Box(-4, 4, (34,))`, the columns of `observation.FEATURES`, without units.
+    Observation: `Box(-4, 4, (35,))`, the columns of `observation.FEATURES`, without units.
 
     Action: `Discrete(6)`, a change of the target by `actions.MOVES` executors. A move out of bounds stops at the bound;
     `info["action_mask"]` tells which ones are allowed. The target never falls below `actions.floor`.

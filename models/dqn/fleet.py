@@ -8,31 +8,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.dqn import foretold
 from models.dqn.actions import allowed, moved
+from models.dqn.foretold import Foretold, foretell
 from models.dqn.observation import Facts, fresh, needs, observe, pace_for
 from models.dqn.reward import Bill, parts
 from models.dqn.shapes import Trace, shape
 from models.policy.capacity import Capacity, Floats, Integers
-from models.policy.view import Ahead, View
+from models.policy.view import View
 from models.twin import run as twin
 from models.twin import state as s
 from models.twin.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Job, Jobs, stack
 
 LEADS_S = (5.0, 1800.0)
 PRICES = (0.2, 300.0)
+LATENCIES_S = (5.0, 10.0, 30.0)
 LOOKS_S = (1, 2, 5, 15)
 """Jobs are looked at every so many seconds; longer lead times have longer looks."""
 
 
-def some_job(lead_s: float, chance: np.random.Generator) -> Job:
+def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Job:
     """A job drawn from what is met in practice, with executors that take about `lead_s` to come."""
     delays = lead_s * np.exp(0.15 * chance.standard_normal(8))
     return Job(
-        overhead_s=chance.uniform(0.05, 0.9), per_record_s=np.exp(chance.uniform(np.log(1e-4), np.log(1e-2))),
-        most=int(chance.integers(4, 41)), cores=int(chance.choice([1, 2, 4])), tasks=int(chance.choice([40, 64, 200])),
+        overhead_s=chance.uniform(0.02, 0.2) * latency_s,
+        per_record_s=np.exp(chance.uniform(np.log(1e-4), np.log(1e-2))),
+        most=int(chance.integers(4, 41)), cores=int(chance.choice([1, 2, 4])),
+        tasks=int(chance.choice([40, 64, 200, 4000])),
         scaling=chance.uniform(0.8, 1.0), startup_s=tuple(delays), cold_s=chance.uniform(0, 2),
-        noise=chance.uniform(0, 0.2), latency_target_s=float(chance.choice([5.0, 10.0, 30.0])),
+        noise=chance.uniform(0, 0.2), latency_target_s=latency_s,
     )  # fmt: skip
 
 
@@ -45,7 +48,7 @@ class Drawn:
         load: what is produced, one row per run.
         first: (runs,) executors to begin with, which carry the first step at full use.
         needed: (runs, D) executors that the expected load of each step needs.
-        offsets_s, said: what is foretold at the D looks (`foretold.foretell`).
+        said: what is foretold at the D looks.
         facts: of the runs.
         looks: how they are looked at; one look per decision.
         lead_s: of all of them.
@@ -55,8 +58,7 @@ class Drawn:
     load: twin.Load
     first: Floats
     needed: Floats
-    offsets_s: Floats
-    said: Floats
+    said: Foretold
     facts: Facts
     looks: twin.Looks
     lead_s: float
@@ -65,10 +67,6 @@ class Drawn:
     def decisions(self) -> int:
         """D."""
         return int(self.needed.shape[1])
-
-    def ahead(self, look: int) -> Ahead:
-        """What the runs hear."""
-        return foretold.at(self.offsets_s, self.said, look)
 
 
 def drawn(
@@ -89,13 +87,14 @@ def drawn(
     """
     if jobs:
         lead = float(np.median(jobs[0].startup_s))
-        chosen = [jobs[i] for i in chance.integers(len(jobs), size=runs)]
+        chosen, batch_s = [jobs[i] for i in chance.integers(len(jobs), size=runs)], 0.4 * jobs[0].latency_target_s
     else:
         lead = float(math.exp(chance.uniform(math.log(LEADS_S[0]), math.log(LEADS_S[1])))) if lead_s is None else lead_s
-        chosen = [some_job(lead, chance) for _ in range(runs)]
-    every = int(chance.choice([one for one in LOOKS_S if one <= max(lead / 4, 1)])) if lead < 60 else LOOKS_S[-1]
+        latency = float(chance.choice(LATENCIES_S))
+        chosen, batch_s = [some_job(lead, latency, chance) for _ in range(runs)], chance.uniform(0.2, 0.5) * latency
+    every = int(chance.choice([one for one in LOOKS_S if one <= max(lead / 2, 1)])) if lead < 60 else LOOKS_S[-1]
     pace = int(pace_for(lead, every)) if pace_s is None else pace_s
-    looks = twin.Looks(every_s=pace, smooth_s=min(every, pace))
+    looks = twin.Looks(every_s=pace, smooth_s=max(every, int(chance.choice([1, 10]))), batch_s=batch_s)
     rows = stack(chosen)
     reach, seconds = lead + 2 * pace, pace * decisions
     whole = seconds + int(3 * reach) + 2
@@ -105,21 +104,18 @@ def drawn(
     capacity = Capacity(rows.speeds, rows.fact(OVERHEAD_S), rows.fact(PER_RECORD_S), looks.batch_s)
     peak = capacity.rps(rows.fact(MOST)) * chance.uniform(0.25, 0.95, runs)
     total = np.concatenate([np.zeros((runs, 1)), np.cumsum(shares * peak[:, None], axis=1)], axis=1)
+    steps = np.arange(decisions + 1) * pace
+    said = foretell(total, steps[:-1], lead, pace, chance)
+    prices = np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
+    prices = prices if price is None else np.full(runs, price)
+    facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
     came = np.concatenate(
         [np.zeros((runs, 1)), np.cumsum(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)), axis=1)], axis=1
     )
-    steps = np.arange(decisions + 1) * pace
-    offsets, said = foretold.foretell(total, steps.astype(float)[:-1], reach, chance)
-    prices = (
-        np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
-        if price is None
-        else np.full(runs, price)
-    )
-    facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
     load = twin.Load(came.astype(float), np.arange(runs))
     needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
     first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]
-    return Drawn(rows, load, first, needed, offsets, said, facts, looks, lead)
+    return Drawn(rows, load, first, needed, said, facts, looks, lead)
 
 
 class Fleet:
@@ -168,7 +164,7 @@ class Fleet:
     def _look(self) -> None:
         drawn = self.drawn
         now = self.look * drawn.looks.every_s
-        ahead = drawn.ahead(min(self.look, drawn.decisions - 1))
+        ahead = drawn.said.at(min(self.look, drawn.decisions - 1))
         self.view = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, now, ahead)
         self._memory, self.seen = observe(self._memory, self.view, drawn.facts)
         least, most = drawn.jobs.fact(LEAST), drawn.jobs.fact(MOST)

@@ -12,11 +12,11 @@ from models.policy.view import Ahead, Memory, View
 
 RING = 16
 """Decisions for which what was said is remembered, to see what it was worth."""
-LEVELS = (0.5, 0.75, 0.9, 0.975)
+LEVELS = (0.5, 0.75, 0.9, 0.98, 0.998)
 """Quantiles of the forecast that are looked at."""
 FEATURES = (
     "now", "now_of_most", "fast", "slow_of_most", "spread", "trend",
-    "ahead_50", "ahead_75", "ahead_90", "ahead_97", "at_lead_50", "later_50", "later_90", "heard",
+    "ahead_50", "ahead_75", "ahead_90", "ahead_98", "ahead_99", "at_lead_50", "later_50", "later_90", "heard",
     "error_forecast", "error_last", "over_90", "lag_s", "waiting", "busy", "in_batch", "batch",
     "pending", "starting", "leaving", "target_of_most", "size", "since_change", "lead", "pace", "price", "overhead",
     "headroom", "headroom_target",
@@ -79,7 +79,7 @@ def fresh(runs: int) -> Memory:
 
 
 def observe(memory: Memory, view: View, facts: Facts) -> tuple[Memory, NDArray[np.float32]]:
-    """What is carried on, and the observation (runs, 34)."""
+    """What is carried on, and the observation (runs, 35)."""
     lead, latency, price, pace = facts.of(view.runs)
     rate = np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
     coming = _ahead(view.ahead, lead, pace, rate)
@@ -99,7 +99,7 @@ def observe(memory: Memory, view: View, facts: Facts) -> tuple[Memory, NDArray[n
 
     columns = (
         off(now), now / most, off(fast), slow / most, 10 * np.sqrt(memory["obs_square"]) / most,
-        10 * (fast - slow) / most, *(off(need[:, j]) for j in range(1, 8)), heard,
+        10 * (fast - slow) / most, *(off(need[:, j]) for j in range(1, 9)), heard,
         10 * np.nan_to_num(memory["obs_error_forecast"]) / most, 10 * np.nan_to_num(memory["obs_error_last"]) / most,
         memory["obs_over"] * 2, np.log1p(view.lag_records / np.maximum(capable, 1e-9)),
         view.lag_records / np.maximum(rate, 1e-9) / latency, view.busy, view.in_batch, batch / latency,
@@ -114,7 +114,7 @@ def observe(memory: Memory, view: View, facts: Facts) -> tuple[Memory, NDArray[n
 def _ahead(ahead: Ahead | None, lead: Floats, pace: Floats, rate: Floats) -> list[Floats]:
     """(runs,) each: highest quantiles until an executor asked for next time could work, median then, and later on."""
     if ahead is None:
-        return [np.full(len(rate), np.nan)] * 7
+        return [np.full(len(rate), np.nan)] * 8
     begins = np.concatenate([[0.0], ahead.offsets_s[:-1]])
     until = (lead + 2 * pace)[:, None]
     soon, later = begins < until, (ahead.offsets_s > until) & (begins < 3 * until)
@@ -137,7 +137,7 @@ def _remember(memory: Memory, now: Floats, need: Floats, heard: np.ndarray, back
     square = memory["obs_square"] + _SLOW * ((now - slow) ** 2 - memory["obs_square"])
     row = np.arange(len(now))
     then = {name: memory[f"obs_said_{name}"][row, back - 1] for name in ("now", "50", "90")}
-    said = {"now": now, "50": np.where(heard, need[:, 5], np.nan), "90": np.where(heard, need[:, 3], np.nan)}
+    said = {"now": now, "50": np.where(heard, need[:, 6], np.nan), "90": np.where(heard, need[:, 3], np.nan)}
     known = np.isfinite(then["90"])
     over = memory["obs_over"] + _RECORD * np.where(known, (now > then["90"]) - memory["obs_over"], 0.0)
     return {

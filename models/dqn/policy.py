@@ -16,6 +16,8 @@ from models.policy.planner import Planner
 from models.policy.view import Choice, Floats, Memory, View, flags
 
 _LATE_S = 1e-6
+_SLOWEST = 15
+"""Times the pace: a job that is looked at less often is taken for one with this pace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,9 @@ class Dqn:
         unsaid = np.full(view.runs, np.nan)
         if view.now_s - memory["dqn_at"][0] < self.pace_s - _LATE_S:
             return memory, Choice(np.maximum(view.target, bottom), flags(backlog=view.target < bottom), bottom, unsaid)
-        facts = Facts(self.lead_s, self.latency_s, self.price, self.pace_s)
+        passed = view.now_s - memory["dqn_at"][0]
+        pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
+        facts = Facts(self.lead_s, self.latency_s, self.price, pace_s)
         seen_memory, seen = observe({k: v for k, v in memory.items() if k.startswith("obs_")}, view, facts)
         memory |= seen_memory
         memory["dqn_at"] = np.full(view.runs, view.now_s)

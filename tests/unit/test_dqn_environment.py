@@ -101,7 +101,7 @@ def test_a_job_without_a_forecast_is_told_so() -> None:
     chance = np.random.default_rng(2)
     fleet = Fleet(drawn(64, 2, (), chance, lead_s=60.0), np.arange(64))
     heard = fleet.seen[:, FEATURES.index("heard")]
-    silent = np.isnan(fleet.drawn.said[:, 0]).all(axis=(1, 2))
+    silent = np.isnan(fleet.drawn.said.rps[:, 0]).all(axis=(1, 2))
     assert 0 < silent.sum() < 40
     np.testing.assert_array_equal(heard, ~silent)
     same = fleet.seen[silent][:, FEATURES.index("ahead_90")]
@@ -109,16 +109,20 @@ def test_a_job_without_a_forecast_is_told_so() -> None:
 
 
 def test_what_is_foretold_spreads_as_its_errors_do() -> None:
-    chance = np.random.default_rng(3)
     rate = 1000 * (1.2 + np.sin(np.arange(40_000) / 600))
     total = np.concatenate([[0.0], np.cumsum(rate)])[None, :].repeat(200, axis=0)
-    looks = np.arange(0, 30_000, 300.0)
-    ends, said = foretold.foretell(total, looks, 600.0, chance)
-    begin, end = looks.astype(int) + int(ends[0]), looks.astype(int) + int(ends[1])
-    truth = (total[:, end] - total[:, begin]) / (ends[1] - ends[0])
-    heard = ~np.isnan(said[:, 0, 0, 0])
-    under = (truth[heard] <= said[heard][:, :, 1, foretold.LEVELS.index(0.9)]).mean()
-    assert 0.8 < under < 0.96
+    looks = np.arange(0, 30_000, 300)
+    made = [foretold.foretell(total, looks, 600.0, 60.0, np.random.default_rng(seed)) for seed in range(8)]
+    assert {len(one.offsets_s) for one in made} == {1, 4, 6}
+    for one in made:
+        last = len(one.offsets_s) - 1
+        begin = looks + (int(one.offsets_s[last - 1]) if last else 0)
+        end = looks + int(one.offsets_s[last])
+        means = (total[0, end] - total[0, begin]) / (end - begin)
+        peaks = np.array([rate[b:e].max() for b, e in zip(begin, end, strict=True)])
+        heard = ~np.isnan(one.rps[:, 0, 0, 0])
+        said = one.rps[heard][:, :, last, one.levels.index(0.9)]
+        assert 0.8 < ((means if last else peaks) <= said).mean() < 0.98
 
 
 def test_the_pace_is_a_sixth_of_the_lead_time_in_whole_looks() -> None:
