@@ -13,6 +13,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import Settings, load
 from pipelines.commands.adapt import app as adapt_app
+from pipelines.commands.bench_dqn import bench as bench_dqn
 from pipelines.commands.drift import app as drift_app
 from pipelines.commands.forecast import app as forecast_app
 from pipelines.commands.models import app as models_app
@@ -31,6 +32,7 @@ app.add_typer(bench_app, name="bench")
 app.add_typer(forecast_app, name="forecast")
 app.add_typer(adapt_app, name="adapt")
 app.add_typer(drift_app, name="drift")
+bench_app.command("dqn")(bench_dqn)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
