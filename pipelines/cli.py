@@ -13,6 +13,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import Settings, load
 from pipelines.commands.adapt import app as adapt_app
+from pipelines.commands.backtest import backtest
 from pipelines.commands.bench_dqn import bench as bench_dqn
 from pipelines.commands.drift import app as drift_app
 from pipelines.commands.forecast import app as forecast_app
@@ -32,6 +33,7 @@ app.add_typer(bench_app, name="bench")
 app.add_typer(forecast_app, name="forecast")
 app.add_typer(adapt_app, name="adapt")
 app.add_typer(drift_app, name="drift")
+app.command()(backtest)
 bench_app.command("dqn")(bench_dqn)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
@@ -223,6 +225,7 @@ def _run(path: Path) -> Path:
 def main() -> None:
     """Run a command; what a person can correct is said in one line instead of a traceback."""
     from models.forecast.series import SeriesError
+    from models.twin.job import TwinError
     from pipelines.broker import BrokerError
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
@@ -237,7 +240,7 @@ def main() -> None:
 
     correctable = (
         *(SettingsError, SeriesError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
-        *(OrchestratorError, RegistryError, StackError, PortError, ProcessError),
+        *(OrchestratorError, RegistryError, StackError, PortError, ProcessError, TwinError),
     )
     try:
         app(standalone_mode=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Setting:
     def plus(self, values: dict[str, float]) -> Setting:
         """With other values; names that are no attribute are fields of the policy."""
         own = {name: value for name, value in values.items() if name in ("memory_steps", "level")}
-        fields = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
-        return replace(self, fields=tuple(sorted(fields.items())), **own)
+        others = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
+        return replace(self, fields=tuple(sorted(others.items())), **own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +107,15 @@ class Sheet:
     clamped: Integers
     targets: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
+    def plus(self, other: Sheet) -> Sheet:
+        """With further knob values."""
+        names = (one.name for one in fields(self))
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=int(name == "targets"))
+            for name in names
+        }
+        return Sheet(**parts)
+
 
 def compete(entrant: Entrant, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
     """One sheet per lane. The lanes have the same terms and as many knob values.
@@ -167,12 +176,12 @@ def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
         tables = np.stack([_timetable(lane.ground) for lane in lanes])
         taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0))
     policy = build(entrant.policy, lanes[0].ground.terms.contract, taught, knob)
-    fields = dict(lanes[0].setting.fields)
-    if not fields:
+    turn: dict[str, Any] = dict(lanes[0].setting.fields)
+    if not turn:
         return policy
     if isinstance(policy, Paced):
-        return replace(policy, policy=replace(policy.policy, **fields))  # type: ignore[type-var]
-    turned: Policy = replace(policy, **fields)  # type: ignore[type-var]
+        return replace(policy, policy=replace(policy.policy, **turn))  # type: ignore[type-var]
+    turned: Policy = replace(policy, **turn)  # type: ignore[type-var]
     return turned
 
 
@@ -188,7 +197,7 @@ def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
     terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
     ends = heard_at = offsets(terms.lead_s, HOLD_S)
     level = lanes[0].setting.level
-    levels = LEVELS if level is None else (level,)
+    levels: tuple[float, ...] = LEVELS if level is None else (level,)
     if all(_by_peaks(entrant, lane) for lane in lanes):
         ends, levels = ends[-1:], PEAK_LEVELS
     looks = max(len(lane.ground.looks_s) for lane in lanes)

@@ -212,8 +212,8 @@ def _check(name: str, series: Series, first: int) -> None:
     if len(gaps) and gaps.max() > GAP_STEPS:
         at = first + int(edges[::2][np.argmax(gaps)])
         raise TwinError(
-            f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most {GAP_STEPS} "
-            "can be filled. Take a longer --step, or cut the trace."
+            f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most "
+            f"{GAP_STEPS} can be filled. Take a longer --step, or cut the trace."
         )
 
 

@@ -15,9 +15,11 @@ from models.twin.ground import Ground
 
 JUDGED = (0.01, 0.001)
 """Violations at which settings are compared."""
-NARROW = (3e-5, 0.06)
+NARROW = (2e-4, 0.03)
 """Violations between which most of the knob's values should lie."""
-_LEAST = 1e-6
+AIMED = (0.001, 0.01, 0.003, 0.05)
+"""Violations that further values aim for, the first of them first."""
+_LEAST, _STEEP = 1e-5, 30.0
 
 
 def tuned(entrant: Entrant, grounds: Sequence[Ground], knobs: int) -> list[Lane]:
@@ -49,7 +51,7 @@ def sweep(entrant: Entrant, ground: Ground) -> Floats:
 
 
 def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
-    """(count,) values of a knob: both ends of a sweep, the others even between the ends of `NARROW`.
+    """(count,) values of a knob: most of them even between the ends of `NARROW`, one each half-way to the sweep's ends.
 
     Values are interpolated along the sweep, whose violations are taken as rising or falling as a whole.
 
@@ -61,23 +63,36 @@ def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
     if len(wide) < 3 or count < 3:
         return np.linspace(wide[0], wide[-1], count)
     place = np.arange(len(wide), dtype=float)
-    if violation[0] > violation[-1]:
-        low, high = _ends(place, violation[::-1])
-        low, high = place[-1] - high, place[-1] - low
-    else:
-        low, high = _ends(place, violation)
-    inner = np.linspace(low, high, count - 2)
-    found: Floats = np.sort(np.interp(np.concatenate([[0.0], inner, [place[-1]]]), place, wide))
+    low, high = (_place(wide, violation, level) for level in NARROW)
+    low, high = min(low, high), max(low, high)
+    middle, half = (low + high) / 2, max((high - low) / 2, 0.5)
+    low, high = max(middle - half, 0.0), min(middle + half, place[-1])
+    places = np.concatenate([[low / 2], np.linspace(low, high, count - 2), [(high + place[-1]) / 2]])
+    found: Floats = np.interp(places, place, wide)
     return found
 
 
-def _ends(place: Floats, violation: Floats) -> tuple[float, float]:
-    """The places at which a rising violation passes `NARROW`; never less than a place apart."""
-    rising = np.log(np.maximum(np.maximum.accumulate(violation), _LEAST))
-    rising = rising + 1e-9 * place
-    low, high = (float(np.interp(np.log(level), rising, place)) for level in NARROW)
-    middle, half = (low + high) / 2, max((high - low) / 2, 0.5)
-    return max(middle - half, place[0] + 0.25), min(middle + half, place[-1] - 0.25)
+def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
+    """(count,) further values of a knob, where the violations at which costs are compared should lie."""
+    order = np.argsort(knobs)
+    place = np.arange(len(knobs), dtype=float)
+    levels = np.resize(np.array(AIMED), count)
+    wanted = [_place(knobs[order], violation[order], level) for level in levels]
+    found: Floats = np.interp(wanted, place, knobs[order])
+    return found
+
+
+def _place(knobs: Floats, violation: Floats, level: float) -> float:
+    """Where along rising knob values a violation is passed."""
+    falling = violation[0] > violation[-1]
+    line = violation[::-1] if falling else violation
+    place = np.arange(len(knobs), dtype=float)
+    rising = np.maximum(np.maximum.accumulate(line), _LEAST)
+    for i in range(len(rising) - 2, -1, -1):  # none at all may be just none, or far from any
+        rising[i] = max(rising[i], rising[i + 1] / _STEEP)
+    rising = np.log(rising) + 1e-9 * place
+    at = float(np.interp(np.log(level), rising, place))
+    return place[-1] - at if falling else at
 
 
 def moved(lanes: Iterable[Lane], grounds: Iterable[Ground], further: float | None = None) -> list[Lane]:

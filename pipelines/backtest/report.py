@@ -1,0 +1,132 @@
+"""A backtest of traces, and what it came to as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models.twin.contest import Entrant, Sheet
+from models.twin.entrants import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTURE, ablations, entrants
+from models.twin.ground import Terms
+from models.twin.judging import Case, Effort, followed, judged, listened
+from models.twin.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
+from pipelines.backtest.trace import Trace
+
+SHOWN_AT = 0.01
+"""Violation near which the executors of chosen policies are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """What became of one trace.
+
+    Attributes:
+        trace: that was replayed.
+        terms: of the contest.
+        result: its sheets.
+        shown: policies once more, with their targets.
+        left_out: policies that did not take part, and why.
+    """
+
+    trace: Trace
+    terms: Terms
+    result: Judged
+    shown: dict[str, Sheet]
+    left_out: dict[str, str]
+
+
+def backtest(
+    traces: Sequence[Trace], terms: Terms, names: Iterable[str] = ("all",), effort: Effort | None = None,
+    learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
+) -> list[Backtest]:  # fmt: skip
+    """Every policy on every trace.
+
+    Raises:
+        SettingsError: an unknown policy, or one asked for by name that cannot be built.
+        TwinError: a trace does not do.
+    """
+    found, left_out = entrants(names, terms.contract, learned)
+    everyone = [*found, *ablations(found)]
+    cases = [Case(one.name, one.series, listened(one.name, one.series, terms)) for one in traces]
+    tell("forecasts are made")
+    results = judged(cases, terms, everyone, effort or Effort(), tell)
+    return [
+        Backtest(trace, terms, result, _shown(found, result), left_out)
+        for trace, result in zip(traces, results, strict=True)
+    ]
+
+
+def _shown(found: Sequence[Entrant], result: Judged) -> dict[str, Sheet]:
+    """The best reactive policy, ours and the true future."""
+    names = [*filter(None, [best(result, REACTIVE)]), *OURS, TRUE_FUTURE]
+    shown = {one.name: followed(one, result, SHOWN_AT) for one in found if one.name in names}
+    return shown | ({OPTIMUM: result.sheets[OPTIMUM]} if OPTIMUM in result.sheets else {})
+
+
+def best(result: Judged, names: Iterable[str], allowed: float = SHOWN_AT) -> str | None:
+    """The cheapest of some policies at a violation; None where none keeps the promise."""
+    costs = {name: result.hours_at(name, allowed) for name in names if name in result.sheets}
+    known = {name: cost for name, cost in costs.items() if cost == cost}
+    return min(known, key=lambda name: known[name]) if known else None
+
+
+def figures(one: Backtest) -> dict[str, Any]:
+    """One trace's backtest as JSON values; null where a policy never keeps the promise."""
+    result, terms = one.result, one.terms
+    names = [name for name in result.sheets if ":" not in name]
+    ours = [name for name in OURS if name in names]
+    cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}
+    for allowed, hours in result.bound.items():
+        cheapest[f"{allowed:g}"][BOUND] = hours
+    job, ground = terms.the_job, result.ground
+    found = {
+        "trace": one.trace.name,
+        "unit": one.trace.unit,
+        "step_s": one.trace.series.step_s,
+        "lead_s": terms.lead_s,
+        "engine": "restart" if job.restart_s else "spark",
+        "latency_target_s": job.latency_target_s,
+        "executors": {"least": job.least, "most": job.most, "at_peak": terms.peak_executors},
+        "test": {"begins": ground.begins_s, "seconds": ground.seconds, "mean_rps": float(ground.rate.mean())},
+        "seeds": ground.seeds,
+        "policies": {name: result.points(name) for name in names},
+        "cheapest_at_violation": cheapest,
+        "between": {f"{a:g}": {name: result.between(name, a) for name in names} for a in ALLOWED},
+        "ablation": {name: _ablation(result, name) for name in ours if f"{name}:{LAST_VALUE}" in result.sheets},
+        "as_shipped": {name: said for name in DEFAULTS if name in names and (said := result.shipped(name, ours))},
+        "settings": {name: _setting(result, name) for name in names if name in result.settings},
+        "left_out": one.left_out,
+    }
+    return dict(plain(found))
+
+
+def together(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Several traces' figures: each, and the sums of the costs of policies that keep the promise on all of them."""
+    sums: dict[str, dict[str, float | None]] = {}
+    for allowed in (f"{a:g}" for a in ALLOWED):
+        each = [one["cheapest_at_violation"][allowed] for one in found]
+        sums[allowed] = {
+            name: None if any(costs.get(name) is None for costs in each) else sum(costs[name] for costs in each)
+            for name in each[0]
+        }
+    return {"traces": list(found), "cheapest_at_violation": sums}
+
+
+def _ablation(result: Judged, name: str) -> dict[str, dict[str, float]]:
+    """By violation: hours of one of our planners without a forecast, with the last value, ours, the true future."""
+    plain_one = name == "forecast"
+    ears = {
+        "no_forecast": "reactive" if plain_one else f"{name}:none",
+        LAST_VALUE: f"{name}:{LAST_VALUE}",
+        "ours": name,
+        TRUE_FUTURE: TRUE_FUTURE if plain_one else f"{name}:truth",
+    }
+    heard = {ear: known for ear, known in ears.items() if known in result.sheets}
+    return {f"{a:g}": {ear: result.hours_at(known, a) for ear, known in heard.items()} for a in ALLOWED}
+
+
+def _setting(result: Judged, name: str) -> dict[str, float]:
+    setting = result.settings[name]
+    found = dict(setting.fields)
+    return found if setting.level is None else found | {"quantile": setting.level, "memory_steps": setting.memory_steps}

@@ -1,0 +1,108 @@
+"""`tidecast backtest`: what every policy would have cost on a load, and what a forecast is worth there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from configs.policies import POLICIES
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
+MAP = "map"
+
+
+def backtest(
+    traces: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="CSV files, names of shipped series (google), or `map` alone."),
+    ],
+    policies: Annotated[str, typer.Option(help=f"Names separated by commas, or all: {', '.join(POLICIES)}.")] = "all",
+    lead_s: Annotated[
+        float | None, typer.Option(help="Seconds from the request of an executor to its first task; 60 by default.")
+    ] = None,
+    job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
+    as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
+    executors: Annotated[int | None, typer.Option(min=1, help="That the trace's 99.9 % quantile needs.")] = None,
+    engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
+    target_s: Annotated[float, typer.Option(help="Latency target.")] = 10.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
+    knobs: Annotated[int, typer.Option(min=2, help="Values of each policy's knob.")] = 8,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of each trace, fewer seeds and values.")] = False,
+    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
+    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
+    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
+    as_json: JsonFile = None,
+    page: Page = None,
+) -> None:
+    """Replay loads in the twin under every policy; `backtest map` does so for all shipped loads and lead times."""
+    from dataclasses import replace
+
+    from models.twin.ground import Terms
+    from models.twin.judging import Effort
+    from pipelines.backtest.job_file import read_job
+
+    fitted = read_job(job) if job else None
+    given = {} if lead_s is None else {"lead_s": lead_s}
+    if fitted is not None and lead_s is None:
+        given = {"lead_s": sorted(fitted.startup_s)[len(fitted.startup_s) // 2]}
+    terms = Terms(
+        executors=executors, latency_target_s=target_s, restarts=_restarts(engine), job=fitted, as_is=as_is, **given
+    )
+    effort = Effort(knobs, seeds)
+    if quick:
+        terms, effort = replace(terms, test_days=1.0, tune_days=1.0), Effort(min(knobs, 6), min(seeds, 2))
+    names = [part.strip() for part in policies.split(",") if part.strip()]
+    if traces == [MAP]:
+        _map(terms, names, effort, processes, as_json, page)
+    else:
+        columns = (time_column, value_column)
+        _traces(traces, terms, names, effort, step, columns, as_json, page)
+
+
+def _traces(
+    texts: list[str], terms: Any, names: list[str], effort: Any, step: str | None,
+    columns: tuple[str | None, str | None], as_json: Path | None, page: Path | None,
+) -> None:  # fmt: skip
+    from pipelines.backtest.report import backtest as run
+    from pipelines.backtest.report import figures, together
+    from pipelines.backtest.trace import trace
+    from pipelines.backtest.words import table
+
+    found = run([trace(text, step, columns) for text in texts], terms, names, effort, tell=_tell)
+    made = [figures(one) for one in found]
+    print("\n\n".join(map(table, made)))
+    if as_json is not None:
+        as_json.write_text(json.dumps(made[0] if len(made) == 1 else together(made), indent=1))
+    if page is not None:
+        from pipelines.backtest.page import render
+
+        print(f"page: {render(found, made, page)}")
+
+
+def _map(terms: Any, names: list[str], effort: Any, processes: int, as_json: Path | None, page: Path | None) -> None:
+    from pipelines.backtest.map_words import table
+    from pipelines.backtest.value_map import value_map
+
+    found = value_map(terms, names, effort, processes, _tell)
+    print(table(found))
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))
+    if page is not None:
+        from pipelines.backtest.map_page import render
+
+        print(f"page: {render(found, page)}")
+
+
+def _restarts(engine: str) -> bool:
+    if engine not in ("spark", "restart"):
+        raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
+    return engine == "restart"
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)
