@@ -16,8 +16,11 @@ from models.dqn.observation import FEATURES
 from models.dqn.policy import Dqn
 from models.dqn.reward import PARTS
 from models.dqn.training import FINE, Training, train
+from models.policy.carried import dump, restore
+from models.policy.catalogue import build
 from models.policy.view import View, Why, decide
 from models.twin.job import Job
+from models.twin.run import simulate
 
 CONTRACT = Contract(job="orders", error_budget=0.02)
 WIDE = Familiar(
@@ -143,3 +146,31 @@ def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
     fitted = train([job], (), short, seed=4, start=first)
     assert fitted.curve[0]["updates"] == 0
     assert np.isfinite(fitted.tried).all()
+
+
+def test_what_it_carries_survives_as_json() -> None:
+    policy = build("dqn", CONTRACT, agent(2))
+    seen = view(runs=1)
+    memory, _ = decide(policy, policy.fresh(1), seen)
+    again = restore(json.loads(json.dumps(dump(memory))), policy)
+    later = replace(seen, now_s=seen.now_s + 60)
+    for one, other in zip(
+        decide(policy, memory, later)[0].items(), decide(policy, again, later)[0].items(), strict=True
+    ):
+        assert one[0] == other[0]
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
+    trained = agent(2)
+    trained.weights["last"][0][:] = np.random.default_rng(1).standard_normal(trained.weights["last"][0].shape)
+    made = drawn(3, 20, (), np.random.default_rng(3), lead_s=60.0)
+    prices = np.array([0.3, 10.0, 300.0])
+
+    def targets(price: np.ndarray | float) -> np.ndarray:
+        policy = build("dqn", CONTRACT, trained, price)
+        return simulate(made.jobs, made.load, policy, made.looks, np.arange(3)).targets
+
+    together = targets(prices)
+    for run, price in enumerate(prices):
+        np.testing.assert_array_equal(together[:, run], targets(float(price))[:, run])
