@@ -1,0 +1,127 @@
+"""The value map over the shipped traces, in several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.policy.catalogue import named
+from models.twin.entrants import OURS, REACTIVE, entrants
+from models.twin.foresight import Told, coarseness
+from models.twin.ground import HOLD_S, Terms, parts
+from models.twin.judging import Case, Effort, judged, listened
+from models.twin.results import OPTIMUM, plain
+from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
+from models.twin.yardsticks import optimum
+from pipelines.backtest.trace import Trace, all_traces
+
+GROUPS = 2
+"""Into which the traces of a lead time are put: the more together, the faster; the fewer, the better they spread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What one process does at a time: some traces at one lead time."""
+
+    terms: Terms
+    cases: list[Case]
+    names: tuple[str, ...]
+    effort: Effort
+    learned: dict[str, Any]
+
+
+def value_map(
+    terms: Terms, names: Iterable[str], effort: Effort, processes: int, tell: Callable[[str], None],
+    traces: list[Trace] | None = None, learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
+) -> dict[str, Any]:  # fmt: skip
+    """The map's cells, what policies cost as shipped, and the sums, as JSON values.
+
+    Args:
+        terms: of every contest; the lead time is replaced.
+        names: of policies; the best reactive one is sought among them.
+        effort: of every contest.
+        processes: that work side by side.
+        tell: is told of every part as it is done.
+        traces: instead of all shipped ones.
+        learned: as of `entrants`.
+        leads_s: lead times.
+
+    Raises:
+        SettingsError: an unknown policy.
+        TwinError: a trace does not do.
+    """
+    asked, leads = tuple(names), tuple(leads_s)
+    named(asked)
+    chosen = traces if traces is not None else all_traces()
+    for one in chosen:
+        parts(one.name, one.series, replace(terms, lead_s=max(leads)))
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
+        said = _listened(pool, chosen, terms, leads, tell)
+        works = [
+            Work(replace(terms, lead_s=lead), cases, asked, replace(effort, yardsticks=0), learned or {})
+            for lead in leads
+            for cases in _groups(chosen, said[lead])
+        ]
+        running = {pool.submit(measured, work): i for i, work in enumerate(works)}
+        found: dict[int, dict[str, Any]] = {}
+        for done in as_completed(running):
+            found[running[done]] = done.result()
+            work = works[running[done]]
+            tell(f"{work.terms.lead_s:g} s: {len(work.cases)} traces ({len(found)} of {len(works)})")
+    every = [found[i] for i in range(len(works))]
+    all_cells = [cell for one in every for cell in one["cells"]]
+    shipped = [one for part in every for one in part["as_shipped"]]
+    return dict(plain({
+        "traces": [one.name for one in chosen], "leads_s": leads, "violations": VIOLATIONS,
+        "test_days": terms.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
+        "policies": every[0]["policies"], "left_out": every[0]["left_out"],
+        "summary": summary(all_cells, shipped), "cells": all_cells, "as_shipped": shipped,
+    }))  # fmt: skip
+
+
+def measured(work: Work) -> dict[str, Any]:
+    """The cells of some traces at one lead time."""
+    found, left_out = entrants(work.names, work.terms.contract, work.learned)
+    results = judged(work.cases, work.terms, found, work.effort)
+    if work.terms.lead_s == OPTIMUM_LEAD_S:
+        for one in results:
+            one.sheets[OPTIMUM] = optimum(one.ground, 1, (OPTIMUM_AT,))
+    return {
+        "policies": [one.name for one in found],
+        "left_out": left_out,
+        "cells": [cell for one in results for cell in cells(one)],
+        "as_shipped": [said for one in results for said in as_shipped(one)],
+    }
+
+
+def _listened(
+    pool: Executor, chosen: list[Trace], terms: Terms, leads: tuple[float, ...], tell: Callable[[str], None]
+) -> dict[float, list[dict[str, Told]]]:
+    """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
+    steps = {(lead, one.name): coarseness(one.series.step_s, lead + HOLD_S) for lead in leads for one in chosen}
+    running: dict[tuple[str, int], Future[dict[str, Told]]] = {}
+    for lead in leads:
+        for one in chosen:
+            key = (one.name, steps[lead, one.name])
+            if key not in running:
+                running[key] = pool.submit(listened, one.name, one.series, replace(terms, lead_s=lead))
+    said = {lead: [running[one.name, steps[lead, one.name]].result() for one in chosen] for lead in leads}
+    tell(f"forecasts of {len(chosen)} traces are made")
+    return said
+
+
+def _groups(chosen: list[Trace], said: list[dict[str, Told]]) -> list[list[Case]]:
+    """Traces dealt out by length, so that those of a group end at about the same time."""
+    cases = [Case(one.name, one.series, heard) for one, heard in zip(chosen, said, strict=True)]
+    cases.sort(key=lambda case: len(case.series) * case.series.step_s)
+    size = -(-len(cases) // GROUPS)
+    return [cases[at : at + size] for at in range(0, len(cases), size)]
+
+
+def _alone() -> None:
+    """One thread per process: there are as many processes as cores."""
+    os.environ["OMP_NUM_THREADS"] = "1"
