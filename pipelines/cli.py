@@ -18,6 +18,7 @@ from pipelines.commands.bench_dqn import bench as bench_dqn
 from pipelines.commands.drift import app as drift_app
 from pipelines.commands.forecast import app as forecast_app
 from pipelines.commands.models import app as models_app
+from pipelines.commands.twin import app as twin_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +35,7 @@ app.add_typer(forecast_app, name="forecast")
 app.add_typer(adapt_app, name="adapt")
 app.add_typer(drift_app, name="drift")
 app.command()(backtest)
+app.add_typer(twin_app, name="twin")
 bench_app.command("dqn")(bench_dqn)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
@@ -229,6 +231,7 @@ def main() -> None:
     from pipelines.broker import BrokerError
     from pipelines.jars import JarsError
     from pipelines.jobs.trace_file import TraceError
+    from pipelines.lake import LakeError
     from pipelines.orchestrator import OrchestratorError
     from pipelines.registry import RegistryError
     from pipelines.report.lines import RunError
@@ -240,7 +243,7 @@ def main() -> None:
 
     correctable = (
         *(SettingsError, SeriesError, BrokerError, TraceError, RunError, RingError, JarsError, JavaError),
-        *(OrchestratorError, RegistryError, StackError, PortError, ProcessError, TwinError),
+        *(OrchestratorError, RegistryError, StackError, PortError, ProcessError, TwinError, LakeError),
     )
     try:
         app(standalone_mode=True)

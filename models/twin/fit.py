@@ -16,6 +16,8 @@ from models.twin.job import Job, TwinError
 BATCHES = 20
 """Fewer warm batches than these fit nothing."""
 DRAWS = 200
+IDLE_S = 0.25
+"""A batch that began later than this after the one before waited for its trigger."""
 SURE = 0.5
 """A parameter whose 95 % interval is wider than this share of it is not told apart."""
 LEAST_SCALING = 0.2
@@ -91,7 +93,7 @@ def joined(parts: Sequence[tuple[Batches, Startups]]) -> tuple[Batches, Startups
 _BATCH = ("start_s", "end_s", "rows", "executors")
 
 
-def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0) -> Fitted:
+def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0, draws: int = DRAWS) -> Fitted:
     """The job whose batches and start-ups these are.
 
     The logarithm of a warm batch's duration is compared with that of `overhead_s + per_record_s * rows / speed`
@@ -103,6 +105,7 @@ def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0) -> Fitt
         startups: measured.
         known: what is configured: bounds, cores, tasks, trigger, rows per batch, latency target; the rest is replaced.
         seed: of the bootstrap.
+        draws: of the bootstrap.
 
     Raises:
         UnfinishedFitError: too few batches or no start-up.
@@ -117,7 +120,7 @@ def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0) -> Fitt
     free = len(np.unique(slots)) > 1
     found, noise = _service(rows, slots, duration, free)
     longer = _longer(batches, startups, known, found)
-    drawn = _redrawn(rows, slots, duration, free, np.random.default_rng(seed))
+    drawn = _redrawn(rows, slots, duration, free, np.random.default_rng(seed), draws)
     overhead, per_record, scaling = (float(v) for v in found)
     job = replace(
         known, overhead_s=overhead, per_record_s=per_record, scaling=scaling, noise=noise,
@@ -136,7 +139,7 @@ def trigger(batches: Batches) -> float | None:
 
     None if fewer than three pairs of batches waited: the trigger is then as short as batches are, or shorter.
     """
-    idle = batches.start_s[1:] - batches.end_s[:-1] > 0.05
+    idle = batches.start_s[1:] - batches.end_s[:-1] > IDLE_S
     both = idle[1:] & idle[:-1]
     between = np.diff(batches.start_s)[1:][both]
     return round(float(np.median(between)), 1) if len(between) >= 3 else None
@@ -205,17 +208,16 @@ def _longer(batches: Batches, startups: Startups, known: Job, found: Floats) -> 
 
 
 def _redrawn(
-    rows: Floats, slots: Floats, duration: Floats, free: bool, chance: np.random.Generator
+    rows: Floats, slots: Floats, duration: Floats, free: bool, chance: np.random.Generator, draws: int
 ) -> NDArray[np.float64]:
-    """(DRAWS, 4) overhead, service time, exponent and noise of batches drawn in blocks."""
-    return np.array([
-        np.append(*_service(rows[drawn], slots[drawn], duration[drawn], free)) for drawn in _blocks(len(rows), chance)
-    ])  # fmt: skip
+    """(draws, 4) overhead, service time, exponent and noise of batches drawn in blocks."""
+    blocks = _blocks(len(rows), chance, draws)
+    return np.array([np.append(*_service(rows[at], slots[at], duration[at], free)) for at in blocks])
 
 
-def _blocks(count: int, chance: np.random.Generator) -> Iterator[Integers]:
+def _blocks(count: int, chance: np.random.Generator, draws: int) -> Iterator[Integers]:
     size = math.ceil(math.sqrt(count))
-    for _ in range(DRAWS):
+    for _ in range(draws):
         begins = chance.integers(0, count - size + 1, math.ceil(count / size))
         yield (begins[:, None] + np.arange(size)).reshape(-1)[:count]
 

@@ -1,0 +1,139 @@
+"""What a finished run says about its job: batches, start-ups, and the curves that a twin has to reproduce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from configs.contract import Contract
+from models.twin.fit import Batches, Startups
+from models.twin.job import Job
+from models.twin.replayed import Curves
+from pipelines.report import read
+from pipelines.report.actions import APPLIED
+from pipelines.report.figures import executor_steps
+from pipelines.report.summary import Measured, measure
+
+Floats = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A run as the twin needs it; times are seconds since the live load began.
+
+    Attributes:
+        name, job, policy, trace: of the run.
+        known: what its job is configured to; the parameters that are to be fitted are placeholders.
+        batches, startups: of the live load.
+        arrived: (T + 1,) records produced before each second.
+        at_s, targets: when the target of executors changed, and what to.
+        executors: registered when the live load began.
+        curves: what was measured, (T,) each.
+    """
+
+    name: str
+    job: str
+    policy: str
+    trace: str
+    known: Job
+    batches: Batches
+    startups: Startups
+    arrived: Floats
+    at_s: Floats
+    targets: Floats
+    executors: int
+    curves: Curves
+
+
+def told(folder: Path) -> Told:
+    """Read a run's folder.
+
+    Raises:
+        RunError, EventLogError: a file of the run is missing or broken.
+    """
+    seen = measure(read.load(folder))
+    run = seen.run
+    changed = seen.acts[(seen.acts["up"] | seen.acts["down"]) & seen.acts["status"].isin(APPLIED)]
+    at_s = changed["decided_at"].to_numpy(float) - run.start
+    during = at_s >= 0
+    batches, first = _batches(seen)
+    produced = np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))])
+    steps = executor_steps(*_lives(seen), run.start, seen.live_end)
+    return Told(
+        run.folder.name, run.info["job"], run.info["policy"], run.info["replay"]["trace"],
+        known(run.contract, run.info), batches,
+        _startups(seen, first), produced, np.maximum(at_s[during], 0.0),
+        changed["target"].to_numpy(float)[during], int(steps[1][0]), _curves(seen, steps),
+    )  # fmt: skip
+
+
+def known(contract: Contract, info: dict[str, Any]) -> Job:
+    """What a job is configured to, as far as its contract and its run's settings say."""
+    said, jobs = contract.executors, info.get("job_settings", {})
+    words = str(jobs.get("trigger", "1 second"))
+    return Job(
+        overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s,
+        least=said.min, most=said.max, cores=said.cores, tasks=int(info.get("event_partitions", 8)),
+        trigger_s=max(pd.Timedelta(words).total_seconds(), 0.05),
+        batch_rows=float(jobs.get("max_offsets_per_trigger") or np.inf), latency_target_s=contract.latency_target_s,
+    )  # fmt: skip
+
+
+def _batches(seen: Measured) -> tuple[Batches, dict[str, int]]:
+    """The live batches, and the first of them that each executor worked on (-1: one before the live load)."""
+    run, tasks = seen.run, seen.run.tasks
+    live = (run.batches.started >= run.start) & (run.batches.started < run.end)
+    place = {int(number): i for i, number in enumerate(run.batches.ids[live])}
+    workers = tasks.groupby("batch")["executor"].nunique()
+    first = {
+        str(executor): place.get(int(batch), -1)
+        for executor, batch in tasks.sort_values("start").groupby("executor")["batch"].first().items()
+    }
+    return Batches(
+        run.batches.started[live] - run.start, run.batches.committed[live] - run.start,
+        run.batches.rows[live].astype(float), workers.reindex(run.batches.ids[live], fill_value=0).to_numpy(float),
+    ), first  # fmt: skip
+
+
+def _startups(seen: Measured, first: dict[str, int]) -> Startups:
+    """Executors that joined during the live load; each belongs to the newest raise of the target before it."""
+    start, ups = seen.run.start, seen.acts[seen.acts["up"] & seen.acts["status"].isin(APPLIED)]
+    asked = np.repeat(ups["decided_at"].to_numpy(float), _more(ups))
+    rows = []
+    for executor, added in zip(*(seen.run.executors[name] for name in ("executor", "added")), strict=True):
+        if added >= start:
+            before = asked[asked < added]
+            taken = before[0] if len(before) else np.nan  # requests are served in their order
+            asked = asked[asked != taken] if (asked == taken).sum() == 1 else _without_first(asked, taken)
+            rows.append((taken - start, added - start, first.get(str(executor), -1)))
+    table = np.array(rows, float).reshape(-1, 3)
+    return Startups(table[:, 0], table[:, 1], table[:, 2].astype(np.int64))
+
+
+def _more(ups: pd.DataFrame) -> np.ndarray:
+    more: np.ndarray = (ups["target"] - ups["executors_before"]).to_numpy(float).astype(int)
+    return more
+
+
+def _without_first(values: Floats, value: float) -> Floats:
+    return np.delete(values, np.flatnonzero(values == value)[:1])
+
+
+def _lives(seen: Measured) -> tuple[Floats, Floats]:
+    executors = seen.run.executors
+    return executors["added"].to_numpy(float), executors["removed"].to_numpy(float)
+
+
+def _curves(seen: Measured, steps: tuple[Floats, Floats]) -> Curves:
+    seconds = len(seen.seconds)
+    ends = seen.run.start + np.arange(1, seconds + 1)
+    executors = steps[1][np.clip(np.searchsorted(steps[0], ends, side="right") - 1, 0, None)].astype(float)
+    latency = seen.seconds["latency_max_s"].to_numpy(float)
+    return Curves(
+        seen.seconds["lag"].to_numpy(float), executors, np.where(np.isfinite(latency), latency, np.nan),
+        np.full(seconds, np.nan),
+    )  # fmt: skip

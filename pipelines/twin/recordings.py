@@ -1,0 +1,71 @@
+"""Published recordings of an engine that restarts, in the layout of dos-group/demeter, beside the twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from models.twin.outages import Recording, as_latency, outages, over, restarting
+from models.twin.replayed import replayed
+from pipelines.report.lines import RunError
+
+TARGET_S, MOST, SEEDS = 2.0, 24, 10
+_STEP_S = 0.25
+
+
+def recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
+    """The runs with reactive scaling below a folder, each with the load file whose name begins like its job's.
+
+    Raises:
+        RunError: there is none, or its load is missing.
+    """
+    found = sorted(path.parent for path in folder.rglob("reactive-latency-data.csv"))
+    if not found:
+        raise RunError(f"{folder}: no reactive-latency-data.csv below it; a copy of dos-group/demeter is expected.")
+    for run in found:
+        name = run.parent.name if run.name == "data" else run.name
+        job = next((part for part in name.split("_") if part in ("ADS", "CARS")), "?")
+        loads = sorted(folder.rglob(f"{job}_*_max.csv"))
+        if not loads:
+            raise RunError(f"{folder}: no load {job}_*_max.csv for the run {name}.")
+        yield name, _recording(run, loads[0])
+
+
+def _recording(run: Path, load: Path) -> Recording:
+    rate = _column(load).to_numpy(float)
+    latency, busy, workers = (_column(run / f"reactive-{x}-data.csv") for x in ("latency", "cpu_load", "task_managers"))
+    seconds = np.arange(workers.index[0], workers.index[0] + min(len(rate), int(np.ptp(workers.index)) + 1))
+    filled = [column.reindex(seconds).ffill().bfill().to_numpy(float) for column in (busy, workers)]
+    return Recording(rate[: len(seconds)], latency.reindex(seconds).to_numpy(float) / 1000, *filled)
+
+
+def _column(path: Path) -> pd.Series:
+    frame = pd.read_csv(path, sep="|").drop_duplicates("timestamp").set_index("timestamp")
+    return frame["value"]
+
+
+def halves(seen: Recording) -> list[dict[str, Any]]:
+    """Fitted to one half and checked on the other, both ways: share of seconds over the target."""
+    middle, found = len(seen.rate) // 2, []
+    parts = seen.part(0, middle), seen.part(middle, len(seen.rate))
+    for name, mine, other in (("second", parts[0], parts[1]), ("first", parts[1], parts[0])):
+        job, calm_s = restarting(mine, 1, MOST, TARGET_S), outages(mine).calm_s
+        arrived = np.concatenate([[0.0], np.cumsum(other.rate)])
+        changes = other.changes
+        twin = replayed(
+            job, arrived, changes.astype(float), other.workers[changes].astype(np.int64), int(other.workers[0]),
+            np.arange(SEEDS), _STEP_S,
+        )  # fmt: skip
+        shares = np.array([over(one, TARGET_S) for one in as_latency(twin.waiting_s, calm_s)])
+        measured = over(other.latency_s, TARGET_S)
+        found.append({
+            "checked_on": name, "changes": len(changes), "alone": len(outages(mine).lost_s), "measured": measured,
+            "twin": float(shares.mean()), "twin_deviation": float(shares.std()),
+            "ratio": float(shares.mean() / measured), "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
+            "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
+        })  # fmt: skip
+    return found

@@ -1,0 +1,153 @@
+"""The fit finds the job that made the batches, says what it cannot tell apart, and its twin resembles real runs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.twin.fit import Batches, Startups, UnfinishedFitError, fit, joined, most_rows, normal_s, trigger
+from models.twin.job import Job, TwinError
+from models.twin.outages import Recording, as_latency, capacity, outages, over, restarting
+from models.twin.replayed import normalised_error, replayed
+
+RUNS = Path(__file__).parent / "data" / "word_count_runs.json.gz"  # four runs of `tidecast run`, nyc_taxi, 720 times
+TRUE = Job(overhead_s=0.8, per_record_s=0.005, most=8, tasks=1000, scaling=0.83, cold_s=3.0, noise=0.1)
+NONE = Startups(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+ONE = Startups(np.array([1.0]), np.array([3.5]), np.array([4]))
+
+
+def made(job: Job, count: int, executors: tuple[int, ...], seed: int = 0) -> Batches:
+    chance = np.random.default_rng(seed)
+    n, rows = chance.choice(executors, count).astype(float), chance.integers(50, 1500, count).astype(float)
+    took = normal_s(job, rows, n) * np.exp(job.noise * chance.standard_normal(count))
+    ends = np.cumsum(took)
+    return Batches(ends - took, ends, rows, n)
+
+
+def test_the_job_that_made_the_batches_lies_within_the_intervals() -> None:
+    found = fit(made(TRUE, 300, (1, 2, 4, 8)), ONE, TRUE, draws=40)
+    for name in ("overhead_s", "per_record_s", "scaling"):
+        low, high = found.between[name]
+        assert low <= getattr(TRUE, name) <= high
+        assert getattr(found.job, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
+    assert found.job.noise == pytest.approx(0.1, rel=0.2)
+    assert found.job.startup_s == (2.5,)
+    assert found.unsure == ("cold_s",)  # one cold batch
+
+
+def test_a_measured_capacity_curve_gives_its_exponent() -> None:
+    # Throughput of a mapper at p workers relative to one (autoscaling facts C5: about p ** 0.83).
+    workers = np.array([1, 2, 4, 8, 10, 15, 20, 26])
+    worth = np.array([1, 1.83, 3.46, 5.89, 7.03, 9.4, 12.0, 14.1])
+    p = np.tile(np.arange(len(workers)), 6)
+    rows = np.repeat([500.0, 1000, 2000, 4000, 8000, 16000], len(workers))
+    took = 0.2 + 0.002 * rows / worth[p]
+    ends = np.cumsum(took)
+    known = replace(TRUE, most=26, tasks=26_000)
+    found = fit(Batches(ends - took, ends, rows, workers[p].astype(float)), ONE, known, draws=20)
+    assert found.job.scaling == pytest.approx(0.83, abs=0.03)
+
+
+def test_one_number_of_executors_does_not_tell_the_exponent() -> None:
+    found = fit(made(TRUE, 100, (4,)), ONE, TRUE, draws=20)
+    assert "scaling" in found.unsure and found.job.scaling == 1.0
+
+
+def test_a_cold_batch_is_counted_from_where_its_executor_joined() -> None:
+    job = replace(TRUE, noise=0.0)
+    batches = made(job, 60, (1, 2))
+    batches.end_s[[20, 30]] += 3.0
+    batches.start_s[[21, 31]] += 3.0
+    there = Startups(batches.start_s[[20, 30]] - 4, batches.start_s[[20, 30]] - 1, np.array([20, 30]))
+    assert fit(batches, there, job, draws=5).job.cold_s == pytest.approx(3.0, abs=0.05)
+    late = replace_registered(there, batches.end_s[[20, 30]] - 2.5)
+    assert fit(batches, late, job, draws=5).job.cold_s == pytest.approx(2.5)
+
+
+def replace_registered(startups: Startups, at: np.ndarray) -> Startups:
+    return Startups(startups.requested_s, at, startups.batch)
+
+
+def test_too_little_is_said_to_be_too_little() -> None:
+    with pytest.raises(UnfinishedFitError, match=r"unfinished fit: 5 warm batches .* 20 are needed.*no start-up"):
+        fit(made(TRUE, 5, (1,)), NONE, TRUE)
+
+
+def test_trigger_and_rows_are_read_from_batches_that_show_them() -> None:
+    start = np.arange(10) * 2.0
+    idle = Batches(start, start + 0.7, np.full(10, 5.0), np.ones(10))
+    assert trigger(idle) == 2.0 and most_rows(idle) == 5.0
+    assert trigger(made(TRUE, 30, (1,))) is None  # one after another
+    assert most_rows(made(TRUE, 30, (1,))) == float("inf")
+
+
+def real() -> list[dict[str, Any]]:
+    return json.loads(gzip.decompress(RUNS.read_bytes()))
+
+
+def table(kind: type, said: dict[str, list[float | None]]) -> Any:
+    arrays = {k: np.array([np.nan if v is None else v for v in column], float) for k, column in said.items()}
+    if "batch" in arrays:
+        arrays["batch"] = arrays["batch"].astype(np.int64)
+    return kind(**arrays)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
+    runs, known = real(), Job(1.0, 0.005, most=4, tasks=8, batch_rows=1000, latency_target_s=5.0)
+    run = runs.pop(number)
+    parts = [(table(Batches, r["batches"]), table(Startups, r["startups"])) for r in runs]
+    found = fit(*joined(parts), known, draws=5)
+    twin = replayed(
+        found.job, np.array(run["arrived"], float), np.array(run["at_s"]), np.array(run["targets"], np.int64),
+        run["executors"], np.arange(10),
+    )  # fmt: skip
+    latency = np.array([np.nan if v is None else v for v in run["latency_s"]], float)
+    assert normalised_error(np.array(run["lag"], float), twin.lag.mean(axis=0)) < 0.20
+    said = np.isfinite(latency) & np.isfinite(twin.latency_s).all(axis=0)  # the last seconds may stay open
+    assert normalised_error(latency[said], twin.latency_s[:, said].mean(axis=0)) < 0.25
+    assert normalised_error(np.array(run["curve_executors"], float), twin.executors.mean(axis=0)) < 0.10
+
+
+def test_a_replay_refuses_what_was_never_recorded() -> None:
+    with pytest.raises(TwinError, match="never fall"):
+        replayed(TRUE, np.array([0.0, 2.0, 1.0]), np.zeros(0), [], 1, np.arange(1))
+    with pytest.raises(TwinError, match="targets 9 to 9"):
+        replayed(TRUE, np.arange(5.0), np.array([1.0]), [9], 1, np.arange(1))
+
+
+def recording() -> Recording:
+    """Changes every 200 s: 5 s until the peak of 9 s, of which 4 are read again; then down by 1 s per second."""
+    seconds = 200 * 16
+    workers = np.repeat(np.tile([10.0, 5.0], 8), 200)
+    latency = np.full(seconds, 1.0)
+    for at in np.arange(200, seconds, 200):
+        latency[at : at + 5] = 0.0
+        latency[at + 5 : at + 14] = np.arange(10, 1, -1.0)
+    rate = 100.0 * workers
+    return Recording(rate, latency, rate / (400 * workers**0.8), workers)
+
+
+def test_a_restarting_engine_is_read_off_its_recording() -> None:
+    seen = recording()
+    found, (slot, scaling) = outages(seen), capacity(seen)
+    assert set(found.lost_s) == {9.0} and set(found.down_s) == {5.0}
+    assert (slot, scaling) == (pytest.approx(400, rel=0.02), pytest.approx(0.8, abs=0.02))
+    job = restarting(seen, 1, 10, 2.0)
+    assert job.restart_s[0] == 5.0 and job.rewind_s == 4.0 and job.catch_up == pytest.approx(2.0, abs=0.15)
+    arrived = np.concatenate([[0.0], np.cumsum(seen.rate)])
+    twin = replayed(
+        job, arrived, seen.changes.astype(float), seen.workers[seen.changes].astype(int), 10, np.arange(1), 0.25
+    )
+    again = over(as_latency(twin.waiting_s, found.calm_s)[0], 2.0)
+    assert again == pytest.approx(
+        over(seen.latency_s, 2.0) + 15 * 4 / len(seen.rate), abs=0.008
+    )  # while it is down, too
+    with pytest.raises(UnfinishedFitError, match="3 changes of workers"):
+        restarting(seen.part(0, 800), 1, 10, 2.0)

@@ -1,0 +1,83 @@
+"""Batches and start-ups as rows of the lake say them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from configs.contract import load_contract
+from configs.settings import load
+from models.twin.fit import Fitted, UnfinishedFitError
+from models.twin.job import Job
+from pipelines.report.lines import RunError
+from pipelines.twin import judge, recordings
+from pipelines.twin.from_lake import measured
+from pipelines.twin.words import of_fit, of_recordings
+
+
+def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
+    ends = 100.0 + 2.0 * np.arange(12)
+    metrics = pd.DataFrame({
+        "kind": "batch", "wall_time": ends, "batch_s": 0.5, "batch_rows": 40.0, "executors": 2.0, "task_ceiling": 8.0
+    })  # fmt: skip
+    intervals = metrics.assign(kind="interval", wall_time=ends + 0.1)
+    outcomes = pd.DataFrame([
+        {"decision_id": "a", "status": "confirmed", "executors_before": 1, "target": 2, "decided_at": 99.0,
+         "confirmed_at": 101.5, "useful_at": 104.05},
+        {"decision_id": "b", "status": "confirmed", "executors_before": 2, "target": 1, "decided_at": 109.0,
+         "confirmed_at": 111.0, "useful_at": np.nan},
+        {"decision_id": "c", "status": "refused", "executors_before": 1, "target": 9, "decided_at": 112.0,
+         "confirmed_at": np.nan, "useful_at": np.nan},
+    ])  # fmt: skip
+    return pd.concat([metrics, intervals]), outcomes
+
+
+def test_batches_and_start_ups_are_read_from_the_two_tables() -> None:
+    batches, startups, known = measured(*rows(), load_contract("word_count", load().contracts_dir))
+    assert batches.start_s[0] == 99.5 and len(batches.rows) == 12
+    assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
+    assert startups.batch.tolist() == [2]  # the one that ended at 104
+    assert known.trigger_s == 2.0 and known.batch_rows == 40.0 and known.tasks == 8
+
+
+def test_a_lake_without_a_batch_is_said_to_be_empty() -> None:
+    metrics, outcomes = rows()
+    with pytest.raises(UnfinishedFitError, match="no batch in the lake"):
+        measured(metrics[metrics["kind"] == "interval"], outcomes, load_contract("word_count", load().contracts_dir))
+
+
+def test_a_stored_fit_can_be_read_again(tmp_path: Path) -> None:
+    job = Job(1.0, 0.005, startup_s=(2.0, 3.0))
+    found = Fitted(job, {"overhead_s": (0.9, 1.1), "startup_s": (2.0, 3.0)}, ("scaling",), 50, 2)
+    said = json.loads(judge.stored(found, "orders", tmp_path).read_text())
+    assert said["job"]["batch_rows"] is None  # JSON has no infinity
+    again = {name: value for name, value in said["job"].items() if value is not None}
+    assert replace(job, **{**again, "startup_s": tuple(again["startup_s"]), "restart_s": ()}) == job
+    assert "not told apart: scaling" in of_fit(found)
+
+
+def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
+    seconds = np.arange(200 * 24)
+    workers = np.where(seconds // 200 % 2 == 0, 10, 5)
+    latency = np.where((seconds > 200) & (seconds % 200 < 14), 10_000 - 650 * (seconds % 200), 1000)
+    run = tmp_path / "1_reactive35_ADS_24_small"
+    run.mkdir()
+    for name, values in (("latency", latency), ("cpu_load", np.full(len(seconds), 0.3)), ("task_managers", workers)):
+        frame = pd.DataFrame({"timestamp": 1000 + seconds, "value": values})
+        frame.to_csv(run / f"reactive-{name}-data.csv", sep="|", index=False)
+    with pytest.raises(RunError, match="no load ADS_"):
+        list(recordings.recordings(tmp_path))
+    load_file = pd.DataFrame({"timestamp": seconds, "value": 100 * workers})
+    load_file.to_csv(tmp_path / "ADS_load_max.csv", sep="|", index=False)
+    ((name, seen),) = recordings.recordings(tmp_path)
+    found = recordings.halves(seen.part(0, 200 * 24))
+    assert name == run.name and [part["checked_on"] for part in found] == ["second", "first"]
+    assert all(0.5 < part["ratio"] < 2 for part in found)
+    assert "catch-up" in of_recordings({name: found})
+    with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
+        list(recordings.recordings(run.parent / "elsewhere"))
