@@ -35,7 +35,7 @@ def restored(values: Floats, share: float = 0.95) -> Floats:
     return lowered
 
 
-def rates(values: Floats, step_s: int) -> Floats:
+def rates(values: Floats, step_s: float) -> Floats:
     """(T * step_s,) records/s at every second: smooth, at least 0, and its mean over each step is the step's value.
 
     The derivative of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of steps.

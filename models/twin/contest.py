@@ -16,7 +16,7 @@ from models.policy.peaks import LEVELS as PEAK_LEVELS
 from models.policy.schedule import DAY_S, Timetable, learned
 from models.policy.view import Policy, Why
 from models.twin.foresight import LEVELS, heard, offsets, true
-from models.twin.ground import HOLD_S, Ground
+from models.twin.ground import Ground
 from models.twin.job import stack
 from models.twin.run import Foresight, Load, Outcome, simulate
 
@@ -174,7 +174,8 @@ def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
     taught = entrant.learned
     if entrant.policy == "schedule":
         tables = np.stack([_timetable(lane.ground) for lane in lanes])
-        taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0))
+        day_s = DAY_S / lanes[0].ground.terms.speed
+        taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), day_s)
     policy = build(entrant.policy, lanes[0].ground.terms.contract, taught, knob)
     turn: dict[str, Any] = dict(lanes[0].setting.fields)
     if not turn:
@@ -189,13 +190,14 @@ def _timetable(ground: Ground) -> Floats:
     """(slots,) rates of the day's slots in the past, the first of which begins with the ground."""
     past = ground.past
     since = past.start + past.step_s * np.arange(len(past), dtype=np.float64) - ground.begins_s
-    return learned(since % DAY_S, past.values).rps
+    day_s = DAY_S / ground.terms.speed
+    return learned(since % day_s, past.values, day_s=day_s).rps
 
 
 def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
     """A row per lane and seed; shorter lanes are filled up with nothing."""
     terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
-    ends = heard_at = offsets(terms.lead_s, HOLD_S)
+    ends = heard_at = offsets(terms.lead_s, terms.hold_s)
     level = lanes[0].setting.level
     levels: tuple[float, ...] = LEVELS if level is None else (level,)
     if all(_by_peaks(entrant, lane) for lane in lanes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from configs.contract import Contract
@@ -18,6 +19,8 @@ REACTIVE = ("hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", 
 """Those that go by what they observe alone."""
 DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
 """What people run today, compared as it is shipped."""
+USUAL_HOLD_S = 30.0
+"""Of a job that decides every 15 s, for which the times below are meant."""
 DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
 USE: dict[str, tuple[float, ...]] = {"utilisation": (0.9, 1.0, 1.04, 1.08)}
 HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
@@ -50,7 +53,8 @@ def entrants(
             left_out[name] = reason
         else:
             found.append(one)
-    return [*found, with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE)], left_out
+    found.append(with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE))
+    return [_paced(one, contract) for one in found], left_out
 
 
 def ablations(found: Iterable[Entrant]) -> list[Entrant]:
@@ -80,8 +84,18 @@ def entrant(name: str, learned: Any = None) -> Entrant:
 
 def with_ears(one: Entrant, hears: str, name: str) -> Entrant:
     """The same policy, hearing somebody else."""
-    axes = tuple(axis for axis in one.axes if axis is not HEARING or hears not in (TRUTH, ""))
+    axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
     return Entrant(name, one.policy, hears, one.setting, axes, one.learned)
+
+
+def _paced(one: Entrant, contract: Contract) -> Entrant:
+    """With its times shorter where a job decides more often than every 15 s."""
+    pace = contract.planning.hold_s / USUAL_HOLD_S
+    axes = tuple(
+        {name: tuple(v * pace for v in values) if name.endswith("_s") else values for name, values in axis.items()}
+        for axis in one.axes
+    )
+    return replace(one, axes=axes)
 
 
 def _missing(one: Entrant, contract: Contract) -> str:

@@ -44,9 +44,9 @@ class Told:
     step_s: float
     begins_s: float
 
-    def scaled(self, factor: float) -> Told:
-        """In other units."""
-        return Told(self.quantiles * factor, self.last * factor, self.step_s, self.begins_s)
+    def scaled(self, factor: float, speed: float = 1.0) -> Told:
+        """In other units, on a clock that runs slower by `speed`."""
+        return Told(self.quantiles * factor, self.last * factor, self.step_s / speed, self.begins_s / speed)
 
     def curves(self, moments_s: Floats, levels: list[int]) -> Curves:
         """The newest forecasts, of some levels, at moments (epoch seconds)."""

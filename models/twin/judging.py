@@ -11,8 +11,9 @@ from models.forecast.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.twin.contest import Entrant, Lane, Sheet, compete
 from models.twin.foresight import FORECASTERS, Told, coarseness, told
-from models.twin.ground import HOLD_S, Terms, ground, parts
+from models.twin.ground import ground, parts, told_from
 from models.twin.results import ALLOWED, OPTIMUM, Judged
+from models.twin.terms import Terms
 from models.twin.tuning import moved, refined, tuned
 from models.twin.yardsticks import least_hours, optimum
 
@@ -43,15 +44,15 @@ class Effort:
     yardsticks: int = 1
 
 
-def listened(name: str, series: Series, terms: Terms) -> dict[str, Told]:
-    """What every forecaster says from the tuning part on.
+def listened(name: str, series: Series, terms: Terms, forecasters: Sequence[str] = FORECASTERS) -> dict[str, Told]:
+    """What forecasters say from the tuning part on, and before it as far as peaks are learned from.
 
     Raises:
         TwinError: see `ground.parts`.
     """
     tune, _ = parts(name, series, terms)
-    many = coarseness(series.step_s, terms.lead_s + HOLD_S)
-    return {forecaster: told(forecaster, series, tune.start, many) for forecaster in FORECASTERS}
+    many = coarseness(terms.step_s(series), terms.lead_s + terms.hold_s)
+    return {forecaster: told(forecaster, series, told_from(series, tune), many) for forecaster in forecasters}
 
 
 def judged(

@@ -48,9 +48,8 @@ def _trace(i: int, data: dict[str, Any]) -> list[str]:
         f'<p class="verdict">{escape(words.verdict(data))}</p>',
         section(
             "Cost against broken promises",
-            "Lower left is better; the axis of the hours ends at twice the lowest. Each mark is a knob value, mean over "
-            "the seeds; only those that no other one of the "
-            "same policy beats are shown.",
+            "Lower left is better; the axis of the hours ends at twice the lowest. Each mark is a knob value, mean "
+            "over the seeds; only those that no other one of the same policy beats are shown.",
             holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy"),
         ),
         section(

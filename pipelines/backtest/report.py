@@ -8,9 +8,9 @@ from typing import Any
 
 from models.twin.contest import Entrant, Sheet
 from models.twin.entrants import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTURE, ablations, entrants
-from models.twin.ground import Terms
 from models.twin.judging import Case, Effort, followed, judged, listened
 from models.twin.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
+from models.twin.terms import Terms
 from pipelines.backtest.trace import Trace
 
 SHOWN_AT = 0.01

@@ -12,13 +12,16 @@ from typing import Any
 from models.policy.catalogue import named
 from models.twin.entrants import OURS, REACTIVE, entrants
 from models.twin.foresight import Told, coarseness
-from models.twin.ground import HOLD_S, Terms, parts
+from models.twin.ground import parts
 from models.twin.judging import Case, Effort, judged, listened
 from models.twin.results import OPTIMUM, plain
+from models.twin.terms import Terms
 from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
 from models.twin.yardsticks import optimum
 from pipelines.backtest.trace import Trace, all_traces
 
+HEARD = ("blend",)
+"""The forecaster of the map; what others are worth, the backtest of a trace says."""
 GROUPS = 2
 """Into which the traces of a lead time are put: the more together, the faster; the fewer, the better they spread."""
 
@@ -102,13 +105,18 @@ def _listened(
     pool: Executor, chosen: list[Trace], terms: Terms, leads: tuple[float, ...], tell: Callable[[str], None]
 ) -> dict[float, list[dict[str, Told]]]:
     """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
-    steps = {(lead, one.name): coarseness(one.series.step_s, lead + HOLD_S) for lead in leads for one in chosen}
+    at = {lead: replace(terms, lead_s=lead) for lead in leads}
+    steps = {
+        (lead, one.name): coarseness(at[lead].step_s(one.series), lead + at[lead].hold_s)
+        for lead in leads
+        for one in chosen
+    }
     running: dict[tuple[str, int], Future[dict[str, Told]]] = {}
     for lead in leads:
         for one in chosen:
             key = (one.name, steps[lead, one.name])
             if key not in running:
-                running[key] = pool.submit(listened, one.name, one.series, replace(terms, lead_s=lead))
+                running[key] = pool.submit(listened, one.name, one.series, at[lead], HEARD)
     said = {lead: [running[one.name, steps[lead, one.name]].result() for one in chosen] for lead in leads}
     tell(f"forecasts of {len(chosen)} traces are made")
     return said

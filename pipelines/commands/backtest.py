@@ -42,8 +42,8 @@ def backtest(
     """Replay loads in the twin under every policy; `backtest map` does so for all shipped loads and lead times."""
     from dataclasses import replace
 
-    from models.twin.ground import Terms
     from models.twin.judging import Effort
+    from models.twin.terms import Terms
     from pipelines.backtest.job_file import read_job
 
     fitted = read_job(job) if job else None
