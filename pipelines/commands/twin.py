@@ -53,17 +53,22 @@ def fit(
 
 @app.command()
 def recordings(
-    folder: Annotated[Path, typer.Argument(help="A copy of dos-group/demeter, or of its runs and load files.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A copy of dos-group/demeter (runs and load files), phoebe's profiles2.csv beside.")
+    ],
     as_json: JsonFile = None,
 ) -> None:
     """Check the twin of a restarting engine against published recordings."""
     from pipelines.twin import words
-    from pipelines.twin.recordings import halves
+    from pipelines.twin.recordings import halves, profiled_scaling, recovery
     from pipelines.twin.recordings import recordings as read
 
-    found = {name: halves(seen) for name, seen in read(folder)}
+    recorded = dict(read(folder))
+    found = {name: halves(seen) for name, seen in recorded.items()}
+    recovered, profiled = {name: recovery(seen) for name, seen in recorded.items()}, profiled_scaling(folder)
     print(words.of_recordings(found))
-    _write(as_json, found)
+    print(words.of_recovery(recovered, profiled))
+    _write(as_json, {"halves": found, "recovery": recovered, "profiled_scaling": profiled})
 
 
 def _from_lake(settings: Any, job: str) -> Any:

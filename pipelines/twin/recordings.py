@@ -69,3 +69,23 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
             "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
         })  # fmt: skip
     return found
+
+
+def recovery(seen: Recording) -> dict[str, float]:
+    """How the rate at which backlogs are worked off goes with load and workers: exponents over single changes."""
+    found = outages(seen)
+    caught = found.rate * (1 + found.lost_s / found.back_s)
+    known = np.stack([np.ones(len(caught)), np.log(found.rate), np.log(found.workers)], axis=1)
+    _, load, workers = np.linalg.lstsq(known, np.log(caught), rcond=None)[0]
+    return {"changes": len(seen.changes), "alone": len(caught), "load": float(load), "workers": float(workers)}
+
+
+def profiled_scaling(folder: Path) -> tuple[float, int] | None:
+    """Exponent of throughput in workers over profiles under back-pressure (dos-group/phoebe), and their number."""
+    paths = sorted(folder.rglob("profiles2.csv"))
+    if not paths:
+        return None
+    frame = pd.read_csv(paths[0])
+    full = frame[frame["isBckPres"] == 1]
+    x, y = np.log(full["scaleOut"].to_numpy(float)), np.log(full["avgThr"].to_numpy(float))
+    return float(np.polyfit(x, y, 1)[0]), len(full)

@@ -57,5 +57,17 @@ def of_recordings(found: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join(lines)
 
 
+def of_recovery(found: dict[str, dict[str, float]], profiled: tuple[float, int] | None) -> str:
+    """A line per recording, and one for profiles."""
+    lines = [
+        f"{name}: {one['alone']} of {one['changes']} changes stand alone; caught-up rate ∝ load^{one['load']:.2f} · "
+        f"workers^{one['workers']:.2f}"
+        for name, one in found.items()
+    ]
+    if profiled:
+        lines.append(f"profiles under back-pressure: throughput ∝ workers^{profiled[0]:.2f} ({profiled[1]} profiles)")
+    return "\n".join(lines)
+
+
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.0f} %"
