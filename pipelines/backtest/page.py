@@ -20,6 +20,12 @@ _TITLES = (
 def render(backtests: Sequence[Backtest], found: Sequence[dict[str, Any]], path: Path) -> Path:
     """Write the page; `found` are the `figures` of the backtests."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html(backtests, found), encoding="utf-8")
+    return path
+
+
+def html(backtests: Sequence[Backtest], found: Sequence[dict[str, Any]]) -> str:
+    """The page as text."""
     figures: dict[str, Chart] = {}
     parts = ["<h1>What every policy would have cost</h1>", _judged()]
     for i, (one, data) in enumerate(zip(backtests, found, strict=True)):
@@ -28,8 +34,7 @@ def render(backtests: Sequence[Backtest], found: Sequence[dict[str, Any]], path:
             figures[f"ablation-{i}"] = charts.ablation(data)
         parts += _trace(i, data)
     title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
-    path.write_text(document(f"Tidecast: backtest of {title}", "\n".join(parts), figures), encoding="utf-8")
-    return path
+    return document(f"Tidecast: backtest of {title}", "\n".join(parts), figures)
 
 
 def _judged() -> str:

@@ -27,6 +27,10 @@ def backtest(
     job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
     executors: Annotated[int | None, typer.Option(min=1, help="That the trace's 99.9 % quantile needs.")] = None,
+    speed: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of the trace per second of the job, as a demonstration runs.")
+    ] = 1.0,
+    agent: Annotated[Path | None, typer.Option(help="JSON of a trained agent, for the policy dqn.")] = None,
     engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
     target_s: Annotated[float, typer.Option(help="Latency target.")] = 10.0,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
@@ -51,21 +55,28 @@ def backtest(
     if fitted is not None and lead_s is None:
         given = {"lead_s": sorted(fitted.startup_s)[len(fitted.startup_s) // 2]}
     terms = Terms(
-        executors=executors, latency_target_s=target_s, restarts=_restarts(engine), job=fitted, as_is=as_is, **given
+        executors=executors,
+        latency_target_s=target_s,
+        restarts=_restarts(engine),
+        job=fitted,
+        as_is=as_is,
+        speed=speed,
+        **given,
     )
     effort = Effort(knobs, seeds)
     if quick:
         terms, effort = replace(terms, test_days=1.0, tune_days=1.0), Effort(min(knobs, 6), min(seeds, 2))
     names = [part.strip() for part in policies.split(",") if part.strip()]
+    learned = {"dqn": _agent(agent)} if agent else {}
     if traces == [MAP]:
-        _map(terms, names, effort, processes, as_json, page)
+        _map(terms, names, effort, learned, processes, as_json, page)
     else:
         columns = (time_column, value_column)
-        _traces(traces, terms, names, effort, step, columns, as_json, page)
+        _traces(traces, terms, names, effort, learned, step, columns, as_json, page)
 
 
 def _traces(
-    texts: list[str], terms: Any, names: list[str], effort: Any, step: str | None,
+    texts: list[str], terms: Any, names: list[str], effort: Any, learned: dict[str, Any], step: str | None,
     columns: tuple[str | None, str | None], as_json: Path | None, page: Path | None,
 ) -> None:  # fmt: skip
     from pipelines.backtest.report import backtest as run
@@ -73,7 +84,7 @@ def _traces(
     from pipelines.backtest.trace import trace
     from pipelines.backtest.words import table
 
-    found = run([trace(text, step, columns) for text in texts], terms, names, effort, tell=_tell)
+    found = run([trace(text, step, columns) for text in texts], terms, names, effort, learned, _tell)
     made = [figures(one) for one in found]
     print("\n\n".join(map(table, made)))
     if as_json is not None:
@@ -84,11 +95,14 @@ def _traces(
         print(f"page: {render(found, made, page)}")
 
 
-def _map(terms: Any, names: list[str], effort: Any, processes: int, as_json: Path | None, page: Path | None) -> None:
+def _map(
+    terms: Any, names: list[str], effort: Any, learned: dict[str, Any], processes: int, as_json: Path | None,
+    page: Path | None,
+) -> None:  # fmt: skip
     from pipelines.backtest.map_words import table
     from pipelines.backtest.value_map import value_map
 
-    found = value_map(terms, names, effort, processes, _tell)
+    found = value_map(terms, names, effort, processes, _tell, learned=learned)
     print(table(found))
     if as_json is not None:
         as_json.write_text(json.dumps(found, indent=1))
@@ -96,6 +110,16 @@ def _map(terms: Any, names: list[str], effort: Any, processes: int, as_json: Pat
         from pipelines.backtest.map_page import render
 
         print(f"page: {render(found, page)}")
+
+
+def _agent(path: Path) -> Any:
+    from configs.errors import SettingsError
+    from models.dqn.agent import revive
+
+    try:
+        return revive(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: no agent can be read: {error}") from None
 
 
 def _restarts(engine: str) -> bool:

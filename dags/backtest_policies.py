@@ -1,0 +1,64 @@
+"""What every policy would have cost on a job's last days, replayed in its twin.
+
+Runs every night, or by hand for one job. Where a fit of the job is stored (`tidecast twin fit`) the twin is that one,
+else it is the job as its contract describes it. The figures, the page with cost against broken promises, and what a
+forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. Nothing is changed by it. A load that is
+too short or has gaps is skipped, with the reason.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import CronTriggerTimetable, Param, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from configs.contract import load_contracts
+from configs.settings import load
+from dags.defaults import DEFAULTS
+
+JOBS = list(load_contracts(load().contracts_dir))
+
+
+@dag(
+    schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC", run_immediately=timedelta()),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=True,
+    params={
+        "job": Param(
+            None, type=["null", "string"], enum=[None, *JOBS], title="Job",
+            description="Whose load is replayed. Empty: every job with enough of it in the lake.",
+        ),
+        "policies": Param("all", type="string", title="Policies", description="Names separated by commas, or all."),
+        "days": Param(
+            None, type=["null", "number"], title="Days", exclusiveMinimum=0,
+            description="Newest days of the trace that are looked at. Empty: all there are.",
+        ),
+    },
+    tags=["policies", "evaluation"],
+    doc_md=__doc__,
+    default_args=DEFAULTS,
+)  # fmt: skip
+def backtest_policies() -> None:
+    """See the module."""
+
+    @task
+    def replayable(params: Any = None) -> list[str]:
+        from pipelines.backtest import on_lake
+
+        return [job for job in ([params["job"]] if params["job"] else JOBS) if on_lake.enough(job)]
+
+    @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
+    def replay(job: str, params: Any = None) -> dict[str, Any]:
+        from models.twin.job import TwinError
+        from pipelines.backtest import on_lake
+
+        try:
+            return on_lake.judge(job, params["policies"], params["days"])
+        except TwinError as error:  # a load too short or with gaps: tomorrow there is more of it
+            raise AirflowSkipException(str(error)) from None
+
+    replay.expand(job=replayable())
+
+
+backtest_policies()

@@ -1,0 +1,119 @@
+"""What the backtest DAG calls: what every policy would have cost on a job's last days, as the lake has them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from configs.contract import Contract, load_contract
+from configs.settings import Settings, load
+from models.forecast.series import Series
+from models.twin.job import Job
+from models.twin.judging import Effort
+from models.twin.terms import Terms
+from pipelines import lake
+from pipelines.backtest.job_file import read_job
+from pipelines.backtest.page import html
+from pipelines.backtest.report import backtest, figures
+from pipelines.backtest.trace import Trace
+from pipelines.backtest.words import verdict
+from pipelines.registry import Registry
+from pipelines.train.source import Source, moment, read_lake
+
+LEAST_STEPS = 60
+"""Fewer known steps than these say nothing about a policy."""
+
+
+def enough(job: str, settings: Settings | None = None) -> bool:
+    """Whether the lake holds enough of the job to go by; starts no Spark."""
+    settings = settings or load()
+    return lake.known_span(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
+
+
+def judge(
+    job: str, policies: str = "all", days: float | None = None, settings: Settings | None = None
+) -> dict[str, Any]:
+    """Backtest a job's load in its twin and log it; returns the MLflow run's id and the verdict.
+
+    Args:
+        job: whose load.
+        policies: names separated by commas, or all.
+        days: of the trace, the newest; None for all that the lake has.
+        settings: as `load()` gives them, where not given.
+
+    Raises:
+        TwinError: the load is too short or has gaps, or the stored fit is unfinished.
+        SettingsError: an unknown policy.
+        LakeError: nothing was ever ingested.
+    """
+    settings = settings or load()
+    return judge_on(
+        Registry(settings), settings, job, policies, read_lake(settings, job, settings.training.step_s), days
+    )
+
+
+def judge_on(
+    registry: Registry, settings: Settings, job: str, policies: str, source: Source, days: float | None = None
+) -> dict[str, Any]:
+    """The same on a series."""
+    names = [part.strip() for part in policies.split(",") if part.strip()]
+    series = newest(source.series, days)
+    terms = terms_of(settings, job)
+    with registry.run(job, f"backtest of {job} {moment(series.end)}") as run:
+        run.tags({**source.lineage(), "kind": "backtest"})
+        run.parameters({
+            "lead_s": terms.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
+            "speed": terms.speed, "fitted": _fit(settings, job).is_file(),
+        })  # fmt: skip
+        made = backtest([Trace(job, "records/s", series)], terms, names, Effort())
+        found = figures(made[0])
+        said = verdict(found)
+        run.metrics(measures(found))
+        run.text(html(made, [found]), "backtest.html")
+        run.text(json.dumps(found, indent=1), "backtest.json")
+        run.tags({"outcome": said})
+        return {"job": job, "run": run.id, "verdict": said}
+
+
+def terms_of(settings: Settings, job: str) -> Terms:
+    """The job as it was fitted, else as its contract has it; its own load, on its own clock."""
+    contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
+    fitted = read_job(path) if path.is_file() else of_contract(contract)
+    managed = job in (settings.job.name, *settings.job.also)
+    lead_s = max(float(np.median(fitted.startup_s)), 1.0)
+    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.replay.speed if managed else 1.0)
+
+
+def of_contract(contract: Contract) -> Job:
+    """A job that nobody has measured yet."""
+    planning, bounds = contract.planning, contract.executors
+    return Job(
+        overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,
+        cores=bounds.cores, scaling=planning.scaling, startup_s=(max(planning.lead_s, 1.0),),
+        latency_target_s=contract.latency_target_s,
+    )  # fmt: skip
+
+
+def newest(series: Series, days: float | None) -> Series:
+    """The last days of a series."""
+    if days is None:
+        return series
+    steps = min(len(series), math.ceil(days * 86400 / series.step_s))
+    return series.split(steps)[1]
+
+
+def measures(found: dict[str, Any]) -> dict[str, float]:
+    """The costs as MLflow metrics: `hours.<violation>.<policy>`."""
+    return {
+        f"hours.{level}.{policy}": hours
+        for level, by in found["cheapest_at_violation"].items()
+        for policy, hours in by.items()
+        if hours is not None
+    }
+
+
+def _fit(settings: Settings, job: str) -> Any:
+    return settings.var_dir / "twins" / f"{job}.json"
