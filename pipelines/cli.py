@@ -15,6 +15,7 @@ from configs.settings import Settings, load
 from pipelines.commands.adapt import app as adapt_app
 from pipelines.commands.backtest import backtest
 from pipelines.commands.bench_dqn import bench as bench_dqn
+from pipelines.commands.bench_twin import bench as bench_twin
 from pipelines.commands.drift import app as drift_app
 from pipelines.commands.forecast import app as forecast_app
 from pipelines.commands.models import app as models_app
@@ -37,6 +38,7 @@ app.add_typer(drift_app, name="drift")
 app.command()(backtest)
 app.add_typer(twin_app, name="twin")
 bench_app.command("dqn")(bench_dqn)
+bench_app.command("twin")(bench_twin)
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 

@@ -114,10 +114,16 @@ class Capacity:
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(runs,) fewest executors within bounds that sustain `rps`, and whether a limit cut it short."""
         need = rps / self.per_slot_rps
-        found = (self.speeds < need[:, None] * (1 - 1e-12)).sum(axis=1).astype(np.float64)
+        found = self._slower(need * (1 - 1e-12)).astype(np.float64)
         useful = (self.speeds < self.speeds[:, -1:]).sum(axis=1)
         top = np.maximum(np.minimum(most, useful), least)
         return np.clip(found, least, top), found > top
+
+    def _slower(self, slots: Floats) -> NDArray[np.int64]:
+        """(runs,) how many numbers of executors are worth less than so many slots."""
+        if len(self.speeds) == 1:
+            return np.searchsorted(self.speeds[0], slots)
+        return np.count_nonzero(self.speeds < slots[:, None], axis=1)
 
 
 def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:

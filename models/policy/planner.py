@@ -64,7 +64,7 @@ class Planner:
 
     def fresh(self, runs: int) -> Memory:
         """No need seen yet."""
-        return window.fresh(runs, "need")
+        return window.fresh(runs, "need", ("max",))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise at once where anything asks for more, lower after the delay and never with a backlog."""

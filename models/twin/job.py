@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -111,6 +112,11 @@ class Jobs:
     def fact(self, column: int) -> Floats:
         """(runs,) one of `FACTS`."""
         return self.facts[:, column]
+
+    @cached_property
+    def worth(self) -> Floats:
+        """`speeds` as a policy is shown them: a single row where all runs have the same."""
+        return self.speeds[:1] if (self.speeds == self.speeds[0]).all() else self.speeds
 
 
 def stack(jobs: Sequence[Job]) -> Jobs:

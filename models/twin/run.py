@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,7 +41,7 @@ class Load:
     @property
     def seconds(self) -> int:
         """T."""
-        return self.arrived.shape[1] - 1
+        return int(self.arrived.shape[1]) - 1
 
     @cached_property
     def ends(self) -> Integers:
@@ -182,7 +183,7 @@ def view(state: State, jobs: Jobs, load: Load, looks: Looks, now: int, ahead: Ah
         executors=state.of(s.EXECUTORS), starting=state.of(s.WAITING), leaving=state.of(s.LEAVING),
         target=state.of(s.TARGET), since_change_s=np.minimum(now - state.x[:, s.CHANGED_AT], 1e6),
         least=jobs.fact(LEAST), most=jobs.fact(MOST),
-        capacity=Capacity(jobs.speeds, jobs.fact(OVERHEAD_S), state.of(s.SLOPE_S), looks.batch_s), ahead=ahead,
+        capacity=Capacity(jobs.worth, jobs.fact(OVERHEAD_S), state.of(s.SLOPE_S), looks.batch_s), ahead=ahead,
     )  # fmt: skip
 
 
@@ -202,5 +203,5 @@ def _running(state: State, load: Load, targets: Floats, now: int) -> Floats:
 def _first(jobs: Jobs, load: Load, looks: Looks) -> Floats:
     upto = min(60, load.seconds)
     rate = load.arrived[load.row, upto] / upto
-    capacity = Capacity(jobs.speeds, jobs.fact(OVERHEAD_S), jobs.fact(PER_RECORD_S), looks.batch_s)
+    capacity = Capacity(jobs.worth, jobs.fact(OVERHEAD_S), jobs.fact(PER_RECORD_S), looks.batch_s)
     return capacity.executors_for(rate, jobs.fact(LEAST), jobs.fact(MOST))[0]
