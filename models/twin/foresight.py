@@ -111,11 +111,12 @@ def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
         offsets_s: (K,) as of `offsets`.
     """
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
-    for k, end in enumerate(np.maximum(np.rint(offsets_s).astype(np.int64), np.arange(1, len(offsets_s) + 1))):
-        size = int(end) - before
+    for k, offset in enumerate(offsets_s):
+        end = max(round(float(offset)), before + 1)
+        size = end - before
         highest = maximum_filter1d(rates, size, mode="nearest", origin=-(size // 2))
         found[:, k] = highest[np.minimum(looks_s + before, len(rates) - 1)]
-        before = int(end)
+        before = end
     return found
 
 

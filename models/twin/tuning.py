@@ -88,8 +88,9 @@ def _place(knobs: Floats, violation: Floats, level: float) -> float:
     line = violation[::-1] if falling else violation
     place = np.arange(len(knobs), dtype=float)
     rising = np.maximum(np.maximum.accumulate(line), _LEAST)
-    for i in range(len(rising) - 2, -1, -1):  # none at all may be just none, or far from any
-        rising[i] = max(rising[i], rising[i + 1] / _STEEP)
+    for i in range(len(rising) - 2, -1, -1):
+        if rising[i] == _LEAST:  # none at all may be just none, or far from any
+            rising[i] = max(_LEAST, rising[i + 1] / _STEEP)
     rising = np.log(rising) + 1e-9 * place
     at = float(np.interp(np.log(level), rising, place))
     return place[-1] - at if falling else at

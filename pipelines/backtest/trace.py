@@ -49,15 +49,15 @@ def trace(text: str, step: str | None = None, columns: tuple[str | None, str | N
     return _restored(found) if offset else found
 
 
-def all_traces() -> list[Trace]:
-    """Every shipped series of 5 and 30 min, rescaled ones also restored."""
+def mapped() -> list[str]:
+    """Names of every shipped series of 5 and 30 min, rescaled ones also restored."""
     found = []
     for cell in shipped():
         # Of a series with several steps the finest: the others are the same load with its bursts averaged away.
         if cell.step_s in _STEPS_S and not any(c.name == cell.name and c.step_s < cell.step_s for c in shipped()):
-            found.append(_of(cell))
+            found.append(cell.cell)
             if "rescaled" in cell.unit:
-                found.append(_restored(found[-1]))
+                found.append(cell.cell + RESTORED)
     return found
 
 

@@ -18,7 +18,7 @@ from models.twin.results import OPTIMUM, plain
 from models.twin.terms import Terms
 from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
 from models.twin.yardsticks import optimum
-from pipelines.backtest.trace import Trace, all_traces
+from pipelines.backtest.trace import Trace, mapped, trace
 
 HEARD = ("blend",)
 """The forecaster of the map; what others are worth, the backtest of a trace says."""
@@ -59,7 +59,7 @@ def value_map(
     """
     asked, leads = tuple(names), tuple(leads_s)
     named(asked)
-    chosen = traces if traces is not None else all_traces()
+    chosen = traces if traces is not None else [trace(name) for name in mapped()]
     for one in chosen:
         parts(one.name, one.series, replace(terms, lead_s=max(leads)))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:

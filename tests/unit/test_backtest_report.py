@@ -1,0 +1,97 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from configs.errors import SettingsError
+from models.forecast.series import SeriesError
+from models.twin.job import TwinError
+from pipelines.backtest.job_file import read_job
+from pipelines.backtest.trace import mapped, trace
+from pipelines.cli import app
+
+JOB = {"overhead_s": 0.5, "per_record_s": 0.005, "most": 10, "startup_s": [5.0, 6.0, 7.0], "batch_rows": None}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A small backtest through the front door."""
+    folder = tmp_path_factory.mktemp("backtest")
+    values = 100 + 60 * np.sin(np.arange(360) / 30)
+    rows = [
+        f"2024-01-01T{s // 3600:02}:{s % 3600 // 60:02}:{s % 60:02},{v:.1f}"
+        for s, v in zip(range(0, 3600, 10), values, strict=True)
+    ]
+    (folder / "toy.csv").write_text("\n".join(["timestamp,value", *rows]) + "\n")
+    asked = ["--policies", "static,reactive,forecast", "--lead-s", "20", "--seeds", "2", "--knobs", "4"]
+    written = ["--json", str(folder / "toy.json"), "--page", str(folder / "toy.html")]
+    done = CliRunner().invoke(app, ["backtest", str(folder / "toy.csv"), *asked, *written], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return folder, done.output, json.loads((folder / "toy.json").read_text())
+
+
+def test_the_json_has_points_per_policy_and_costs_at_equal_violation(run):
+    _, _, found = run
+    keys = {"knob", "executor_hours", "violation", "p99_latency_s", "worst_latency_s", "actions", "ratio_to_optimum"}
+    for name in ("static", "reactive", "forecast", "true_future", "optimum"):
+        assert all(keys <= set(point) for point in found["policies"][name])
+        assert {name} <= set(found["cheapest_at_violation"]["0.01"])
+    assert list(found["cheapest_at_violation"]) == ["0.001", "0.01", "0.05"]
+
+
+def test_costs_are_in_the_order_that_knowledge_gives(run):
+    costs = run[2]["cheapest_at_violation"]["0.01"]
+    assert costs["bound"] <= costs["optimum"] <= costs["true_future"] * 1.02
+    assert costs["optimum"] < costs["static"]
+
+
+def test_the_ablation_hears_nothing_the_last_value_ours_and_the_future(run):
+    assert set(run[2]["ablation"]["forecast"]["0.01"]) == {"no_forecast", "last_value", "ours", "true_future"}
+
+
+def test_table_and_page_say_what_was_found(run):
+    folder, output, _ = run
+    assert "executor-hours" in output and "true_future" in output
+    page = (folder / "toy.html").read_text()
+    assert "What the forecast is worth" in page and "cost-0" in page
+
+
+def test_an_unknown_policy_is_named():
+    with pytest.raises(SettingsError, match="policy 'hpaa' is unknown"):
+        CliRunner().invoke(app, ["backtest", "google", "--policies", "hpaa"], catch_exceptions=False)
+
+
+def test_an_unknown_trace_is_named():
+    with pytest.raises(SeriesError, match="'nowhere' is neither a file nor a shipped series"):
+        trace("nowhere")
+
+
+def test_the_map_has_every_shipped_load_and_rescaled_ones_with_their_range_restored():
+    names = mapped()
+    assert len(names) == len(set(names)) >= 10
+    assert "nyc_taxi 30min" in names and "google 5min" in names and "google 5min restored" in names
+    google, restored = trace("google").series.values, trace("google restored").series.values
+    assert np.nanmin(restored) == pytest.approx(0.05 * np.nanmin(google))
+
+
+def test_a_fitted_job_is_read_with_or_without_its_fit(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps(JOB))
+    (tmp_path / "b.json").write_text(json.dumps({"job": JOB, "unsure": {}}))
+    assert read_job(tmp_path / "a.json") == read_job(tmp_path / "b.json")
+    assert read_job(tmp_path / "a.json").startup_s == (5.0, 6.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (json.dumps({**JOB, "per_record_s": None}), "per_record_s missing: the fit is unfinished"),
+        (json.dumps({**JOB, "startup": 3}), "'startup' is no field of a job"),
+        (json.dumps({**JOB, "per_record_s": -1.0}), "per_record_s=-1.0"),
+        ("{", "no job can be read"),
+    ],
+)
+def test_an_unfinished_fit_is_named(tmp_path, text, said):
+    (tmp_path / "job.json").write_text(text)
+    with pytest.raises(TwinError, match=said):
+        read_job(tmp_path / "job.json")

@@ -1,0 +1,122 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from models.forecast.series import Series
+from models.policy.catalogue import CATALOGUE
+from models.policy.view import chosen
+from models.twin.arrivals import drawn
+from models.twin.contest import Entrant, Lane, Setting, compete
+from models.twin.foresight import told
+from models.twin.ground import ground, parts
+from models.twin.job import Job, TwinError, stack
+from models.twin.run import Load, Looks, simulate
+from models.twin.terms import Terms
+
+STEP = 10.0
+SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour
+TERMS = Terms(lead_s=20.0)
+
+
+def made(series=SERIES, terms=TERMS, seeds=2, forecaster="last_value"):
+    tune, test = parts("toy", series, terms)
+    return ground("toy", series, test, terms, range(seeds), {forecaster: told(forecaster, series, tune.start)})
+
+
+GROUND = made()
+
+
+def test_the_newest_fifth_is_the_test_and_as_much_before_it_for_tuning():
+    assert parts("toy", SERIES, TERMS) == (range(216, 288), range(288, 360))
+    short = replace(TERMS, test_days=300 / 86400, tune_days=200 / 86400)
+    assert parts("toy", SERIES, short) == (range(310, 330), range(330, 360))
+
+
+def test_the_highest_rates_need_the_executors_that_the_terms_say():
+    capacity_rps = 20 / TERMS.the_job.per_record_s * (1 - 0.5 / 4)
+    assert TERMS.factor(SERIES) * np.quantile(SERIES.values, 0.999) == pytest.approx(capacity_rps, rel=0.01)
+    assert GROUND.arrived.shape == (2, 721)
+
+
+@pytest.mark.parametrize(
+    "series, terms, said",
+    [
+        (Series(0.0, STEP, SERIES.values[:20]), TERMS, "toy: 20 steps of 10 s"),
+        (Series(0.0, STEP, np.where(np.arange(360) == 300, -3.0, SERIES.values)), TERMS, "step 300 is -3"),
+        (
+            Series(0.0, STEP, np.where(abs(np.arange(360) - 300) < 3, np.nan, SERIES.values)),
+            TERMS,
+            "5 rates are missing",
+        ),
+        (Series(0.0, 0.5, SERIES.values), TERMS, "steps of 0.5 s"),
+    ],
+)
+def test_a_trace_that_cannot_be_judged_is_told_why(series, terms, said):
+    with pytest.raises(TwinError, match=said):
+        parts("toy", series, terms)
+
+
+def test_a_static_policy_pays_for_what_it_has():
+    sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([30.0]))])[0]
+    assert sheet.hours.shape == (1, 2)
+    assert sheet.hours == pytest.approx(30 * 720 / 3600, rel=0.03)  # it begins with what the first minute needs
+    assert (sheet.violation == 0).all() and (sheet.actions == 1).all()
+
+
+def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
+    longer = made(Series(0.0, STEP, np.tile(SERIES.values, 2)))
+    planner = Entrant("forecast", "forecast", "last_value", Setting(level=0.9))
+    lanes = [Lane(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (GROUND, longer)]
+    both = compete(planner, lanes)
+    for lane, sheet in zip(lanes, both, strict=True):
+        alone = compete(planner, [lane])[0]
+        assert sheet.hours == pytest.approx(alone.hours) and (sheet.violation == alone.violation).all()
+        assert (sheet.actions == alone.actions).all()
+
+
+def test_runs_of_one_call_may_end_at_different_seconds():
+    arrived = np.stack([drawn(np.full(600, 300.0), seed) for seed in (1, 2)])
+    cut = arrived.copy()
+    cut[1, 301:] = cut[1, 300]
+    jobs, looks, seeds = stack([Job(0.5, 0.005)] * 2), Looks(15, 15, 4.0), np.arange(2)
+    policy = CATALOGUE["reactive"].make("reactive", TERMS.contract, None)
+    both = simulate(jobs, Load(cut, np.arange(2), np.array([600, 300])), policy, looks, seeds)
+    short = simulate(jobs, Load(arrived[:, :301], np.arange(2)), policy, looks, seeds)
+    for figure in ("executor_s", "violation", "p99_s", "worst_s", "changes"):
+        assert getattr(both, figure)[1] == getattr(short, figure)[1]
+
+
+def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(monkeypatch):
+    class Broken:
+        name, knob = "static", "executors"
+
+        def fresh(self, runs):
+            return {}
+
+        def decide(self, memory, view):
+            return memory, chosen(np.full(view.runs, np.nan if view.now_s < 100 else 1000.0))
+
+    broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=lambda contract: 0.0)
+    monkeypatch.setitem(CATALOGUE, "static", broken)
+    monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
+    sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]
+    assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[62, 62]]  # a look every 10 s
+    assert sheet.targets[-1].tolist() == [[TERMS.the_job.most] * 2]
+
+
+def test_who_knows_the_future_is_late_less_often_than_who_reacts():
+    lanes = [Lane(GROUND, Setting(level=0.9), np.array([1.0]))]
+    known, reacts = (compete(one, lanes)[0] for one in (
+        Entrant("true_future", "forecast", "truth"), Entrant("reactive", "reactive")
+    ))  # fmt: skip
+    assert (known.violation < reacts.violation / 2).all()
+
+
+def test_a_faster_clock_shortens_everything_but_the_job():
+    fast = replace(TERMS, speed=5.0)
+    ground_ = made(terms=fast)
+    assert ground_.seconds == GROUND.seconds / 5 and ground_.told["last_value"].step_s == STEP / 5
+    assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
+    assert ground_.begins_s == pytest.approx(288 * STEP / 5)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.twin.frontier import cheapest_at, frontier
+from models.twin.tuning import narrowed, refined
+
+
+def test_a_point_that_another_beats_in_both_is_not_on_the_frontier():
+    share, paid = frontier(np.array([0.1, 0.01, 0.02]), np.array([5.0, 8.0, 9.0]))
+    assert share.tolist() == [0.01, 0.1] and paid.tolist() == [8.0, 5.0]
+
+
+def test_near_points_are_joined_over_the_logarithm():
+    assert cheapest_at(np.array([0.001, 0.01]), np.array([20.0, 10.0]), 10**-2.5) == pytest.approx(15)
+
+
+def test_between_points_far_apart_nothing_is_promised_that_taking_turns_would_not_give():
+    share, paid = np.array([0.0, 0.5]), np.array([100.0, 20.0])
+    assert cheapest_at(share, paid, 0.01) == pytest.approx(100 - 80 * 0.02)
+
+
+def test_a_promise_that_was_never_kept_has_no_price_and_a_looser_one_has_the_lowest():
+    share, paid = np.array([0.01, 0.1]), np.array([20.0, 10.0])
+    assert np.isnan(cheapest_at(share, paid, 0.001))
+    assert cheapest_at(share, paid, 0.5) == 10
+
+
+WIDE = np.array([0.3, 0.5, 0.7, 0.9, 1.1])
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_most_knob_values_lie_where_the_violation_passes(falling):
+    share = np.array([0.0, 0.0, 0.0001, 0.05, 0.5])
+    found = narrowed(WIDE, share[::-1] if falling else share, 8)
+    inner = (0.45, 0.75) if falling else (0.65, 0.95)
+    assert len(found) == 8 and (np.diff(found) > 0).all()
+    assert ((found > inner[0]) & (found < inner[1])).sum() >= 6
+
+
+def test_further_values_aim_at_the_violations_that_are_compared():
+    knobs, share = np.array([0.5, 0.7, 0.9]), np.array([0.0001, 0.001, 0.1])
+    assert refined(knobs, share, 2) == pytest.approx([0.7, 0.8])  # 0.1 % is there, 1 % half-way over the logarithm
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=9), st.integers(3, 9))
+def test_knob_values_stay_within_the_sweep(violation, count):
+    wide = np.linspace(0.2, 2.0, len(violation))
+    for found in (narrowed(wide, np.array(violation), count), refined(wide, np.array(violation), count)):
+        assert len(found) == count and (found >= 0.2 - 1e-9).all() and (found <= 2.0 + 1e-9).all()

@@ -1,0 +1,72 @@
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from models.twin.contest import Sheet
+from models.twin.results import Judged, plain
+from models.twin.value import as_shipped, cells, summary
+
+
+def sheet(violation, hours, knobs=None):
+    """Of one seed."""
+    share, paid = np.array(violation)[:, None], np.array(hours, float)[:, None]
+    zero = np.zeros(share.shape)
+    knobs = np.arange(len(share), dtype=float) if knobs is None else np.array(knobs)
+    return Sheet(knobs, paid, share, zero, zero, zero, zero.astype(int), zero.astype(int))
+
+
+def case(name, **hours):
+    """Policies that cost so much at 0.1 % and at 1 %."""
+    ground = SimpleNamespace(name=name, terms=SimpleNamespace(lead_s=60.0))
+    return Judged(ground, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
+
+
+STEEP = case("steep", hpa=(120, 110), reactive=(110, 100), true_future=(90, 80), forecast=(100, 85), mpc=(95, 82))
+FLAT = case("flat", hpa=(101, 100), reactive=(100, 100), true_future=(100, 99), forecast=(104, 101), mpc=(107, 100))
+
+
+def test_a_cell_compares_with_the_best_reactive_policy():
+    loose, tight = cells(STEEP)
+    assert (loose["violation"], loose["best_reactive"]) == (0.01, "reactive")
+    assert loose["gap"] == pytest.approx(0.2)
+    assert loose["captured"] == pytest.approx({"forecast": 0.75, "mpc": 0.9})
+    assert tight["captured"] == pytest.approx({"forecast": 0.5, "mpc": 0.75})
+
+
+def test_where_there_is_nothing_to_gain_nothing_is_captured():
+    assert all(math.isnan(captured) for cell in cells(FLAT) for captured in cell["captured"].values())
+
+
+def test_the_sums_over_cells():
+    found = summary([*cells(STEEP), *cells(FLAT)], [])
+    assert found["forecast"]["gap_cells"] == 2 and found["forecast"]["captured"] == pytest.approx(0.625)
+    assert found["mpc"]["captured_at_least_half"] == 1
+    flat = found["forecast"]["nothing_to_gain"]
+    assert (flat["cells"], flat["like_reactive"], flat["too_dear"]) == (2, 0.5, 0)
+    assert flat["worst"] == {"trace": "flat", "lead_s": 60.0, "violation": 0.001, "ratio": 1.04}
+    assert found["mpc"]["nothing_to_gain"]["too_dear"] == 1
+    assert math.isnan(found["mpc"]["against_defaults"])
+
+
+def test_a_broken_promise_counts_against_ours():
+    never = case("never", reactive=(110, 100), true_future=(90, 80))
+    never.sheets["forecast"] = sheet([0.02, 0.05], [50, 40])
+    found = summary(cells(never), [])["forecast"]
+    assert found["broken"] == 2 and found["captured"] == -math.inf and found["all"]["too_dear"] == 2
+
+
+def test_what_is_shipped_is_compared_at_its_own_violation():
+    one = case("steep", reactive=(110, 100), true_future=(90, 80), forecast=(100, 90))
+    one.sheets["hpa"] = sheet([0.0, 0.01, 0.1], [200, 120, 50], [0.5, 0.7, 0.9])
+    hpa = as_shipped(one)[0]
+    assert (hpa["policy"], hpa["knob"], hpa["violation"], hpa["executor_hours"]) == ("hpa", 0.7, 0.01, 120)
+    assert hpa["ratio"] == {"forecast": 0.75}
+
+
+def test_what_is_no_number_becomes_null():
+    assert plain({"a": [math.nan, np.float64(1.5), math.inf], 0.01: (np.int64(2),)}) == {
+        "a": [None, 1.5, None],
+        "0.01": [2],
+    }
