@@ -122,7 +122,8 @@ class Capacity:
     def _slower(self, slots: Floats) -> NDArray[np.int64]:
         """(runs,) how many numbers of executors are worth less than so many slots."""
         if len(self.speeds) == 1:
-            return np.searchsorted(self.speeds[0], slots)
+            found: NDArray[np.int64] = np.searchsorted(self.speeds[0], slots)
+            return found
         return np.count_nonzero(self.speeds < slots[:, None], axis=1)
 
 
