@@ -123,8 +123,9 @@ class Capacity:
         """(runs,) how many numbers of executors are worth less than so many slots."""
         if len(self.speeds) == 1:
             found: NDArray[np.int64] = np.searchsorted(self.speeds[0], slots)
-            return found
-        return np.count_nonzero(self.speeds < slots[:, None], axis=1)
+        else:
+            found = np.count_nonzero(self.speeds < slots[:, None], axis=1)
+        return found
 
 
 def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
