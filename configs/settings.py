@@ -140,6 +140,16 @@ class Training(Section):
         return self
 
 
+class AgentTraining(Section):
+    """How the agents of learned policies are trained and judged."""
+
+    transitions: int = Field(300_000, ge=1)
+    fine_transitions: int = Field(100_000, ge=1)
+    knobs: int = Field(8, ge=2)
+    seeds: int = Field(2, ge=1)
+    seed: int = 7
+
+
 class Autoscaler(Section):
     """The autoscaler query."""
 
@@ -171,6 +181,7 @@ class Settings(BaseSettings):
     job: Job = Job()
     serving: Serving = Serving()
     training: Training = Training()
+    agent_training: AgentTraining = AgentTraining()
     autoscaler: Autoscaler = Autoscaler()
 
     @classmethod

@@ -173,9 +173,15 @@ def autoscale(
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
+    from configs.policies import LEARNED
     from pipelines.scale.autoscaler import run as run_autoscaler
 
-    run_autoscaler(_settings(autoscaler={"policy": policy}), checkpoint.absolute())
+    settings, source = _settings(autoscaler={"policy": policy}), None
+    if settings.autoscaler.policy in LEARNED:
+        from pipelines.scale import dqn
+
+        source = dqn.source(settings)
+    run_autoscaler(settings, checkpoint.absolute(), source)
 
 
 @job_app.command("mode")

@@ -1,7 +1,9 @@
-"""MLflow for the pipeline: runs, registered forecasters and their aliases; its sole importer."""
+"""MLflow for the pipeline: runs, registered forecasters and agents, and their aliases; its sole importer."""
 
+from pipelines.registry.agents import AgentRegistry
 from pipelines.registry.artifacts import RegistryError
+from pipelines.registry.forecasters import Registry
 from pipelines.registry.runs import Run
-from pipelines.registry.store import CHALLENGER, CHAMPION, Registry
+from pipelines.registry.store import CHALLENGER, CHAMPION
 
-__all__ = ["CHALLENGER", "CHAMPION", "Registry", "RegistryError", "Run"]
+__all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Registry", "RegistryError", "Run"]

@@ -20,7 +20,7 @@ class RegistryError(RuntimeError):
     """The registry has not what was asked for, or something else under that name; the message says what to do."""
 
 
-class _JsonFlavor:
+class JsonFlavor:
     """What MLflow asks of a flavour: to save a model that is its description alone."""
 
     __name__ = "tidecast"
@@ -30,9 +30,9 @@ class _JsonFlavor:
         """Write the description and the MLmodel file."""
         folder = Path(path)
         folder.mkdir(parents=True)
-        (folder / DESCRIPTION).write_text(description.read_text())
+        (folder / description.name).write_text(description.read_text())
         mlflow_model.signature = signature
-        mlflow_model.add_flavor("tidecast", description=DESCRIPTION)
+        mlflow_model.add_flavor("tidecast", description=description.name)
         mlflow_model.save(str(folder / "MLmodel"))
 
 
@@ -51,7 +51,7 @@ def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str
         history = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
         quantiles = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
         signature = ModelSignature(history, quantiles)
-        return str(Model.log(None, _JsonFlavor(), description=description, signature=signature, **common).model_id)
+        return str(Model.log(None, JsonFlavor(), description=description, signature=signature, **common).model_id)
     import mlflow.pytorch
 
     reads, says = shapes(forecaster)

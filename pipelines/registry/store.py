@@ -1,4 +1,4 @@
-"""Registered forecasters of every job, their versions, aliases and verdicts, in one MLflow store."""
+"""Registered models of every job, their versions, aliases and verdicts, in one MLflow store."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from models.forecast.forecaster import Forecaster
-from pipelines.registry.artifacts import RegistryError, read, write
+from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.runs import Run
 
 if TYPE_CHECKING:
@@ -24,8 +22,13 @@ CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
 _VERDICT = "verdict"
 
 
-class Registry:
-    """Runs and registered forecasters of one tracking store."""
+class Store:
+    """Runs and registered models of one tracking store; what kind of models, a subclass says."""
+
+    what = "model"
+    """Ends the name of the registered model."""
+    made_by = ""
+    """The DAG that registers them."""
 
     def __init__(self, settings: Settings) -> None:
         """Open the store; an embedded one is created on first use."""
@@ -56,10 +59,10 @@ class Registry:
         with _alone(folder / "schema.lock"):  # two that create the schema at once would both fail
             self._experiment_id = self._open_experiment()
 
-    @staticmethod
-    def model_name(job: str) -> str:
-        """The name under which a job's forecasters are registered."""
-        return f"{job}-forecaster"
+    @classmethod
+    def model_name(cls, job: str) -> str:
+        """The name under which a job's models are registered."""
+        return f"{job}-{cls.what}"
 
     def champion_version(self, job: str) -> str | None:
         """Version that the job's alias `champion` points to; None where there is none. A few milliseconds."""
@@ -112,24 +115,27 @@ class Registry:
         for key, value in tags.items():
             self._client.set_model_version_tag(self.model_name(job), version, key, value)
 
-    def load(self, job: str, version: str | None = None) -> Forecaster:
-        """The forecaster of a version; without one, of the champion.
+    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
+        """The files of a version (without one, of the champion), in `into` if given, and what to call them in errors.
 
         Raises:
-            RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
+            RegistryError: no such job or version, or no champion.
         """
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
 
         version = version or self.champion_version(job)
         if version is None:
-            raise RegistryError(f"job {job!r} has no champion at {self._uri}. Run the DAG retrain_forecaster once.")
+            raise RegistryError(
+                f"job {job!r} has no champion among the {self.what}s at {self._uri}. Run the DAG {self.made_by} once."
+            )
+        what, to = f"{self.model_name(job)} version {version}", None if into is None else str(into)
         try:
             found = self._client.get_model_version(self.model_name(job), version)
-            folder = Path(download_artifacts(artifact_uri=found.source, tracking_uri=self._uri))
+            files = download_artifacts(artifact_uri=found.source, tracking_uri=self._uri, dst_path=to)
         except MlflowException as error:
-            raise RegistryError(f"{self.model_name(job)} version {version} at {self._uri}: {error.message}") from None
-        return read(folder, f"{self.model_name(job)} version {version}")
+            raise RegistryError(f"{what} at {self._uri}: {error.message}") from None
+        return Path(files), what
 
     @contextmanager
     def run(self, job: str, name: str) -> Iterator[Run]:
@@ -139,27 +145,20 @@ class Registry:
         with mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active:
             yield Run(self._client, active.info.run_id)
 
-    def register(
-        self, run: Run, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str], alias: str | None = None
+    def keep(
+        self, run: Run, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
-        """Register a forecaster out of a running run, with its model card; returns the new version."""
+        """Register a model that a running run has logged, with its model card; returns the new version."""
         from mlflow.exceptions import MlflowException
 
         name = self.model_name(job)
         try:
-            self._client.create_registered_model(name, description=f"Forecasters of the arrival rate of {job}.")
+            self._client.create_registered_model(name, description=f"Every {self.what} of {job}.")
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-        with TemporaryDirectory() as scratch:
-            model_id = write(forecaster, Path(scratch), tags)
         made = self._client.create_model_version(
-            name,
-            f"models:/{model_id}",
-            run_id=run.id,
-            model_id=model_id,
-            description=card,
-            tags={**tags, "kind": forecaster.kind},
+            name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=card, tags=dict(tags)
         )
         if alias is not None:
             self._client.set_registered_model_alias(name, alias, made.version)
@@ -198,7 +197,7 @@ class Registry:
         return json.loads(text) if text else None
 
     def versions(self, job: str) -> list[ModelVersion]:
-        """Every registered version of the job's forecasters, oldest first."""
+        """Every registered version of the job's models, oldest first."""
         found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))
 

@@ -12,7 +12,7 @@ import yaml
 
 from configs.contract import load_contract
 from configs.errors import SettingsError
-from configs.policies import POLICIES
+from configs.policies import LEARNED, POLICIES
 from configs.settings import Settings
 from pipelines.broker import Follower
 from pipelines.jobs.history import publish_history
@@ -20,6 +20,7 @@ from pipelines.jobs.trace import load_trace
 from pipelines.orchestrator import Orchestrator
 from pipelines.report.comparison import render_comparison
 from pipelines.report.summary import summarise
+from pipelines.ring.agent import first_agent
 from pipelines.ring.live import Live, RingError, facts
 from pipelines.ring.progress import Screen
 from pipelines.ring.run import add_facts, first_champion, fresh_stack, new_run_dir, wait_for_forecast, write_facts
@@ -42,7 +43,7 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
     _check(policies, utilisations)
     load_trace(settings.replay)
     screen = Screen()
-    version = _train(settings, screen)
+    version = _train(settings, screen, not set(policies).isdisjoint(LEARNED))
     runs: list[dict[str, Any]] = []
     contract = load_contract(settings.job.name, settings.contracts_dir)
     best = dict.fromkeys(policies, contract.planning.target_utilisation)
@@ -73,10 +74,13 @@ def _check(policies: list[str], utilisations: list[float]) -> None:
         raise SettingsError(f"target utilisation {wrong[0]}: above 0 and at most 1 is expected.")
 
 
-def _train(settings: Settings, screen: Screen) -> str:
-    """History through the DAGs once; returns the champion's version."""
+def _train(settings: Settings, screen: Screen, agent: bool) -> str:
+    """History through the DAGs once, and an agent if one is needed; returns the forecasting champion's version."""
     with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:
-        version = first_champion(stack, Orchestrator(stack.settings), screen, STAGES)
+        dags = Orchestrator(stack.settings)
+        version = first_champion(stack, dags, screen, STAGES)
+        if agent and version is not None:
+            first_agent(stack, dags, screen, STAGES - 1, STAGES)
     if version is None:
         raise RingError("policies are compared with a champion, and without history there is none; raise history_days")
     return version

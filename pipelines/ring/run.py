@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.contract import load_contract
+from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines import class_archive
 from pipelines.broker import Follower, create_topics
@@ -23,6 +24,7 @@ from pipelines.orchestrator import Orchestrator
 from pipelines.registry import Registry
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
+from pipelines.ring.agent import first_agent
 from pipelines.ring.live import Live, RingError, facts
 from pipelines.ring.progress import Screen
 from pipelines.stack.processes import members
@@ -30,6 +32,7 @@ from pipelines.stack.stack import Stack
 
 DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
 STAGES = 7
+"""One more where the policy needs an agent."""
 
 
 def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any], Path, list[str]]:
@@ -44,13 +47,17 @@ def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any
         load_contract(job, settings.contracts_dir)
     began = time.time()
     run_dir = new_run_dir(settings)
-    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:
+    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, _stages(settings)) as stack:
         _rehearse(stack, screen)
         found = close_ring(stack, run_dir, screen, began)
     run_facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     summary = summarise(run_dir)
     page = render(run_dir)
     return summary, page, open_ends(summary, run_facts)
+
+
+def _stages(settings: Settings) -> int:
+    return STAGES + (settings.autoscaler.policy in LEARNED)
 
 
 def left_alive(stack: Stack) -> list[str]:
@@ -117,25 +124,27 @@ def _rehearse(stack: Stack, screen: Screen) -> None:
 def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
     """Every stage of a run on a started stack; returns the facts that only the end knows."""
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
-    name = settings.job.name
-    champion = first_champion(stack, dags, screen, STAGES)
+    name, of = settings.job.name, _stages(settings)
+    versions: dict[str, Any] = {"champion": first_champion(stack, dags, screen, of) or "none"}
+    if settings.autoscaler.policy in LEARNED:
+        versions["agent"] = first_agent(stack, dags, screen, of - 4, of) or "none"
     first_verdict = registry.last_verdict(name)
     live = Live(stack, settings, run_dir, screen, began)
-    with screen.stage(4, STAGES, "start serving DAG, managed job and autoscaler"):
-        write_facts(run_dir, facts(settings, run_dir.name, began, {"champion": champion or "none"}))
+    with screen.stage(of - 3, of, "start serving DAG, managed job and autoscaler"):
+        write_facts(run_dir, facts(settings, run_dir.name, began, versions))
         forecasts = Follower(settings.kafka, ["forecasts"])
         dags.unpause("serve_forecasts")
         live.start()
-        if champion is not None:
+        if versions["champion"] != "none":
             wait_for_forecast(forecasts)
     with screen.stage(
-        5, STAGES, f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"
+        of - 2, of, f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"
     ):
         live.replay()
         counts = live.stop()
         screen.note(f"produced {counts['produced']}, counted {counts['counted']}")
     with screen.stage(
-        6, STAGES, "live metrics into the lake; a challenger is trained on history and live day, and judged"
+        of - 1, of, "live metrics into the lake; a challenger is trained on history and live day, and judged"
     ):
         asked = time.time()
         stored = ingest(dags, settings, *live_window(settings))

@@ -14,7 +14,7 @@ import pytest
 from configs.settings import ROOT
 
 HEAVY = {"torch", "pyspark", "mlflow", "great_expectations", "kafka", "pandas", "numpy", "sklearn"}
-DAGS = ("backtest_policies", "ingest_metrics", "retrain_forecaster", "serve_forecasts")
+DAGS = ("backtest_policies", "ingest_metrics", "retrain_agent", "retrain_forecaster", "serve_forecasts")
 
 
 def airflow(home: Path, script: str, *arguments: str, **more: str) -> None:
@@ -57,10 +57,13 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
     assert retries == {"ingest": 2, "enough": 2, "one_job.train": 2, "one_job.judge": 2, "serve": 0} | {
         "replayable": 2,
         "replay": 2,
+        "learnable": 2,
+        "one_agent.train": 2,
+        "one_agent.judge": 2,
     }
 
 
-@pytest.mark.parametrize("name", ["backtest_policies", "ingest_metrics", "retrain_forecaster"])
+@pytest.mark.parametrize("name", ["backtest_policies", "ingest_metrics", "retrain_agent", "retrain_forecaster"])
 def test_unpausing_starts_no_run_at_once(parsed, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
     assert parsed["dags"][name]["first_run"] > time.time() - 60

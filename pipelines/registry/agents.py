@@ -1,0 +1,91 @@
+"""The registered agents of every job: their description as JSON, so that nothing that is loaded can run code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from models.dqn.actions import MOVES
+from models.dqn.agent import Agent, AgentError, describe, revive
+from models.dqn.observation import FEATURES
+from models.dqn.reward import PARTS
+from pipelines.registry.artifacts import JsonFlavor, RegistryError
+from pipelines.registry.runs import Run
+from pipelines.registry.store import Store
+
+AGENT_FILE = "agent.json"
+
+
+class AgentRegistry(Store):
+    """Agents under the name `<job>-agent`."""
+
+    what = "agent"
+    made_by = "retrain_agent"
+
+    def load(self, job: str, version: str | None = None) -> Agent:
+        """The agent of a version; without one, of the champion.
+
+        Raises:
+            RegistryError: no such job or version, no champion, or an agent whose spaces do not fit this code's.
+        """
+        folder, what = self.download(job, version)
+        try:
+            return read_agent(folder)
+        except AgentError as error:
+            raise RegistryError(f"{what}: {error}") from None
+
+    def fetch(self, job: str, version: str, into: Path) -> None:
+        """Put the files of a version into a folder.
+
+        Raises:
+            RegistryError: no such version.
+        """
+        into.mkdir(parents=True, exist_ok=True)
+        self.download(job, version, into)
+
+    def register(
+        self, run: Run, job: str, agent: Agent, card: str, tags: Mapping[str, str], alias: str | None = None
+    ) -> str:
+        """Register an agent out of a running run, with its model card; returns the new version."""
+        from mlflow.models import Model
+
+        with TemporaryDirectory() as scratch:
+            description = Path(scratch) / AGENT_FILE
+            description.write_text(json.dumps(describe(agent)))
+            logged = Model.log(
+                None, JsonFlavor(), description=description, signature=_signature(), name="dqn", tags=dict(tags),
+                model_type="agent",
+            )  # fmt: skip
+        return self.keep(run, job, str(logged.model_id), card, {**tags, "kind": "dqn"}, alias)
+
+
+def read_agent(folder: Path) -> Agent:
+    """The agent in a folder of a version's files; needs no MLflow.
+
+    Raises:
+        AgentError: there is none, or its spaces do not fit this code's.
+    """
+    found = sorted(folder.rglob(AGENT_FILE))
+    if not found:
+        raise AgentError(f"{folder} has no {AGENT_FILE}: no agent of Tidecast was registered there; train one")
+    try:
+        described = json.loads(found[0].read_text())
+    except ValueError as error:
+        raise AgentError(f"{found[0]} is no JSON ({error}); train the agent again") from None
+    if not isinstance(described, dict):
+        raise AgentError(f"{found[0]} holds a {type(described).__name__}, no agent; train the agent again")
+    return revive(described)
+
+
+def _signature() -> Any:
+    """Observations in, the worth of every action in the reward's parts out."""
+    from mlflow.models import ModelSignature
+    from mlflow.types import Schema, TensorSpec
+
+    seen = Schema([TensorSpec(np.dtype("float32"), (-1, len(FEATURES)))])
+    return ModelSignature(seen, Schema([TensorSpec(np.dtype("float32"), (-1, len(MOVES), PARTS))]))

@@ -1,0 +1,44 @@
+"""A trained agent against other policies on a job's held-out load, each with its knob swept, at equal violation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from configs.settings import AgentTraining
+from models.dqn.agent import Agent
+from models.dqn.gate import AGENT, CHAMPION, RIVALS
+from models.twin.contest import Entrant
+from models.twin.entrants import entrants
+from models.twin.judging import Case, Effort, judged, listened
+from models.twin.results import Judged
+from pipelines.backtest.report import Backtest, figures
+from pipelines.backtest.trace import Trace
+from pipelines.train.lesson import Lesson
+
+OTHERS = ("hpa", "reactive", *RIVALS)
+"""Who is asked beside the agent: what people run, and ours."""
+
+
+def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: AgentTraining) -> Judged:
+    """The result on the newest part of the load; `dqn`, `champion`, `true_future` and the optimum are among its sheets.
+
+    Raises:
+        TwinError: the load is too short or has gaps.
+    """
+    job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
+    found, _ = entrants([*OTHERS, AGENT], terms.contract, {AGENT: agent})
+    if champion is not None:
+        found.append(Entrant(CHAMPION, AGENT, "blend", learned=champion))
+    case = Case(job, series, listened(job, series, terms))
+    return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
+
+
+def hours(result: Judged, budget: float) -> dict[str, float]:
+    """Executor-hours of every policy at a violation; NaN for those that always break more."""
+    return {name: result.hours_at(name, budget) for name in result.sheets}
+
+
+def told(lesson: Lesson, result: Judged) -> dict[str, Any]:
+    """The result as JSON values, as `tidecast backtest --json` writes them."""
+    trace = Trace(lesson.contract.job, "records/s", lesson.source.series)
+    return figures(Backtest(trace, lesson.terms, result, {}, {}))

@@ -1,0 +1,141 @@
+"""An agent from a load to the judged challenger on a real MLflow store, and to the policy that the autoscaler asks."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract
+from configs.errors import SettingsError
+from configs.policies import LEARNED
+from configs.settings import AgentTraining, load
+from models.dqn.policy import Dqn
+from models.forecast.series import Series
+from models.twin.job import Job
+from pipelines.registry import AgentRegistry, RegistryError
+from pipelines.scale import dqn
+from pipelines.scale.agents import Agents, Clock, Courier, decider
+from pipelines.train import agent
+from pipelines.train.lesson import Lesson, terms_of
+from pipelines.train.source import Source
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
+
+TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=1)
+CONTRACT = Contract(job="orders", error_budget=0.05)
+TWIN = Job(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)
+AT = Clock(100.0, 100.0, 1.0)
+
+
+def lesson(steps=300):
+    minutes = np.arange(steps)
+    load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 90)
+    source = Source(Series(0.0, 60.0, load_rps), 5)
+    return Lesson(CONTRACT, source, terms_of(load(), CONTRACT, TWIN), "as the test has it")
+
+
+@pytest.fixture(scope="module")
+def agents(settings):
+    return AgentRegistry(settings)
+
+
+@pytest.fixture(scope="module")
+def trained(agents):
+    return agent.train_on(agents, TRAINING, lesson())
+
+
+def courier(settings, folder):
+    return Courier(dqn.source(settings), [CONTRACT], folder, every_s=0.0), Agents(folder, dqn.read)
+
+
+def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, trained):
+    metrics, parameters, tags = agents.figures(trained)
+    (version,) = agents.versions("orders")
+    assert agents.aliases("orders") == {"1": ["challenger"]}
+    assert (version.tags["kind"], version.tags["twin"]) == ("dqn", "as the test has it")
+    assert version.tags["data.digest"] == tags["data.digest"] and parameters["error_budget"] == "0.05"
+    assert "Gate:" in version.description and "| dqn |" in version.description and "| mpc |" in version.description
+    assert {"hours.forecast", "hours.mpc", "hours.reactive", "phase0.score", "phase1.score"} <= set(metrics)
+    kept = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
+    assert {"learning.png", "frontier.png", "contest.json", "card.md", "agent.json"} <= {path.name for path in kept}
+    assert not any(path.suffix in (".pkl", ".pickle", ".pt", ".pth", ".py") for path in kept)
+    (contest,) = (json.loads(path.read_text()) for path in kept if path.name == "contest.json")
+    assert {"dqn", "hpa", "reactive", "forecast", "mpc", "true_future", "optimum"} <= set(contest["policies"])
+
+
+def test_the_gate_decides_once_and_says_the_same_again(agents, settings, trained):
+    verdict = agent.judge("orders", trained, settings)
+    serves = agent.promote(verdict, settings)
+    assert serves == ("1" if verdict["promoted"] else None)
+    assert agent.judge("orders", trained, settings) == verdict == agents.last_verdict("orders")
+
+
+def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_not_fit(
+    agents, settings, trained, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("agents")
+    agents.set_champion("orders", "1")
+    brings, known = courier(settings, folder)
+    assert brings.tick(0.0) == ["orders: agent is version 1"]
+    (name,) = LEARNED
+    here = decider(name, CONTRACT, AT, known)
+    assert isinstance(here.policy, Dqn) and (here.version, here.stand_in) == ("1", "")
+    np.testing.assert_array_equal(here.policy.agent.weights["first"][0], agents.load("orders").weights["first"][0])
+
+    with agents.run("orders", "of another age") as run:
+        agents.register(run, "orders", agents.load("orders"), "", {})
+    newest = max((settings.var_dir / "mlflow").rglob("agent.json"), key=lambda path: path.stat().st_mtime_ns)
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), "features": ["load"]}))
+    with pytest.raises(RegistryError, match=r"orders-agent version 2: features=\['load'\].*train the agent again"):
+        agents.load("orders", "2")
+    agents.set_champion("orders", "2")
+    (said,) = brings.tick(1.0)
+    assert "version 2: features=['load']" in said and "the present agent stays" in said
+    assert decider(name, CONTRACT, AT, known).version == "1"
+
+
+def test_a_load_that_is_too_short_leaves_the_champion(agents, settings):
+    before = agents.aliases("orders")
+    run = agent.train_on(agents, TRAINING, lesson(3))
+    verdict = agent.judge("orders", run, settings)
+    assert not verdict["promoted"] and "no longer than the horizon" in verdict["reason"]
+    agent.promote(verdict, settings)
+    assert agents.aliases("orders") == before
+
+
+def test_a_training_that_fails_leaves_the_champion(agents, settings, monkeypatch):
+    def broken(*_):
+        raise MemoryError("no room")
+
+    before = agents.aliases("orders")
+    monkeypatch.setattr(agent, "taught", broken)
+    with pytest.raises(MemoryError):
+        agent.train_on(agents, TRAINING, lesson())
+    assert agents.aliases("orders") == before
+
+
+def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to_run(
+    agents, settings, tmp_path_factory
+):
+    nobody = CONTRACT.model_copy(update={"job": "nobody"})
+    folder = tmp_path_factory.mktemp("none")
+    assert Courier(dqn.source(settings), [nobody], folder, 0.0).tick(0.0) == []
+    here = decider("dqn", nobody, AT, Agents(folder, dqn.read))
+    assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
+    with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):
+        agents.load("nobody")
+
+
+def test_a_form_replaces_settings_and_refuses_what_is_wrong():
+    assert agent.with_form(TRAINING, {"seed": 3}).seed == 3
+    with pytest.raises(SettingsError, match=r"agent_training\.knobs=1"):
+        agent.with_form(TRAINING, {"knobs": 1})
+
+
+def test_what_is_held_out_is_not_learned_from():
+    one = lesson()
+    (own,) = one.loads()
+    assert len(own.values) == 240 and own.step_s == 60.0
+    gone = replace(one, source=Source(Series(0.0, 60.0, np.append(one.source.series.values[:240], np.zeros(60))), 5))
+    np.testing.assert_array_equal(gone.loads()[0].values, own.values)

@@ -1,0 +1,67 @@
+import json
+import math
+
+import pytest
+
+from configs.contract import Contract
+from configs.settings import load
+from models.dqn.gate import verdict
+from models.twin.job import TwinError
+from pipelines.lake import LakeError
+from pipelines.train import lesson
+
+
+@pytest.mark.parametrize(
+    ("hours", "promoted", "word"),
+    [
+        ({"dqn": 10.0, "forecast": 12.0, "mpc": 10.0}, True, "mpc 10"),
+        ({"dqn": 10.1, "forecast": 12.0, "mpc": 10.0}, False, "more than mpc 10"),
+        ({"dqn": 10.0, "forecast": 12.0, "mpc": 11.0, "champion": 9.0}, False, "more than champion 9"),
+        ({"dqn": 9.0, "forecast": 12.0, "champion": 9.0}, True, "champion 9"),
+        ({"dqn": 50.0, "hpa": 9.0, "forecast": math.nan}, True, "nobody of forecast, mpc"),
+        ({"dqn": math.nan, "forecast": 12.0}, False, "always breaks more"),
+        ({"forecast": 12.0}, False, "always breaks more"),
+    ],
+)
+def test_an_agent_serves_if_nobody_of_ours_is_cheaper(hours, promoted, word):
+    found = verdict(hours, 0.01)
+    assert found.promoted is promoted and word in found.reason and "at 0.01" in found.reason
+
+
+CONTRACT = Contract(job="orders")
+
+
+def without_lake(monkeypatch):
+    def nothing(*_):
+        raise LakeError("no table 'metrics'")
+
+    monkeypatch.setattr(lesson.from_lake, "read", nothing)
+
+
+def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(monkeypatch, tmp_path):
+    without_lake(monkeypatch)
+    settings = load(var=tmp_path)
+    twin, said = lesson.twin_of(settings, CONTRACT)
+    assert twin.overhead_s == CONTRACT.planning.overhead_s and "the contract's guess" in said and "no table" in said
+    (tmp_path / "twins").mkdir()
+    stored = tmp_path / "twins" / "orders.json"
+    stored.write_text(json.dumps({"overhead_s": 0.7, "per_record_s": 0.02, "most": 4, "startup_s": [2.0]}))
+    twin, said = lesson.twin_of(settings, CONTRACT)
+    assert twin.overhead_s == 0.7 and "stored" in said
+    stored.write_text(json.dumps({"overhead_s": 0.7, "most": 4}))
+    with pytest.raises(TwinError, match=r"per_record_s, startup_s missing: the fit is unfinished"):
+        lesson.twin_of(settings, CONTRACT)
+
+
+def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
+    settings = load(replay={"speed": 720})
+    contract = Contract(job="word_count", planning={"lead_s": 14.0})
+    terms = lesson.terms_of(settings, contract, lesson.of_contract(contract))
+    assert (terms.lead_s, terms.speed) == (14.0, 720)
+    assert lesson.terms_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
+
+
+def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
+    settings = load(replay={"trace": "nyc_taxi"})
+    known, without = ({one.name for one in lesson.recorded(settings, job)} for job in ("orders", "word_count"))
+    assert known - without == {"nyc_taxi"} and len(without) > 5
