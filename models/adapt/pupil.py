@@ -134,12 +134,24 @@ class Lesson:
         pupil: the forecaster.
         verdicts: of the four-way gate, of every source whose shape was near enough.
         refused: why each other source was not asked.
+        shapes: `dtw.Candidate.ratio` of every source that is long enough.
     """
 
     source: str
     pupil: Pupil
     verdicts: dict[str, Verdict]
     refused: dict[str, str]
+    shapes: dict[str, float]
+
+
+class UntaughtError(SeriesError):
+    """No other load teaches this one; `verdicts`, `refused` and `shapes` are those of a `Lesson`."""
+
+    def __init__(self, verdicts: dict[str, Verdict], refused: dict[str, str], shapes: dict[str, float]) -> None:
+        self.verdicts, self.refused, self.shapes = verdicts, refused, shapes
+        why = [f"{name}: {reason}" for name, reason in refused.items()]
+        why += [f"{name}: adapted {v.errors['adapted']:.3g}, {v.served} does better" for name, v in verdicts.items()]
+        super().__init__(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
 
 
 def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan, seed: int) -> Lesson:
@@ -153,12 +165,14 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
         seed: the same gives the same network.
 
     Raises:
-        SeriesError: no source is long and near enough, none wins, or the history is too short to tell.
+        UntaughtError: no source is long and near enough, or none wins.
+        SeriesError: the history is too short to tell.
     """
     known = Series(history.start, history.step_s, fill(history.values, task))
     target = Target(known.values, len(known), task.day, task.horizon)
     verdicts: dict[str, Verdict] = {}
     refused: dict[str, str] = {}
+    shapes: dict[str, float] = {}
     found: dict[str, Pupil] = {}
     for name, other in others.items():
         if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
@@ -166,6 +180,7 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
             continue
         full = Series(other.start, other.step_s, fill(other.values, task))
         likeness = compare(full, known, np.random.default_rng(seed))
+        shapes[name] = likeness.ratio
         if not likeness.kept:
             refused[name] = f"its shape is {likeness.ratio:.2f} as far as no shape at all"
             continue
@@ -179,8 +194,6 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
         if verdicts[name].accepted:
             found[name] = Pupil(task, Voice(network).eval(), scale)
     if not found:
-        why = [f"{name}: {reason}" for name, reason in refused.items()]
-        why += [f"{name}: adapted {v.errors['adapted']:.3g}, {v.served} does better" for name, v in verdicts.items()]
-        raise SeriesError(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
+        raise UntaughtError(verdicts, refused, shapes)
     best = min(found, key=lambda name: verdicts[name].errors["adapted"])
-    return Lesson(best, found[best], verdicts, refused)
+    return Lesson(best, found[best], verdicts, refused, shapes)
