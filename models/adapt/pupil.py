@@ -21,7 +21,7 @@ from models.adapt.rows import Scale
 from models.adapt.served import four_way
 from models.adapt.transfer import Plan
 from models.forecast.conformal import Conformal, Spread
-from models.forecast.forecaster import OfTask, State, Task, begin, check_load, fill, push
+from models.forecast.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.series import Floats, Series, SeriesError
 
 LONG_DAYS = 14
@@ -55,7 +55,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pupil(OfTask):
+class Pupil(Carrying):
     """An adapted network with conformal quantiles around it; the last value stands in for the first 24 steps.
 
     Attributes:
@@ -87,22 +87,11 @@ class Pupil(OfTask):
             carried = self._moved(carried, centres[at], newest, float(values[at]) if known[at] else math.nan, at + 1)
         return replace(state, carried=carried)
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = push(self.task, state, value)
-        if not after.seen:
-            return after, self.current(after)
+    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
+        """What is carried one step later; `step` asks for it."""
         newest = after.values[-min(after.seen, CONTEXT) :]
-        before = state.carried or Carried(self._conformal.start(), np.empty(0))
-        carried = self._moved(before, self._centres(newest)[-1], newest, value, after.seen)
-        return replace(after, carried=carried), carried.quantiles
-
-    def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        if state.carried is None:
-            return np.full((self.horizon, len(self.levels)), np.nan)
-        quantiles: Floats = state.carried.quantiles
-        return quantiles
+        before = before or Carried(self._conformal.start(), np.empty(0))
+        return self._moved(before, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
         """`adapted`, "last value" for the first 24 steps, or "none"."""
