@@ -89,7 +89,7 @@ class Blend(Carrying):
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
         if state.carried is None:
             return "none"
-        return self.kind if state.carried.learnt.rows > 0 and not state.carried.errors.lost else "last value"
+        return self.kind if state.carried.learnt.taught and not state.carried.errors.lost else "last value"
 
     @cached_property
     def _context(self) -> int:

@@ -72,6 +72,16 @@ def test_rows_in_two_parts_are_the_rows_at_once_and_missing_outcomes_do_not_coun
     assert masked.count.tolist() == [100.0, 100.0]
 
 
+def test_some_steps_ahead_learn_as_they_do_among_all():
+    ridge, values = Ridge(LAGS, "day", "level", "log"), load(500)
+    gathered, levels, outcomes = rows(values, 200, 300)
+    whole = learn(ridge, nothing(ridge), gathered, levels, outcomes)
+    ahead = slice(1, 2)
+    part = learn(ridge, nothing(ridge, ahead), gathered, levels, outcomes[:, ahead], ahead)
+    np.testing.assert_allclose(part.coefficients, whole.coefficients[ahead])
+    assert part.rows == whole.rows == 100
+
+
 def test_with_a_half_life_of_a_day_a_row_counts_half_after_a_day():
     ridge, values = Ridge(LAGS, "none", "level", "identity", half_life=1.0), load(400)
     first = learn(ridge, nothing(ridge), *rows(values, 200, 224))
