@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.bench_network import bench
+from pipelines.commands.bench_forecaster import bench
 from pipelines.commands.table2 import table2
 
 app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
@@ -70,6 +70,24 @@ def shipped_table(
     print(table(cells, sums))
     if as_json is not None:
         as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))
+
+
+@app.command("breaks")
+def lasting_breaks(
+    model: Annotated[str, typer.Option(help="Whose forecasts are judged, a name of the catalogue.")] = "blend",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    as_json: JsonFile = None,
+) -> None:
+    """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
+    from models.forecast.catalogue import named
+    from pipelines.study.lasting import measure_all, summary, table
+
+    (name,) = named([model])
+    cells = measure_all(name, jobs, lambda line: typer.echo(line, err=True))
+    sums = summary(cells)
+    print(table(cells, sums))
+    if as_json is not None:
+        as_json.write_text(json.dumps({"model": name, "cells": cells, "summary": sums}, indent=1))
 
 
 def _listed(text: str) -> list[str]:
