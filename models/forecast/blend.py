@@ -10,7 +10,7 @@ import numpy as np
 
 from models.forecast import weights
 from models.forecast.conformal import Conformal, Spread
-from models.forecast.experts import Experts, Learnt
+from models.forecast.experts import YESTERDAY, Experts, Learnt
 from models.forecast.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.series import Floats, Series
 
@@ -113,7 +113,8 @@ class Blend(Carrying):
             told = carried.pending[back[0], :, back[1]]  # (H, E)
             if math.isfinite(carried.blended):
                 own, still = carried.blended - value, told[0, 0] - value  # the first expert repeats the last value
-                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life)
+                before = float(told[0, YESTERDAY]) - value
+                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life, before)
             errors = weights.score(errors, told, spoken, carried.moods[back[0]], value, self._half_life)
             spread = self._conformal.score(spread, value)
         errors, blended = weights.blend(errors, said, mood)

@@ -25,6 +25,8 @@ _SPECS = (
     ("week", "season", "log", 14.0),
 )
 _SHARES = (0.05, 0.2)  # of the newest step in the running means
+YESTERDAY = 1 + len(_SHARES)
+"""Which of the experts repeats the same time yesterday."""
 _LONG_DAYS = 7.0  # half-life of the long-run mean
 _LEAST = 0.01  # of the long-run mean: loads are never measured in less
 _TINY = 1e-9

@@ -40,12 +40,18 @@ def test_errors_that_cancel_are_weighed_together():
     assert np.abs(made[-50:] - 50).mean() < 0.5 * min(3.0, np.abs(noise).mean())
 
 
-def test_one_that_was_silent_starts_as_good_as_the_blend():
-    outcomes = np.full(100, 50.0)
-    said = np.stack([np.full(100, 49.0), np.full(100, np.nan)], axis=1)
-    errors, made = follow(outcomes, said)
+def test_one_that_was_silent_must_prove_itself():
+    outcomes = np.full(400, 50.0)
+    said = np.stack([np.full(400, 49.0), np.full(400, np.nan)], axis=1)
+    errors, made = follow(outcomes[:100], said[:100])
     np.testing.assert_allclose(made, 49.0)
-    np.testing.assert_allclose(errors.loss[0, 0, 0], errors.loss[0, 0, 1])
+    np.testing.assert_allclose(errors.loss[0, 0, 1], 1.4**2 * errors.loss[0, 0, 0])
+    said[100:, 1] = 50.0  # now it speaks, and is perfect
+    _, made = follow(outcomes, said)
+    assert 49.0 < made[100] < 49.1 and made[-1] > 49.9
+    said[100:, 1] = 20.0  # or is hopeless
+    _, made = follow(outcomes, said)
+    assert made[100] > 49.0 - 0.1 * 29 and abs(made[-1] - 49.0) < 0.1
 
 
 def test_excited_moments_have_their_own_errors():
@@ -100,3 +106,22 @@ def test_a_blend_somewhat_worse_is_not_lost():
     for _ in range(50):
         errors, _ = weights.surprise(errors, 5.0, 3.0, 100.0)
     assert not errors.lost
+
+
+def test_a_load_that_rests_as_it_did_yesterday_has_not_changed():
+    errors = weights.start(1, 2)
+    for _ in range(50):
+        errors, _ = weights.surprise(errors, 0.5, 0.0, 100.0, before=0.0)
+    assert not errors.lost
+    for _ in range(50):
+        errors, _ = weights.surprise(errors, 0.5, 0.0, 100.0, before=3.0)  # yesterday it did not rest
+    assert errors.lost
+
+
+def test_a_hopeless_one_does_not_keep_the_others_from_being_told_apart():
+    rng = np.random.default_rng(2)
+    outcomes = rng.normal(50, 5, 60)
+    ahead = np.append(outcomes[1:], 50.0)
+    said = np.stack([ahead + rng.normal(0, 1, 60), ahead + rng.normal(0, 4, 60), np.full(60, 1500.0)], axis=1)
+    errors, _ = follow(outcomes, said)
+    assert errors.shares[0, 0, 0] > 0.8 and errors.shares[0, 0, 1] < 0.2
