@@ -17,6 +17,7 @@ _PRIOR = 0.05
 _FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
 _OFFSET = 0.05  # of the level: what is added to a load before its logarithm
 _GRAIN = 1e-9  # of the mean variance: keeps a solution where columns repeat each other
+_FEWEST = 8  # rows, before which it is silent; a weekly one is until it has learnt from every time of day
 _CAP = 3.0  # times the highest load in view: no forecast is higher
 
 
@@ -180,7 +181,7 @@ def learn(
 
 def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:
     """(H, p) coefficients; the variance left over is that under the coefficients before."""
-    enough = count >= 8
+    enough = count >= (max(ridge.lags.task.day, _FEWEST) if ridge.season == "week" else _FEWEST)
     if not enough.any():
         return before
     prior = ridge.columns[3]

@@ -19,7 +19,6 @@ _SQUARED = _EXCITED**2
 _BEYOND = 4.0  # times the last value's squared error: beyond it the blend was far worse
 _LOST, _FOUND = 0.7, 0.4  # share of the newest steps at which it was, from which on it is lost, and found again
 _NEWEST = 8.0  # these are about so many steps
-_UNHEARD = 1.4  # times the blend's error is what a silent expert is credited with: it must prove itself first
 _TINY = 1e-12
 
 
@@ -97,7 +96,7 @@ def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: f
     Args:
         errors: so far.
         said: (H, E) what the experts had said of it 1 to H steps ahead, NaN where they were silent: such a one is
-            credited with `_UNHEARD` times the blend's own error, so that it is weighed lightly when it begins.
+            credited with the blend's own error.
         blended: (H,) what the blend had said; NaN where there was no forecast.
         moods: (H,) 0 or 1: whether that was said in an excited moment.
         value: what came.
@@ -111,7 +110,7 @@ def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: f
     count = errors.count[at] + 1
     share = np.maximum(1 - 0.5 ** (1 / half_life), 1 / count)
     size = errors.size[at] + share * (own * own - errors.size[at])
-    miss = np.where(np.isfinite(said[told]), said[told] - value, _UNHEARD * own[:, None])
+    miss = np.where(np.isfinite(said[told]), said[told] - value, own[:, None])
     miss /= (np.sqrt(size) + _TINY)[:, None]
     counts, sizes, loss, products = (a.copy() for a in (errors.count, errors.size, errors.loss, errors.products))
     counts[at], sizes[at] = count, size

@@ -52,6 +52,15 @@ def test_a_load_seven_times_as_high_gives_a_forecast_seven_times_as_high(season,
     np.testing.assert_allclose(said[1], 7 * said[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("season", "fewest"), [("none", 8), ("day", 8), ("week", 24)])
+def test_a_weekly_one_is_silent_until_it_has_learnt_from_every_time_of_day(season, fewest):
+    ridge, values = Ridge(LAGS, season, "level", "root"), load(300)
+    moments = learn(ridge, nothing(ridge), *rows(values, 200, 200 + fewest - 1))
+    assert np.isnan(moments.coefficients).all()
+    moments = learn(ridge, moments, *rows(values, 200 + fewest - 1, 200 + fewest))
+    assert np.isfinite(moments.coefficients).all()
+
+
 @pytest.mark.parametrize("scale", ["identity", "root", "log"])
 def test_scales_are_undone(scale):
     ridge, ratios = Ridge(LAGS, "none", "level", scale), np.array([0.0, 0.1, 1.0, 30.0])

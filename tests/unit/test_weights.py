@@ -40,18 +40,12 @@ def test_errors_that_cancel_are_weighed_together():
     assert np.abs(made[-50:] - 50).mean() < 0.5 * min(3.0, np.abs(noise).mean())
 
 
-def test_one_that_was_silent_must_prove_itself():
-    outcomes = np.full(400, 50.0)
-    said = np.stack([np.full(400, 49.0), np.full(400, np.nan)], axis=1)
-    errors, made = follow(outcomes[:100], said[:100])
+def test_one_that_was_silent_starts_as_good_as_the_blend():
+    outcomes = np.full(100, 50.0)
+    said = np.stack([np.full(100, 49.0), np.full(100, np.nan)], axis=1)
+    errors, made = follow(outcomes, said)
     np.testing.assert_allclose(made, 49.0)
-    np.testing.assert_allclose(errors.loss[0, 0, 1], 1.4**2 * errors.loss[0, 0, 0])
-    said[100:, 1] = 50.0  # now it speaks, and is perfect
-    _, made = follow(outcomes, said)
-    assert 49.0 < made[100] < 49.1 and made[-1] > 49.9
-    said[100:, 1] = 20.0  # or is hopeless
-    _, made = follow(outcomes, said)
-    assert made[100] > 49.0 - 0.1 * 29 and abs(made[-1] - 49.0) < 0.1
+    np.testing.assert_allclose(errors.loss[0, 0, 0], errors.loss[0, 0, 1])
 
 
 def test_excited_moments_have_their_own_errors():
