@@ -76,6 +76,14 @@ class Airflow(Section):
     password: str | None = None
 
 
+class Newcomer(Section):
+    """A job that begins while the main one runs: it has a contract and the first days of a shipped series."""
+
+    job: str = "ride_count"
+    trace: str = "taxi 15min"
+    days: float = Field(5, gt=0)
+
+
 class Replay(Section):
     """The live load: which trace, which part of it, how fast, and how untidy."""
 
@@ -94,6 +102,7 @@ class Replay(Section):
     late_share: float = Field(0.02, ge=0, lt=1)
     late_s: float = Field(3.0, ge=0)
     seed: int = 7
+    newcomer: Newcomer | None = Newcomer()
 
 
 class Job(Section):

@@ -21,7 +21,7 @@ from models.adapt.rows import Scale
 from models.adapt.served import four_way
 from models.adapt.transfer import Plan
 from models.forecast.conformal import Conformal, Spread
-from models.forecast.forecaster import OfTask, State, Task, begin, check_load, fill, push
+from models.forecast.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.series import Floats, Series, SeriesError
 
 LONG_DAYS = 14
@@ -55,7 +55,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pupil(OfTask):
+class Pupil(Carrying):
     """An adapted network with conformal quantiles around it; the last value stands in for the first 24 steps.
 
     Attributes:
@@ -87,22 +87,11 @@ class Pupil(OfTask):
             carried = self._moved(carried, centres[at], newest, float(values[at]) if known[at] else math.nan, at + 1)
         return replace(state, carried=carried)
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = push(self.task, state, value)
-        if not after.seen:
-            return after, self.current(after)
+    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
+        """What is carried one step later; `step` asks for it."""
         newest = after.values[-min(after.seen, CONTEXT) :]
-        before = state.carried or Carried(self._conformal.start(), np.empty(0))
-        carried = self._moved(before, self._centres(newest)[-1], newest, value, after.seen)
-        return replace(after, carried=carried), carried.quantiles
-
-    def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        if state.carried is None:
-            return np.full((self.horizon, len(self.levels)), np.nan)
-        quantiles: Floats = state.carried.quantiles
-        return quantiles
+        before = before or Carried(self._conformal.start(), np.empty(0))
+        return self._moved(before, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
         """`adapted`, "last value" for the first 24 steps, or "none"."""
@@ -134,12 +123,24 @@ class Lesson:
         pupil: the forecaster.
         verdicts: of the four-way gate, of every source whose shape was near enough.
         refused: why each other source was not asked.
+        shapes: `dtw.Candidate.ratio` of every source that is long enough.
     """
 
     source: str
     pupil: Pupil
     verdicts: dict[str, Verdict]
     refused: dict[str, str]
+    shapes: dict[str, float]
+
+
+class UntaughtError(SeriesError):
+    """No other load teaches this one; `verdicts`, `refused` and `shapes` are those of a `Lesson`."""
+
+    def __init__(self, verdicts: dict[str, Verdict], refused: dict[str, str], shapes: dict[str, float]) -> None:
+        self.verdicts, self.refused, self.shapes = verdicts, refused, shapes
+        why = [f"{name}: {reason}" for name, reason in refused.items()]
+        why += [f"{name}: adapted {v.errors['adapted']:.3g}, {v.served} does better" for name, v in verdicts.items()]
+        super().__init__(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
 
 
 def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan, seed: int) -> Lesson:
@@ -153,12 +154,14 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
         seed: the same gives the same network.
 
     Raises:
-        SeriesError: no source is long and near enough, none wins, or the history is too short to tell.
+        UntaughtError: no source is long and near enough, or none wins.
+        SeriesError: the history is too short to tell.
     """
     known = Series(history.start, history.step_s, fill(history.values, task))
     target = Target(known.values, len(known), task.day, task.horizon)
     verdicts: dict[str, Verdict] = {}
     refused: dict[str, str] = {}
+    shapes: dict[str, float] = {}
     found: dict[str, Pupil] = {}
     for name, other in others.items():
         if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
@@ -166,6 +169,7 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
             continue
         full = Series(other.start, other.step_s, fill(other.values, task))
         likeness = compare(full, known, np.random.default_rng(seed))
+        shapes[name] = likeness.ratio
         if not likeness.kept:
             refused[name] = f"its shape is {likeness.ratio:.2f} as far as no shape at all"
             continue
@@ -179,8 +183,6 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
         if verdicts[name].accepted:
             found[name] = Pupil(task, Voice(network).eval(), scale)
     if not found:
-        why = [f"{name}: {reason}" for name, reason in refused.items()]
-        why += [f"{name}: adapted {v.errors['adapted']:.3g}, {v.served} does better" for name, v in verdicts.items()]
-        raise SeriesError(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
+        raise UntaughtError(verdicts, refused, shapes)
     best = min(found, key=lambda name: verdicts[name].errors["adapted"])
-    return Lesson(best, found[best], verdicts, refused)
+    return Lesson(best, found[best], verdicts, refused, shapes)

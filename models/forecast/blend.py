@@ -10,8 +10,8 @@ import numpy as np
 
 from models.forecast import weights
 from models.forecast.conformal import Conformal, Spread
-from models.forecast.experts import Experts, Learnt
-from models.forecast.forecaster import OfTask, State, Task, begin, check_load, fill, push
+from models.forecast.experts import YESTERDAY, Experts, Learnt
+from models.forecast.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.series import Floats, Series
 
 LEARN = 16_384
@@ -43,7 +43,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Blend(OfTask):
+class Blend(Carrying):
     """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
 
     task: Task
@@ -78,29 +78,18 @@ class Blend(OfTask):
             carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
         return replace(state, carried=carried)
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = push(self.task, state, value)
-        if not after.seen:
-            return after, self.current(after)
-        before = state.carried.learnt if state.carried is not None else self.experts.start()
-        learnt, said, levels = self.experts.follow(before, after.values, np.array([not math.isnan(value)]))
-        carried = self._start(learnt) if state.carried is None else replace(state.carried, learnt=learnt)
-        carried = self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
-        return replace(after, carried=carried), carried.quantiles
-
-    def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        if state.carried is None:
-            return np.full((self.horizon, len(self.levels)), np.nan)
-        quantiles: Floats = state.carried.quantiles
-        return quantiles
+    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
+        """What is carried one step later; `step` asks for it."""
+        learnt = before.learnt if before is not None else self.experts.start()
+        learnt, said, levels = self.experts.follow(learnt, after.values, np.array([not math.isnan(value)]))
+        carried = self._start(learnt) if before is None else replace(before, learnt=learnt)
+        return self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
 
     def trust(self, state: State) -> str:
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
         if state.carried is None:
             return "none"
-        return self.kind if state.carried.learnt.rows > 0 and not state.carried.errors.lost else "last value"
+        return self.kind if state.carried.learnt.taught and not state.carried.errors.lost else "last value"
 
     @cached_property
     def _context(self) -> int:
@@ -124,7 +113,8 @@ class Blend(OfTask):
             told = carried.pending[back[0], :, back[1]]  # (H, E)
             if math.isfinite(carried.blended):
                 own, still = carried.blended - value, told[0, 0] - value  # the first expert repeats the last value
-                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life)
+                before = float(told[0, YESTERDAY]) - value
+                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life, before)
             errors = weights.score(errors, told, spoken, carried.moods[back[0]], value, self._half_life)
             spread = self._conformal.score(spread, value)
         errors, blended = weights.blend(errors, said, mood)

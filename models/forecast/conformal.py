@@ -12,7 +12,7 @@ from models.forecast.series import Floats
 KEPT = 1000
 """Newest errors, in units of their expected size, that a quantile is taken of."""
 EVERY = 16
-"""Steps between two looks at these errors."""
+"""Steps between two looks at these errors; those of the different steps ahead take turns."""
 _GAIN = 0.005  # how much of a miss a level is moved by
 _NARROW, _WIDE = 4.0, 0.3  # times the share beyond a quantile: it is moved to no more and no less than this
 _LEAST = 0.05  # of the level: a load below it does not make the errors smaller
@@ -104,7 +104,7 @@ class Conformal:
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
         size = spread.size.mean(axis=0)
         scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known
-        bands = self._bands(spread) if seen % EVERY == 0 or seen < EVERY else spread.bands
+        bands = self._bands(spread, seen)
         found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
         for i, q in enumerate(self.levels):
             if q == 0.5:
@@ -122,15 +122,19 @@ class Conformal:
         )  # fmt: skip
         return spread, found
 
-    def _bands(self, spread: Spread) -> Floats:
-        """(H, levels) the errors' quantiles at the moved levels; 0 where there are none."""
-        ordered = np.sort(spread.errors, axis=0)  # NaN last
+    def _bands(self, spread: Spread, seen: int) -> Floats:
+        """(H, levels) the errors' quantiles at the moved levels, where it is their turn; 0 where there are none."""
+        due = np.arange(self.horizon) if seen < EVERY else np.arange(-seen % EVERY, self.horizon, EVERY)
+        if not len(due):
+            return spread.bands
+        ordered = np.sort(spread.errors[:, due], axis=0)  # NaN last
         count = np.isfinite(ordered).sum(axis=0)[:, None]  # 0 while nothing is known of such errors: no width
-        level = np.clip(np.array(self.levels) + spread.moved, 0.0, 1.0)
+        level = np.clip(np.array(self.levels) + spread.moved[due], 0.0, 1.0)
         place = np.clip(level * count - 0.5, 0.0, np.maximum(count - 1, 0))
         low = place.astype(np.int64)
         high = np.minimum(low + 1, np.maximum(count - 1, 0))
-        h = np.arange(self.horizon)[:, None]
+        h = np.arange(len(due))[:, None]
         between = ordered[low, h] + (place - low) * (ordered[high, h] - ordered[low, h])
-        found: Floats = np.where(count > 0, between, 0.0)
-        return found
+        bands = spread.bands.copy()
+        bands[due] = np.where(count > 0, between, 0.0)
+        return bands

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,6 +117,36 @@ class OfTask:
     def levels(self: _HasTask) -> tuple[float, ...]:
         """Quantile levels."""
         return self.task.levels
+
+
+class _Carried(Protocol):
+    @property
+    def quantiles(self) -> Floats: ...
+
+
+class Carrying(OfTask):
+    """A forecaster that carries its newest quantiles, and whatever else, from step to step beside the newest values."""
+
+    def step(self: _Carrying, state: State, value: float) -> tuple[State, Floats]:
+        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
+        after = push(self.task, state, value)
+        if not after.seen:
+            return after, self.current(after)
+        carried = self.carry(state.carried, after, value)
+        return replace(after, carried=carried), carried.quantiles
+
+    def current(self: _HasTask, state: State) -> Floats:
+        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        if state.carried is None:
+            return np.full((self.task.horizon, len(self.task.levels)), np.nan)
+        quantiles: Floats = state.carried.quantiles
+        return quantiles
+
+
+class _Carrying(_HasTask, Protocol):
+    def current(self, state: State) -> Floats: ...
+    def carry(self, before: Any, after: State, value: float) -> _Carried:
+        """What is carried one step later, given what was before (None: nothing yet) and the newest values after."""
 
 
 def begin(task: Task, history: Series, context: int = 0) -> State:

@@ -96,6 +96,11 @@ class Lags:
             first += found[-1].size
         return found[0], found[1]
 
+    @property
+    def count(self) -> int:
+        """How many columns there are."""
+        return self.seasons[1].first + self.seasons[1].size
+
     @cached_property
     def _points(self) -> Indices:
         half = int(_SMOOTH_S / self.task.step_s) // 2

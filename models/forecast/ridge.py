@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,11 +10,14 @@ import numpy as np
 from models.forecast.lags import AROUND, NEAR, RECENT, Indices, Lags
 from models.forecast.series import Floats
 
+ALL = slice(None)
+"""Every step ahead."""
 _PRIOR = 0.05
 """Variance of a coefficient before any row was seen: most are small."""
 _FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
 _OFFSET = 0.05  # of the level: what is added to a load before its logarithm
 _GRAIN = 1e-9  # of the mean variance: keeps a solution where columns repeat each other
+_FEWEST = 8  # rows, before which it is silent; a weekly one is until it has learnt from every time of day
 _CAP = 3.0  # times the highest load in view: no forecast is higher
 
 
@@ -90,11 +93,11 @@ class Ridge:
             read(season.profile(0), profile_level)
         return base, plus, minus, prior
 
-    def rows(self, gathered: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    def rows(self, gathered: Floats, levels: Floats, ahead: slice = ALL) -> tuple[Floats, Floats]:
         """(N, H) bases and (N, H, p) differences at moments with (N, columns) loads and (N,) levels."""
         base, plus, minus, _ = self.columns
         z = self.forward(gathered / levels[:, None])
-        return z[:, base], z[:, plus] - z[:, minus]
+        return z[:, base[ahead]], z[:, plus[ahead]] - z[:, minus[ahead]]
 
     def forward(self, ratio: Floats) -> Floats:
         """Apply f to loads as multiples of the level."""
@@ -113,16 +116,17 @@ class Ridge:
         """(N, H) records/s; NaN where the series does not reach back far enough, or nothing was learnt yet."""
         base, differences = self.rows(gathered, levels)
         z = base + np.einsum("nhp,hp->nh", differences, coefficients)
-        highest = np.nanmax(gathered, axis=1, keepdims=True)
+        highest = np.fmax.reduce(gathered, axis=1, keepdims=True)
         said: Floats = np.minimum(self.backward(z) * levels[:, None], _CAP * highest)
         return said
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What a ridge regression needs to know of the rows it has seen.
+    """What a ridge regression needs to know of the rows it has seen, for some or all of its steps ahead.
 
     Attributes:
+        rows: how many there were, those included that lacked something.
         gram: (H, p, p) sums of x xᵀ.
         cross: (H, p) sums of x y.
         power: (H,) sums of y²; these three with rows counted by their weight.
@@ -130,6 +134,7 @@ class Moments:
         coefficients: (H, p) as last solved; NaN before.
     """
 
+    rows: int
     gram: Floats
     cross: Floats
     power: Floats
@@ -137,14 +142,16 @@ class Moments:
     coefficients: Floats
 
 
-def nothing(ridge: Ridge) -> Moments:
+def nothing(ridge: Ridge, ahead: slice = ALL) -> Moments:
     """The moments of no rows."""
-    horizon, p = ridge.columns[1].shape
+    horizon, p = ridge.columns[1][ahead].shape
     zero = np.zeros(horizon)
-    return Moments(np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan))
+    return Moments(0, np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan))
 
 
-def learn(ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outcomes: Floats) -> Moments:
+def learn(
+    ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
+) -> Moments:
     """Take in rows and solve again.
 
     Args:
@@ -153,10 +160,14 @@ def learn(ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outc
         gathered: (N, columns) records/s.
         levels: (N,) records/s.
         outcomes: (N, H) records/s; NaN where missing.
+        ahead: which steps ahead these moments and outcomes are of.
     """
-    base, x = ridge.rows(gathered, levels)
+    base, x = ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
     known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
+    rows = moments.rows + len(levels)
+    if not known.any() and not moments.count.any():
+        return replace(moments, rows=rows)
     weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # counts spread as the root of their load
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T
     weighted = x * weight.T[..., None]
@@ -165,19 +176,21 @@ def learn(ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outc
     cross = kept * moments.cross + np.einsum("hnp,hn->hp", weighted, y)
     power = kept * moments.power + (weight.T * y * y).sum(axis=1)
     count = kept * moments.count + known.sum(axis=0)
-    return Moments(gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients))
+    return Moments(rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients))
 
 
 def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:
     """(H, p) coefficients; the variance left over is that under the coefficients before."""
-    enough = count >= 8
+    enough = count >= (max(ridge.lags.task.day, _FEWEST) if ridge.season == "week" else _FEWEST)
     if not enough.any():
         return before
     prior = ridge.columns[3]
-    w = np.nan_to_num(before)
+    w = np.where(np.isfinite(before), before, 0.0)
     left = power - 2 * np.einsum("hp,hp->h", w, cross) + np.einsum("hp,hpq,hq->h", w, gram, w)
     spread = np.clip(left, 1e-12 * power, power) / np.maximum(count, 1.0)
     p = len(prior)
     ridges = spread[:, None] / prior + (_GRAIN * np.einsum("hpp->h", gram) / p + 1e-12)[:, None]
-    solved = np.linalg.solve(gram + ridges[:, :, None] * np.eye(p), cross[..., None])[..., 0]
+    system, diagonal = gram.copy(), np.arange(p)
+    system[:, diagonal, diagonal] += ridges
+    solved = np.linalg.solve(system, cross[..., None])[..., 0]
     return np.where(enough[:, None], solved, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,20 +57,25 @@ def start(horizon: int, experts: int) -> Errors:
     return Errors(flat, flat, np.zeros(shares.shape), products, shares, usual=0.0, steps=0, worse=0.0, lost=False)
 
 
-def surprise(errors: Errors, own: float, still: float, half_life: float) -> tuple[Errors, int]:
+def surprise(
+    errors: Errors, own: float, still: float, half_life: float, before: float = math.nan
+) -> tuple[Errors, int]:
     """After one more step had been forecast one step ahead: 1 if it was missed by far more than usual, else 0.
 
     Where the blend has lately been worse than the last value nearly every time, the load has changed for good: what was
-    learnt of the experts before then counts as little as a few steps, and every moment is taken for a calm one.
+    learnt of the experts before then counts as little as a few steps, and every moment is taken for a calm one. Where
+    the same time yesterday was as good as the last value, nothing has changed: the load rests, as it did yesterday.
 
     Args:
         errors: so far.
         own: error of the blend.
         still: error of the last value.
         half_life: steps.
+        before: error of the same time yesterday; NaN where there is none.
     """
     squared = own * own
-    worse = float(squared > (1.0 if errors.lost else _BEYOND) * still * still)
+    rests = before * before <= still * still
+    worse = float(squared > (1.0 if errors.lost else _BEYOND) * still * still and not rests)
     worse = errors.worse + (worse - errors.worse) / _NEWEST
     lost = worse > (_FOUND if errors.lost else _LOST)
     steps = errors.steps + 1
@@ -104,7 +110,8 @@ def score(errors: Errors, said: Floats, blended: Floats, moods: Floats, value: f
     count = errors.count[at] + 1
     share = np.maximum(1 - 0.5 ** (1 / half_life), 1 / count)
     size = errors.size[at] + share * (own * own - errors.size[at])
-    miss = np.where(np.isfinite(said[told]), said[told] - value, own[:, None]) / (np.sqrt(size) + _TINY)[:, None]
+    miss = np.where(np.isfinite(said[told]), said[told] - value, own[:, None])
+    miss /= (np.sqrt(size) + _TINY)[:, None]
     counts, sizes, loss, products = (a.copy() for a in (errors.count, errors.size, errors.loss, errors.products))
     counts[at], sizes[at] = count, size
     loss[at] += share[:, None] * (miss * miss - loss[at])
@@ -139,8 +146,7 @@ def blend(errors: Errors, said: Floats, mood: int) -> tuple[Errors, Floats]:
     shares /= shares.sum(axis=1, keepdims=True)
     slope = np.einsum("hef,hf->he", errors.products[moods, horizon], shares) / least[:, None]
     slope -= (slope * shares).sum(axis=1, keepdims=True)
-    slope *= _RATE * np.minimum(1.0, _STEP / np.maximum(_RATE * np.abs(slope).max(axis=1, keepdims=True), _STEP))
-    shares = shares * np.exp(-slope)
+    shares = shares * np.exp(-np.clip(_RATE * slope, -_STEP, _STEP))  # one hopeless expert sets no pace for the others
     shares /= shares.sum(axis=1, keepdims=True)
     together = np.where(speaks, shares, 0.0)
     with np.errstate(invalid="ignore"):

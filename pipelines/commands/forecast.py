@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.commands.bench_network import bench
+from pipelines.commands.bench_forecaster import bench
 from pipelines.commands.table2 import table2
+
+if TYPE_CHECKING:
+    from models.forecast.series import Series
 
 app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
 app.command("table2")(table2)
@@ -21,7 +26,7 @@ Page = Annotated[Path | None, typer.Option("--page", help="Also write a page tha
 
 @app.command()
 def evaluate(
-    file: Annotated[Path, typer.Argument(help="A CSV file (perhaps gzipped) with a time and a value column.")],
+    files: Annotated[list[Path], typer.Argument(help="CSV files (perhaps gzipped) with a time and a value column.")],
     step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
     horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
     models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
@@ -30,16 +35,28 @@ def evaluate(
     timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
     as_json: JsonFile = None,
     page: Page = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes, where several files are named.")] = 2,
 ) -> None:
-    """Judge models on the newest fifth of a series, which none of them has seen."""
+    """Judge models on the newest fifth of a series, which none of them has seen; of several, by their means."""
     from pipelines.study.evaluate import evaluate as evaluate_series
     from pipelines.study.evaluate import figures
     from pipelines.study.evaluation_words import table
     from pipelines.study.series_file import parse_step, read_series
 
-    series = read_series(file, parse_step(step) if step else None, time_column, value_column, timezone)
+    read = partial(
+        read_series,
+        step_s=parse_step(step) if step else None,
+        time_column=time_column,
+        value_column=value_column,
+        timezone=timezone,
+    )
+    if len(files) > 1:
+        if page is not None:
+            raise typer.BadParameter(f"--page shows one series, and {len(files)} files are named. Name one.")
+        _evaluate_all(files, read, _listed(models), horizon, jobs, as_json)
+        return
     evaluation = evaluate_series(
-        file.name, series, horizon, _listed(models), tell=lambda line: typer.echo(line, err=True)
+        files[0].name, read(files[0]), horizon, _listed(models), tell=lambda line: typer.echo(line, err=True)
     )
     found = figures(evaluation)
     print(table(found))
@@ -59,13 +76,53 @@ def shipped_table(
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts."""
-    from models.forecast.catalogue import NAIVE
-    from pipelines.study.cells import measure_all, summary
-    from pipelines.study.cells_words import table
-    from pipelines.study.evaluate import CHAMPION, asked_for
+    from pipelines.study.cells import measure_all
+    from pipelines.study.evaluate import asked_for
 
     names = asked_for(_listed(models))
-    cells = measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True))
+    _tell_all(measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True)), names, as_json)
+
+
+@app.command("breaks")
+def lasting_breaks(
+    model: Annotated[str, typer.Option(help="Whose forecasts are judged, a name of the catalogue.")] = "blend",
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    as_json: JsonFile = None,
+) -> None:
+    """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
+    from models.forecast.catalogue import named
+    from pipelines.study.lasting import measure_all, summary, table
+
+    (name,) = named([model])
+    cells = measure_all(name, jobs, lambda line: typer.echo(line, err=True))
+    sums = summary(cells)
+    print(table(cells, sums))
+    if as_json is not None:
+        as_json.write_text(json.dumps({"model": name, "cells": cells, "summary": sums}, indent=1))
+
+
+def _evaluate_all(
+    files: list[Path],
+    read: Callable[[Path], Series],
+    models: list[str],
+    horizon: int,
+    jobs: int,
+    as_json: Path | None,
+) -> None:
+    from pipelines.study.cells import measure_files
+    from pipelines.study.evaluate import asked_for
+
+    names = asked_for(models)
+    cells = measure_files(files, read, names, horizon, jobs, lambda line: typer.echo(line, err=True))
+    _tell_all(cells, names, as_json)
+
+
+def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
+    from models.forecast.catalogue import NAIVE
+    from pipelines.study.cells import summary
+    from pipelines.study.cells_words import table
+    from pipelines.study.evaluate import CHAMPION
+
     sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table(cells, sums))
     if as_json is not None:

@@ -1,34 +1,79 @@
-"""A trace's earlier weeks as back-dated records on `metrics`: history enters through the same gate as live data."""
+"""Earlier days of a load as back-dated records on `metrics`: history enters through the same gate as live data."""
 
 from __future__ import annotations
 
 import time
 
-from configs.settings import Settings
+import numpy as np
+
+from configs.errors import SettingsError
+from configs.settings import Newcomer, Replay, Settings
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Floats, Series, SeriesError
 from pipelines.broker import Publisher
 from pipelines.jobs.trace import load_trace
+from pipelines.study.shipped import find
 from tidecast.messages import MetricSample
 
 
 def publish_history(settings: Settings, job: str | None = None) -> int:
     """Publish one interval per step of the trace before the live part; returns how many.
 
-    `time` is the step's begin in trace time and `span_s` its length; the record itself is stamped with the moment
-    it is published, as every other.
-
     Raises:
         TraceError: the trace cannot be used.
         BrokerError: no broker, or no topic `metrics`.
     """
     trace = load_trace(settings.replay)
-    publisher = Publisher(settings.kafka)
-    name = job or settings.job.name
     times, rates = trace.history()
+    return _publish(settings, job or settings.job.name, times, rates, trace.step_s)
+
+
+def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
+    """Publish one interval per known step of the newcomer's first days; returns how many.
+
+    Raises:
+        SettingsError: see `newcomer_load`.
+        BrokerError: no broker, or no topic `metrics`.
+    """
+    load = newcomer_load(settings.replay, newcomer)
+    known = np.flatnonzero(np.isfinite(load.values))
+    times = np.asarray(load.start + known * load.step_s, dtype=np.float64)
+    return _publish(settings, newcomer.job, times, load.values[known], load.step_s)
+
+
+def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
+    """The first days of the newcomer's trace, records/s: their highest value becomes `replay.peak_rps`.
+
+    Raises:
+        SettingsError: no such series, or the load that is replayed, or one that is shorter or zero in these days.
+    """
+    named = f"replay.newcomer.trace={newcomer.trace!r}"
+    try:
+        shipped = find(newcomer.trace)
+    except SeriesError as error:
+        raise SettingsError(f"{named}: {error}") from None
+    if shipped.name == replay.trace:
+        raise SettingsError(f"{named}: the main job has this load, and would teach what it is. Choose another series.")
+    series = shipped.series()
+    steps = round(newcomer.days * DAY_S / series.step_s)
+    if not 0 < steps <= len(series):
+        has = f"{named} has {len(series) * series.step_s / DAY_S:.1f} days in steps of {series.step_s:g} s"
+        raise SettingsError(f"replay.newcomer.days={newcomer.days:g}: {has}. Choose as many, or another series.")
+    values = series.values[:steps]
+    peak = float(np.nanmax(values, initial=0.0))
+    if peak == 0:
+        raise SettingsError(f"{named}: its first {newcomer.days:g} days are 0. Choose more days or another series.")
+    return Series(series.start, series.step_s, values * replay.peak_rps / peak)
+
+
+def _publish(settings: Settings, job: str, times: Floats, rates: Floats, step_s: float) -> int:
+    """`time` is the step's begin in trace time; the record itself is stamped with the moment it is published."""
+    publisher = Publisher(settings.kafka)
     for begin, rate in zip(times.tolist(), rates.tolist(), strict=True):
         sample = MetricSample(
-            job=name, kind="interval", time=begin, wall_time=time.time(), time_scale=settings.replay.speed,
-            span_s=trace.step_s, arrival_rps=rate,
+            job=job, kind="interval", time=begin, wall_time=time.time(), time_scale=settings.replay.speed,
+            span_s=step_s, arrival_rps=rate,
         )  # fmt: skip
-        publisher.send("metrics", name, sample)
+        publisher.send("metrics", job, sample)
     publisher.close()
     return len(times)

@@ -98,7 +98,7 @@ def _stops(found: dict[str, Any]) -> str:
 def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Chart]) -> str:
     if not measured.steps["came"].notna().any():
         nothing = "No forecast was served while the load ran, so there is nothing to compare."
-        return section("Forecast", nothing, tables.challenger(found))
+        return section("Forecast", nothing, tables.challenger(found) + tables.newcomer(found))
     planning, step_s = measured.run.contract.planning, charts.step_s(measured)
     last = int(measured.steps["ahead"].max())
     needed = round((planning.lead_s + planning.hold_s) * measured.run.clock.scale / step_s)
@@ -116,7 +116,7 @@ def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Char
         + holder(f"fan-{first}", 340, "forecast band and what came", "fan"),
         "<h3>As it stood at six moments</h3>" + holder("fans", 380, "whole forecasts at six moments, and what came"),
         "<h3>Error by model version</h3>" + holder("errors", 320, "forecast error by steps ahead"),
-        f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.challenger(found)}",
+        f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.challenger(found)}{tables.newcomer(found)}",
     ]
     note = (
         f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / measured.run.clock.scale:.1f} s here. "

@@ -57,6 +57,7 @@ KEYS = {
     "forecast_version": "its version in the registry",
     "forecast_error": "per version: WAPE and RMSE of the median, share of steps within the 90 % level, by steps ahead",
     "challenger": "the model trained on history and live load, its loss, and what the gate said of it",
+    "newcomer": "a job with a short history, met after the live load: what other loads taught it, what the gate said",
     "peak_memory_mb": "highest memory of all processes together",
 }  # fmt: skip
 
@@ -130,6 +131,7 @@ def of(measured: Measured) -> dict[str, Any]:
         **_cost(measured),
         **_forecasting(measured),
         "challenger": run.info.get("challenger"),
+        "newcomer": run.info.get("newcomer"),
         "peak_memory_mb": run.info.get("peak_memory_mb"),
     }
     return {key: found[key] for key in KEYS}

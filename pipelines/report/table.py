@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.report.words import Summary, counted_exactly, number, share, verdict
+from pipelines.report.words import Summary, counted_exactly, newcomer, number, share, verdict
 
 
 def table(s: Summary) -> str:
@@ -54,6 +54,7 @@ def _learning(s: Summary) -> list[tuple[str, str]]:
     ]
     if s["challenger"]:
         rows.append(("challenger", s["challenger"]["reason"]))
+    rows += newcomer(s["newcomer"])
     if s["peak_memory_mb"]:
         rows.append(("peak memory", f"{s['peak_memory_mb'] / 1024:.1f} GB"))
     return rows

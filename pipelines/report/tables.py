@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pipelines.report import words
 from pipelines.report.markup import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.report.plot import trace_times
 from pipelines.report.read import Run
@@ -123,6 +124,14 @@ def challenger(summary: dict[str, Any]) -> str:
     rows = [row([escape(key), number(loss, 2)], kinds) for key, loss in losses.items() if loss is not None]
     shown = table(["", "pinball loss, records/s"], kinds, rows) if rows else ""
     return f"<h3>Challenger</h3><p>{escape(said)}</p>{shown}"
+
+
+def newcomer(summary: dict[str, Any]) -> str:
+    """What came of the job with a short history; nothing where there was none."""
+    if not (lines := words.newcomer(summary["newcomer"])):
+        return ""
+    (_, taught), (_, judged) = lines
+    return f"<h3>Newcomer</h3><p>{escape(taught)}.</p><p>Its model: {escape(judged)}.</p>"
 
 
 def about(run: Run, summary: dict[str, Any]) -> str:

@@ -53,6 +53,18 @@ def verdict(s: Summary) -> str:
     return " ".join(said)
 
 
+def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What came of the newcomer, as (what, words): whether another load taught it, and what the gate said."""
+    if not found:
+        return []
+    said = f"{found['job']}, {found['days']:g} days of {found['trace']}; {found['why'] or 'nobody was asked'}"
+    if found["version"]:
+        judged = f"version {found['version']}, {found['chosen']}, {found['reason']}; version {found['champion']} serves"
+    else:
+        judged = f"none was judged; {found['reason']}"
+    return [("newcomer", said), ("its model", judged)]
+
+
 def counted_exactly(s: Summary) -> bool:
     """Nothing lost, nothing twice."""
     return bool(s["lost"] == 0 and s["duplicated"] == 0 and s["produced"] == s["counted"])

@@ -24,6 +24,8 @@ from pipelines.orchestrator import Orchestrator
 from pipelines.registry import Registry
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
+from pipelines.report.words import newcomer as newcomer_words
+from pipelines.ring import newcomer
 from pipelines.ring.agent import first_agent
 from pipelines.ring.live import Live, RingError, facts
 from pipelines.ring.progress import Screen
@@ -45,6 +47,7 @@ def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
     for job in (settings.job.name, *settings.job.also):
         load_contract(job, settings.contracts_dir)
+    newcomer.check(settings)
     began = time.time()
     run_dir = new_run_dir(settings)
     with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, _stages(settings)) as stack:
@@ -77,6 +80,8 @@ def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
         ends.append("the live metrics are not in the lake")
     if not run_facts.get("challenger"):
         ends.append("no challenger was judged")
+    if (new := run_facts.get("newcomer")) and not new["version"]:
+        ends.append(f"no model of the newcomer {new['job']} was judged: {new['reason']}")
     if run_facts["left_alive"]:
         ends.append(f"still alive: {', '.join(run_facts['left_alive'])}")
     return ends
@@ -146,15 +151,21 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     with screen.stage(
         of - 1, of, "live metrics into the lake; a challenger is trained on history and live day, and judged"
     ):
+        newcomer.arrives(settings, screen)
         asked = time.time()
-        stored = ingest(dags, settings, *live_window(settings))
+        stored = ingest(dags, settings, *live_window(settings)) - newcomer.stored(settings)
         dags.wait_next_run("retrain_forecaster", asked)
         verdict = registry.last_verdict(name)
         if verdict == first_verdict:
             verdict = None  # of the first champion: this time too little data made the DAG skip
         screen.note(f"challenger: {verdict['reason']}" if verdict else "no challenger was judged")
+        met = newcomer.judged(settings, registry)
+        for what, text in newcomer_words(met):
+            screen.note(f"{what}: {text}")
         dags.pause("serve_forecasts")
-    return {"challenger": verdict, "live_rows_ingested": stored, "peak_memory_mb": live.peak_mb()}
+    return {
+        "challenger": verdict, "newcomer": met, "live_rows_ingested": stored, "peak_memory_mb": live.peak_mb(),
+    }  # fmt: skip
 
 
 def first_champion(stack: Stack, dags: Orchestrator, screen: Screen, of: int) -> str | None:

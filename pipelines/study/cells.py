@@ -1,4 +1,4 @@
-"""Every shipped cell, evaluated alike: what the champion and others are worth beside naive and published forecasts."""
+"""Many series, shipped cells or files, evaluated alike: what models are worth beside naive and published forecasts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import multiprocessing
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import partial
+from importlib.resources import files as packaged
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from models.forecast import scores
 from models.forecast.backtest import Backtest
 from models.forecast.bootstrap import rmse_ratio
 from models.forecast.catalogue import NAIVE
+from models.forecast.series import Series
 from pipelines.study.evaluate import Evaluation, evaluate, figures
 from pipelines.study.series_file import step_name
 from pipelines.study.shipped import find, shipped
@@ -35,7 +38,7 @@ class Published:
 
 def published() -> dict[str, Published]:
     """By cell."""
-    read = json.loads((files("pipelines.study") / "published.json").read_text(encoding="utf-8"))
+    read = json.loads((packaged("pipelines.study") / "published.json").read_text(encoding="utf-8"))
     return {
         cell: Published(method, rmse, read["averaged"][cell.split()[1]])
         for cell, (method, rmse) in read["best"].items()
@@ -44,28 +47,61 @@ def published() -> dict[str, Published]:
 
 def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """`measure` of every shipped cell in `jobs` processes; `tell` is told of each as it is done."""
-    asked, names = list(models), [cell.cell for cell in shipped()]
+    work = partial(measure, models=list(models), horizon=horizon)
+    return in_processes(work, [cell.cell for cell in shipped()], jobs, tell)
+
+
+def measure_files(
+    files: Iterable[Path],
+    read: Callable[[Path], Series],
+    models: Iterable[str],
+    horizon: int,
+    jobs: int,
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """`row` of every file's series in `jobs` processes, in the order of the files; `read` must be picklable."""
+    work = partial(_measure_file, read=read, models=list(models), horizon=horizon)
+    return in_processes(work, [str(file) for file in files], jobs, tell)
+
+
+def in_processes(
+    work: Callable[[str], dict[str, Any]], names: list[str], jobs: int, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """What `work` makes of each name, in their order; `tell` is told of each that is done; one job needs no process."""
     found: dict[str, dict[str, Any]] = {}
+
+    def keep(name: str, made: dict[str, Any]) -> None:
+        found[name] = made
+        tell(f"{name} ({len(found)} of {len(names)})")
+
+    if jobs == 1:
+        for name in names:
+            keep(name, work(name))
+        return [found[name] for name in names]
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(measure, name, asked, horizon): name for name in names}
+        running = {pool.submit(work, name): name for name in names}
         for done in as_completed(running):
-            found[running[done]] = done.result()
-            tell(f"{running[done]} ({len(found)} of {len(names)})")
+            keep(running[done], done.result())
     return [found[name] for name in names]
 
 
 def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
-    """One cell's figures as JSON values.
+    """`row` of a shipped cell."""
+    place = find(cell)
+    return row(evaluate(cell, place.series(), horizon, models, place.unit), published().get(cell))
+
+
+def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]:
+    """One series' figures as JSON values.
 
     `models` holds per model, the champion among them, its one-step `rmse`, its `ratio` to the best naive forecast's
-    with the 95 % interval `between`, its mean `pinball` over all horizons with `pinball_ratio` to the best naive
-    forecast's, `coverage` by horizon as in `figures`, and, where something was published, `as_published` (RMSE scored
-    as its authors did) with `published_ratio`.
+    with the 95 % interval `between` (both None where that makes no error), its mean `pinball` over all horizons with
+    `pinball_ratio` to the best naive forecast's, `coverage` by horizon as in `figures`, and, where something was
+    published, `as_published` (RMSE scored as its authors did) with `published_ratio`.
     """
-    place = find(cell)
-    evaluation = evaluate(cell, place.series(), horizon, models, place.unit)
-    found, said = figures(evaluation), published().get(cell)
+    found = figures(evaluation)
     naive = evaluation.best_naive
+    least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]
     least_pinball = min(found["models"][name]["pinball"] for name in NAIVE)
     rows: dict[str, Any] = {}
     for name, model in found["models"].items():
@@ -73,10 +109,10 @@ def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
         rows[name] = {
             "kind": model["kind"],
             "rmse": rmse,
-            "ratio": rmse / found["models"][naive]["horizons"]["1"]["rmse"],
-            "between": _between(evaluation, name, naive),
+            "ratio": rmse / least_rmse if least_rmse else None,
+            "between": _between(evaluation, name, naive) if least_rmse else None,
             "pinball": model["pinball"],
-            "pinball_ratio": model["pinball"] / least_pinball,
+            "pinball_ratio": model["pinball"] / least_pinball if least_pinball else None,
             "coverage": {h: by["coverage"] for h, by in model["horizons"].items()},
             "train_s": model["train_s"],
             "predict_us": model["predict_us"],
@@ -85,9 +121,9 @@ def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
             scored = _as_published(evaluation.rivals[name].backtest, said.averaged)
             rows[name] |= {"as_published": scored, "published_ratio": scored / said.rmse}
     return {
-        "cell": cell,
-        "step": step_name(place.step_s),
-        "unit": place.unit,
+        "cell": evaluation.name,
+        "step": step_name(evaluation.task.step_s),
+        "unit": evaluation.unit,
         "test_steps": found["test_steps"],
         "large": found["test_steps"] >= LARGE,
         "best_naive": naive,
@@ -99,12 +135,13 @@ def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
 
 
 def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
-    """What a model is worth over all cells that it could be fitted to.
+    """What a model is worth over all cells that it could be fitted to, and in which the best naive forecast errs.
 
     Geometric means of the ratios; `worst` of the large cells; `worse` are the smaller cells in which it is worse than
     the best naive forecast at 95 %; coverage deviations in points, over all large cells and horizons.
     """
-    mine = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
+    fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
+    mine = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]
     large = [(cell, rows) for cell, rows in mine if cell["large"]]
     compared = [(cell, rows) for cell, rows in mine if "published_ratio" in rows]
     return {
@@ -119,6 +156,12 @@ def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
         "train_s": max((rows["train_s"] for _, rows in mine), default=None),
         "predict_us": float(np.median([rows["predict_us"] for _, rows in mine])) if mine else None,
     }
+
+
+def _measure_file(file: str, read: Callable[[Path], Series], models: list[str], horizon: int) -> dict[str, Any]:
+    path = Path(file)
+    series = read(path)
+    return row(evaluate(f"{path.name} {step_name(series.step_s)}", series, horizon, models))
 
 
 def _between(evaluation: Evaluation, name: str, naive: str) -> list[float]:

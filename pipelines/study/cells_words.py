@@ -1,4 +1,4 @@
-"""The table of all shipped cells as plain text."""
+"""The table of many cells as plain text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
 
 def _line(cell: dict[str, Any], models: list[str]) -> list[str]:
     rows, last = cell["models"], models[-1]
-    low, high = rows[last]["between"] if last in rows else (float("nan"),) * 2
+    low, high = rows.get(last, {}).get("between") or (float("nan"),) * 2
     said = cell["published"]
     return [
         cell["cell"],

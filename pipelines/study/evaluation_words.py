@@ -34,11 +34,11 @@ def verdict(found: dict[str, Any]) -> str:
     """Who was chosen, and what it is worth."""
     kind, naive = found["champion"].replace("_", " "), found["best_naive"].replace("_", " ")
     mine = found["models"]["champion"]["horizons"]["1"]
-    ratio = mine["rmse"] / found["models"][found["best_naive"]]["horizons"]["1"]["rmse"]
-    return (
-        f"Champion is {kind}: one step ahead its RMSE is {mine['rmse']:.4g}, {ratio:.3f} times that of the best naive "
-        f"forecast ({naive})."
-    )
+    least = found["models"][found["best_naive"]]["horizons"]["1"]["rmse"]
+    said = f"Champion is {kind}: one step ahead its RMSE is {mine['rmse']:.4g}"
+    if not least:
+        return f"{said}; the best naive forecast ({naive}) makes no error."
+    return f"{said}, {mine['rmse'] / least:.3f} times that of the best naive forecast ({naive})."
 
 
 def table(found: dict[str, Any]) -> str:

@@ -9,15 +9,16 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from configs.settings import Training
-from models.adapt.pupil import LONG_DAYS, Pupil, teach
+from models.adapt.pupil import LONG_DAYS, Pupil, UntaughtError, teach
 from models.adapt.transfer import Plan as Journey
 from models.forecast.catalogue import CATALOGUE, Fit, named
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.recurrent import Recurrent
-from models.forecast.series import Series
+from models.forecast.series import Series, SeriesError
 from models.forecast.training import Epoch, Plan, fit, trained
 from models.forecast.windows import View, season_of
 from pipelines.registry import Run
+from pipelines.train import teachers
 
 
 @dataclass
@@ -28,6 +29,7 @@ class Candidates:
         run: where they are logged.
         training: the settings in force.
         others: loads of other jobs, by name, which may teach a short history.
+        asked: what came of asking them, in words; until then why nobody is asked.
         epochs: of the network that was fitted last.
         teacher: the load whose network was adapted last.
     """
@@ -35,6 +37,7 @@ class Candidates:
     run: Run
     training: Training
     others: Mapping[str, Series]
+    asked: str
     epochs: list[Epoch] = field(default_factory=list)
     teacher: str = ""
 
@@ -44,7 +47,7 @@ class Candidates:
         if "gru" in found:
             found["gru"] = self._network
         if self.others and len(history) < LONG_DAYS * task.day:
-            found["adapted"] = self._pupil
+            found[teachers.PUPIL] = self._pupil
         return found
 
     def _network(self, task: Task, history: Series) -> Forecaster:
@@ -62,11 +65,17 @@ class Candidates:
 
     def _pupil(self, task: Task, history: Series) -> Pupil:
         torch.set_num_threads(1)
-        lesson = teach(task, history, self.others, Journey(), self.training.seed)
-        self.teacher = lesson.source
-        for name, verdict in lesson.verdicts.items():
-            self.run.metrics({f"adapt.{name}.{model}": error for model, error in verdict.errors.items()})
-            self.run.metrics({f"adapt.{name}.transfer": verdict.transfer})
+        try:
+            lesson = teach(task, history, self.others, Journey(), self.training.seed)
+        except UntaughtError as error:
+            self.asked = teachers.words(error)
+            self.run.metrics(teachers.figures(error))
+            raise
+        except SeriesError as error:
+            self.asked = f"nobody was asked: {error}"
+            raise
+        self.teacher, self.asked = lesson.source, teachers.words(lesson)
+        self.run.metrics(teachers.figures(lesson))
         return lesson.pupil
 
 

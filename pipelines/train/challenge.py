@@ -12,7 +12,7 @@ from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
 from models.forecast.series import SeriesError
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
-from pipelines.train import plots
+from pipelines.train import plots, teachers
 from pipelines.train.candidates import Candidates, log_epochs
 from pipelines.train.card import model_card
 from pipelines.train.live import follow
@@ -45,7 +45,7 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
-    candidates = Candidates(run, training, source.others)
+    candidates = Candidates(run, training, source.others, teachers.nobody(source.series, source.others))
     try:
         chosen = choose(task, older, candidates.fits(task, older), default=default_of(training.models))
     except SeriesError as error:
@@ -57,16 +57,18 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
     _log(run, backtests, chosen, candidates)
-    lineage = {**source.lineage(), **({"data.teacher": candidates.teacher} if chosen.name == "adapted" else {})}
+    taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
+    run.tags(taught)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
+        f"Other loads: {taught[teachers.WHY]}.",
         remark,
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
-    version = registry.register(run, job, chosen.forecaster, card, lineage, alias=CHALLENGER)
+    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **taught}, alias=CHALLENGER)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 

@@ -14,8 +14,6 @@ from configs.settings import Settings, Training, load
 from models.forecast.gate import Verdict, verdict
 from pipelines import lake
 from pipelines.registry import Registry
-from pipelines.train.challenge import train_on
-from pipelines.train.source import read_lake
 
 
 def enough(job: str, settings: Settings | None = None) -> bool:
@@ -37,6 +35,10 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
         SettingsError: a value of the form is wrong.
         LakeError: nothing was ever ingested.
     """
+    # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
+    from pipelines.train.challenge import train_on
+    from pipelines.train.source import read_lake
+
     settings = settings or load()
     training = with_form(settings.training, form)
     return train_on(Registry(settings), job, training, read_lake(settings, job, training.step_s), because)

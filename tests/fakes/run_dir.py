@@ -258,6 +258,12 @@ def _info(name: str, policy: str, seconds: int) -> dict:
             "promoted": True, "reason": "promoted: loss 11.200 under the champion's 12.900", "version": "4",
             "champion": "3", "run": "run", "challenger_loss": 11.2, "champion_loss": 12.9, "naive_loss": 21.4,
         },
+        "newcomer": {
+            "job": "ride_count", "trace": "taxi 15min", "days": 5.0, "version": "2", "promoted": True,
+            "chosen": "blend",
+            "reason": "promoted: loss 1.700 under the champion's 2.100", "champion": "2", "source": "none",
+            "why": "word_count (shape 0.23, kept under 0.5): RMSE adapted 0.315, unadapted 0.337: let in",
+        },
     }  # fmt: skip
 
 

@@ -61,6 +61,7 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     for name in ("challenger", "champion", "seasonal_naive", "last_value"):
         assert metrics[f"{name}.pinball"] > 0 and metrics[f"{name}.rmse_h3"] > 0
     assert metrics["champion.pinball"] == metrics["seasonal_naive.pinball"]  # it is the champion
+    assert tags["adapt.source"] == "none" and "of its own are enough" in tags["adapt.why"]
     assert (parameters["context"], tags["data.delta_version"], tags["data.steps"]) == ("6", "5", "400")
     assert challenger.tags["data.digest"] == tags["data.digest"]
     assert challenger.tags["kind"] == tags["chosen"]
@@ -110,8 +111,12 @@ def test_a_short_history_is_taught_by_another_job(registry, settings):
     run = train_on(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
     metrics, _, tags = registry.figures(run)
     assert tags["because"] == "the load changed by +30%"
-    assert {"adapt.big.adapted", "adapt.big.source_only", "adapt.big.transfer", "trial.adapted.rmse"} <= set(metrics)
-    assert (tags["chosen"] == "adapted") == ("data.teacher" in registry.versions("pupil")[-1].tags)
+    gate = {f"adapt.big.{model}" for model in ("adapted", "source_only", "target_only", "last_value")}
+    assert {*gate, "adapt.big.shape", "adapt.big.transfer", "trial.adapted.rmse"} <= set(metrics)
+    version = registry.versions("pupil")[-1]
+    assert tags["adapt.source"] == ("big" if tags["chosen"] == "adapted" else "none") == version.tags["adapt.source"]
+    assert tags["adapt.why"].startswith("big (shape ") and "let in" in tags["adapt.why"] == version.tags["adapt.why"]
+    assert tags["adapt.why"] in version.description
 
 
 def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):

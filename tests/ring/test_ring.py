@@ -123,6 +123,17 @@ def test_a_challenger_was_judged_on_the_same_rows_as_champion_and_naive(ring):
     assert verdict["reason"] and isinstance(verdict["promoted"], bool)
 
 
+def test_the_newcomer_was_offered_the_main_jobs_load_and_its_model_judged(ring):
+    new, registry = ring["facts"]["newcomer"], ring["registry"]
+    assert new["job"] == "ride_count" and new["version"] and new["champion"]
+    assert new["why"].startswith("word_count (shape ") and ("let in" in new["why"] or "kept out" in new["why"])
+    metrics, _, _ = registry.figures(registry.last_verdict("ride_count")["run"])
+    gate = ("shape", "adapted", "source_only", "target_only", "last_value", "transfer")
+    assert {f"adapt.word_count.{name}" for name in gate} <= set(metrics)
+    version = registry.versions("ride_count")[-1]
+    assert str(version.version) == new["version"] and version.tags["adapt.why"] in version.description
+
+
 def test_what_was_served_is_followed_by_version(ring):
     live = [v.tags.get("live.n") for v in ring["registry"].versions("word_count")]
     assert any(live), "no version carries its live error"

@@ -90,3 +90,46 @@ def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_
     found = json.loads(out.read_text())
     assert set(found["summary"]) == {"theta", "champion"} and found["cells"][0]["cell"] == "a"
     assert "champion, geometric means over 1 cells" in said.output
+
+
+def written(path, values):
+    path.write_text("\n".join(["time,load", *(f"{300 * i},{value:.3f}" for i, value in enumerate(values))]))
+    return str(path)
+
+
+def test_several_files_are_judged_by_their_means(tmp_path):
+    rng = np.random.default_rng(0)
+    files = [written(tmp_path / f"{name}.csv", rng.normal(50, 5, 400)) for name in ("a", "b")]
+    files.append(written(tmp_path / "ramp.csv", np.arange(400.0)))
+    files.append(written(tmp_path / "square.csv", np.tile(np.repeat([20.0, 100.0], 144), 2)))
+    out = tmp_path / "out.json"
+    asked = [
+        "forecast",
+        "evaluate",
+        *files,
+        "--horizon",
+        "2",
+        "--models",
+        "yesterday",
+        "--jobs",
+        "1",
+        "--json",
+        str(out),
+    ]
+    said = CliRunner().invoke(app, asked)
+    assert said.exit_code == 0, said.output
+    found = json.loads(out.read_text())
+    assert [cell["cell"] for cell in found["cells"]] == [f"{name}.csv 5min" for name in ("a", "b", "ramp", "square")]
+    ratios = [cell["models"]["champion"]["ratio"] for cell in found["cells"]]
+    assert ratios[-1] is None  # the best naive forecast makes no error: there is nothing to be a multiple of
+    assert found["summary"]["champion"]["ratio"] == pytest.approx(np.exp(np.mean(np.log(ratios[:-1]))))
+    assert "champion, geometric means over 3 cells" in said.output
+    refused = CliRunner().invoke(app, [*asked, "--page", str(tmp_path / "page.html")])
+    assert refused.exit_code == 2 and "Name one" in refused.output
+
+
+def test_where_the_best_naive_forecast_is_perfect_there_is_no_ratio(tmp_path):
+    square = written(tmp_path / "square.csv", np.tile(np.repeat([20.0, 100.0], 144), 2))
+    said = CliRunner().invoke(app, ["forecast", "evaluate", square, "--models", "yesterday"])
+    assert said.exit_code == 0, said.output
+    assert "makes no error" in said.output

@@ -103,7 +103,7 @@ def test_every_job_with_a_contract_is_told_the_clock(tmp_path, broker):
     settings = load(replay={"live_hours": 0.5, "speed": 7200, "peak_rps": 50})
     truth = generator.replay(settings, tmp_path, threading.Event())
     clocks = {key: announced(control) for topic, key, control in broker.messages if topic == "control"}
-    assert set(clocks) == {"word_count:clock", "key_window:clock"}
+    assert set(clocks) == {"word_count:clock", "key_window:clock", "ride_count:clock"}
     assert {(c.wall_start, c.scale) for c in clocks.values()} == {(truth["wall_start"], 7200)}
 
 

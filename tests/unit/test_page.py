@@ -83,6 +83,14 @@ def test_the_other_run_is_laid_over_this_one(pages):
     assert 'class="versus"' not in pages["reactive"]
 
 
+def test_the_newcomer_is_shown_where_there_was_one(pages, tmp_path):
+    assert pages["reactive"].count("<h3>Newcomer</h3>") == 1 and "RMSE adapted 0.315" in pages["reactive"]
+    run_dir.write(tmp_path, seconds=20)
+    known = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps({**known, "newcomer": None}))
+    assert "<h3>Newcomer</h3>" not in render(tmp_path).read_text()
+
+
 def test_a_run_without_forecasts_says_so(pages):
     assert "No forecast was served" in pages["reactive"]
     assert "fans" not in figures(pages["reactive"])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.pupil import LONG_DAYS, Pupil, Voice, teach
+from models.adapt.pupil import LONG_DAYS, Pupil, UntaughtError, Voice, teach
 from models.adapt.rows import Scale
 from models.adapt.transfer import Plan, Weights
 from models.forecast.backtest import roll
@@ -98,7 +98,9 @@ def test_what_does_not_teach_is_named():
         "hourly": Series(0.0, 3600.0, np.ones(9000)),
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
-    with pytest.raises(SeriesError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
+    words = r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"
+    with pytest.raises(UntaughtError, match=words) as error:
         teach(TASK, history, strangers, PLAN, 1)
+    assert set(error.value.refused) == set(strangers) and error.value.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):
         teach(TASK, load(1), {"big": load(20)}, PLAN, 1)

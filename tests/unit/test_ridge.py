@@ -52,6 +52,15 @@ def test_a_load_seven_times_as_high_gives_a_forecast_seven_times_as_high(season,
     np.testing.assert_allclose(said[1], 7 * said[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("season", "fewest"), [("none", 8), ("day", 8), ("week", 24)])
+def test_a_weekly_one_is_silent_until_it_has_learnt_from_every_time_of_day(season, fewest):
+    ridge, values = Ridge(LAGS, season, "level", "root"), load(300)
+    moments = learn(ridge, nothing(ridge), *rows(values, 200, 200 + fewest - 1))
+    assert np.isnan(moments.coefficients).all()
+    moments = learn(ridge, moments, *rows(values, 200 + fewest - 1, 200 + fewest))
+    assert np.isfinite(moments.coefficients).all()
+
+
 @pytest.mark.parametrize("scale", ["identity", "root", "log"])
 def test_scales_are_undone(scale):
     ridge, ratios = Ridge(LAGS, "none", "level", scale), np.array([0.0, 0.1, 1.0, 30.0])
@@ -70,6 +79,16 @@ def test_rows_in_two_parts_are_the_rows_at_once_and_missing_outcomes_do_not_coun
     masked = learn(ridge, nothing(ridge), gathered, levels, outcomes)
     np.testing.assert_allclose(masked.coefficients, once.coefficients)
     assert masked.count.tolist() == [100.0, 100.0]
+
+
+def test_some_steps_ahead_learn_as_they_do_among_all():
+    ridge, values = Ridge(LAGS, "day", "level", "log"), load(500)
+    gathered, levels, outcomes = rows(values, 200, 300)
+    whole = learn(ridge, nothing(ridge), gathered, levels, outcomes)
+    ahead = slice(1, 2)
+    part = learn(ridge, nothing(ridge, ahead), gathered, levels, outcomes[:, ahead], ahead)
+    np.testing.assert_allclose(part.coefficients, whole.coefficients[ahead])
+    assert part.rows == whole.rows == 100
 
 
 def test_with_a_half_life_of_a_day_a_row_counts_half_after_a_day():

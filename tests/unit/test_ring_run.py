@@ -18,6 +18,8 @@ FACTS = {"policy": "forecast", "live_rows_ingested": 40, "challenger": {"reason"
 
 def test_a_closed_ring_has_no_open_end():
     assert open_ends(SUMMARY, FACTS) == []
+    assert open_ends(SUMMARY, {**FACTS, "newcomer": None}) == []
+    assert open_ends(SUMMARY, {**FACTS, "newcomer": {"job": "rides", "version": "2", "reason": "rejected"}}) == []
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_a_closed_ring_has_no_open_end():
         ({"forecast_scale_ups_confirmed": 0}, {}, "forecast caused"),
         ({}, {"live_rows_ingested": 0}, "not in the lake"),
         ({}, {"challenger": None}, "no challenger"),
+        ({}, {"newcomer": {"job": "rides", "version": None, "reason": "too few steps"}}, "rides was judged: too few"),
         ({}, {"left_alive": ["17 java"]}, "17 java"),
     ],
 )

@@ -36,6 +36,7 @@ def test_environment_beats_file_beats_default(monkeypatch, tmp_path):
         ("TIDECAST_REPLY__SPEED", "3", "Sections are"),
         ("TIDECAST_REPLAY__SPEED", "fast", "replay.speed='fast'"),
         ("TIDECAST_REPLAY__SPEED", "-1", "replay.speed='-1'"),
+        ("TIDECAST_REPLAY__NEWCOMER__DAYS", "0", "replay.newcomer.days='0'"),
         ("TIDECAST_PORTS__AIRFLOW", "70000", "ports.airflow='70000'"),
         ("TIDECAST_AUTOSCALER__POLICY", "magic", "autoscaler.policy='magic'"),
         ("TIDECAST_TRAINING__LEVELS", "[0.9, 0.5]", "must rise"),
@@ -63,7 +64,7 @@ def test_settings_are_frozen():
 
 def test_every_shipped_contract_loads_under_its_own_name():
     contracts = load_contracts(CONTRACTS)
-    assert set(contracts) == {"word_count", "key_window"}
+    assert set(contracts) == {"word_count", "key_window", "ride_count"}
     assert all(name == contract.job for name, contract in contracts.items())
 
 
@@ -85,5 +86,5 @@ def test_a_wrong_contract_is_named(tmp_path, text, says):
 
 
 def test_a_missing_contract_lists_the_known_ones():
-    with pytest.raises(SettingsError, match="key_window, word_count"):
+    with pytest.raises(SettingsError, match="key_window, ride_count, word_count"):
         load_contract("orders", CONTRACTS)

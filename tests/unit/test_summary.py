@@ -43,6 +43,16 @@ def test_the_table_shows_the_figures(forecast):
     assert len({line.index(line.split("  ", 1)[1].strip()) for line in text.splitlines()[2:]}) == 1  # aligned
 
 
+def test_the_table_says_what_came_of_the_newcomer_in_two_lines(forecast):
+    *_, s = forecast
+    lines = table(s).splitlines()
+    assert sum("word_count (shape 0.23, kept under 0.5)" in line for line in lines) == 1
+    assert sum("version 2, blend, promoted" in line and "version 2 serves" in line for line in lines) == 1
+    assert len(table({**s, "newcomer": None}).splitlines()) == len(lines) - 2
+    none = {**s["newcomer"], "version": None, "why": "", "reason": "no challenger: 48 steps in the lake"}
+    assert "none was judged; no challenger: 48 steps" in table({**s, "newcomer": none})
+
+
 def test_a_stop_is_found_to_the_second(tmp_path):
     facts = run_dir.write(tmp_path, seconds=60, stop=(44, 4))
     s = summarise(tmp_path)

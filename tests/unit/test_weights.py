@@ -100,3 +100,22 @@ def test_a_blend_somewhat_worse_is_not_lost():
     for _ in range(50):
         errors, _ = weights.surprise(errors, 5.0, 3.0, 100.0)
     assert not errors.lost
+
+
+def test_a_load_that_rests_as_it_did_yesterday_has_not_changed():
+    errors = weights.start(1, 2)
+    for _ in range(50):
+        errors, _ = weights.surprise(errors, 0.5, 0.0, 100.0, before=0.0)
+    assert not errors.lost
+    for _ in range(50):
+        errors, _ = weights.surprise(errors, 0.5, 0.0, 100.0, before=3.0)  # yesterday it did not rest
+    assert errors.lost
+
+
+def test_a_hopeless_one_does_not_keep_the_others_from_being_told_apart():
+    rng = np.random.default_rng(2)
+    outcomes = rng.normal(50, 5, 60)
+    ahead = np.append(outcomes[1:], 50.0)
+    said = np.stack([ahead + rng.normal(0, 1, 60), ahead + rng.normal(0, 4, 60), np.full(60, 1500.0)], axis=1)
+    errors, _ = follow(outcomes, said)
+    assert errors.shares[0, 0, 0] > 0.8 and errors.shares[0, 0, 1] < 0.2
