@@ -156,6 +156,7 @@ class AgentTraining(Section):
     fine_transitions: int = Field(100_000, ge=1)
     knobs: int = Field(8, ge=2)
     seeds: int = Field(2, ge=1)
+    tolerance: float = Field(0.0, ge=0, lt=1)
     seed: int = 7
 
 

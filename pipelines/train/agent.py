@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from configs.errors import SettingsError
 from configs.settings import AgentTraining, Settings, load
 from models.dqn.agent import Agent
-from models.dqn.gate import AGENT, CHAMPION, RIVALS, verdict
+from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
 from models.dqn.training import FINE, Training
 from models.dqn.training import train as learn
 from models.forecast.gate import Verdict
@@ -71,20 +71,22 @@ def train_on(registry: AgentRegistry, training: AgentTraining, lesson: Lesson) -
 
 def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesson: Lesson) -> str:
     """Train, compare on what it has not seen, register as challenger; says what came of it."""
-    job, budget = lesson.contract.job, lesson.contract.error_budget
+    job = lesson.contract.job
     agent, curves = taught(lesson, training)
     version, champion, remark = _champion(registry, job)
     result = contest(lesson, agent, champion, training)
-    costs = hours(result, budget)
-    reason = verdict(costs, budget).reason
+    allowed = level(result.hours_at, lesson.contract.error_budget)
+    costs = hours(result, allowed)
+    reason = verdict(costs, allowed, training.tolerance).reason
+    run.metrics({"gate.violation": allowed})
     run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
     for number, curve in enumerate(curves.values()):
         for row in curve:
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
     run.figure(learning(curves), "plots/learning.png")
-    run.figure(frontiers(result, budget), "plots/frontier.png")
+    run.figure(frontiers(result, allowed), "plots/frontier.png")
     run.text(json.dumps(told(lesson, result), indent=1), "contest.json")
-    card = agent_card(lesson, result, reason, remark)
+    card = agent_card(lesson, result, allowed, reason, remark)
     run.text(card, "card.md")
     lineage = {**lesson.source.lineage(), "twin": lesson.twin[:500]}
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
@@ -126,7 +128,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 
     Returns:
         `job`, `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with, None
-        without one), `run`, and `hours` at the error budget, by policy.
+        without one), `run`, and `hours` at the violation of the gate, by policy.
 
     Raises:
         RegistryError: no such run.
@@ -145,7 +147,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
         )
     else:
-        decided = verdict(costs, float(parameters["error_budget"]))
+        decided = verdict(costs, metrics["gate.violation"], float(parameters["tolerance"]))
     result = {
         "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": version, "champion": champion,
         "run": run_id, "hours": {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs},

@@ -20,11 +20,15 @@ _COLOURS = {
 _LEAST = 1e-4
 
 
-def agent_card(lesson: Lesson, result: Judged, reason: str, note: str = "") -> str:
+def agent_card(lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
     """The card as Markdown."""
     contract, terms, data = lesson.contract, lesson.terms, lesson.source.lineage()
-    budget, ground = contract.error_budget, result.ground
-    levels = sorted({*ALLOWED, budget})
+    ground, levels = result.ground, sorted({*ALLOWED, contract.error_budget, allowed})
+    met = (
+        "the contract's error budget"
+        if allowed == contract.error_budget
+        else (f"nobody of {' and '.join(RIVALS)} keeps the contract's error budget of {contract.error_budget:.3g}")
+    )
     lines = [
         f"# dqn for {contract.job}",
         f"Chooses the change of the target of executors ({contract.executors.min} to {contract.executors.max}); what "
@@ -36,8 +40,8 @@ def agent_card(lesson: Lesson, result: Judged, reason: str, note: str = "") -> s
         f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from all but the "
         f"newest {ground.seconds:,} s of the job's clock, from {len(lesson.others)} recorded loads of others, and from "
         "drawn ones.",
-        f"Gate: on these newest seconds, at {budget:.3g} of them over the target (the contract's error budget), the "
-        f"agent may not be dearer than the cheaper of {' and '.join(RIVALS)}, nor than the champion. {reason}.",
+        f"Gate: on these newest seconds, at {allowed:.3g} of them over the target ({met}), the agent "
+        f"may not be dearer than the cheaper of {' and '.join(RIVALS)}, nor than the champion. {reason}.",
         _table(result, levels),
         "Limits: costs are those of the twin. It knows the load's forecast and the job's state, no plans and no "
         "holidays.",
@@ -60,7 +64,7 @@ def _rank(cost: float) -> float:
     return cost if math.isfinite(cost) else math.inf
 
 
-def frontiers(result: Judged, budget: float) -> Figure:
+def frontiers(result: Judged, allowed: float) -> Figure:
     """Executor-hours against the share of seconds over the target, a line per policy."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     panel = figure.subplots()
@@ -78,7 +82,7 @@ def frontiers(result: Judged, budget: float) -> Figure:
                 label=name,
                 linewidth=width,
             )
-    panel.axvline(100 * budget, color="#1f2933", linewidth=0.8, linestyle=":", label="error budget")
+    panel.axvline(100 * allowed, color="#1f2933", linewidth=0.8, linestyle=":", label="compared at")
     panel.set_xscale("log")
     panel.set_xlabel("% of the seconds over the latency target")
     panel.set_ylabel("executor-hours")
@@ -92,10 +96,10 @@ def learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
     figure = Figure(figsize=(8, 3.5), layout="constrained")
     panels = figure.subplots(1, len(curves), squeeze=False)[0]
     for panel, (phase, curve) in zip(panels, curves.items(), strict=True):
-        panel.plot([row["transitions"] for row in curve], [row["score"] for row in curve], color=_COLOURS[AGENT],
+        panel.plot([row["transitions"] / 1000 for row in curve], [row["score"] for row in curve], color=_COLOURS[AGENT],
                    marker="o", markersize=3)  # fmt: skip
         panel.set_title(phase, loc="left", fontsize=10)
-        panel.set_xlabel("transitions")
+        panel.set_xlabel("thousand transitions")
         panel.set_ylabel("score on runs of its own")
         panel.spines[["top", "right"]].set_visible(False)
     return figure

@@ -33,9 +33,9 @@ def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: Agen
     return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
 
 
-def hours(result: Judged, budget: float) -> dict[str, float]:
+def hours(result: Judged, allowed: float) -> dict[str, float]:
     """Executor-hours of every policy at a violation; NaN for those that always break more."""
-    return {name: result.hours_at(name, budget) for name in result.sheets}
+    return {name: result.hours_at(name, allowed) for name in result.sheets}
 
 
 def told(lesson: Lesson, result: Judged) -> dict[str, Any]:

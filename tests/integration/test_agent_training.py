@@ -56,7 +56,9 @@ def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, t
     assert (version.tags["kind"], version.tags["twin"]) == ("dqn", "as the test has it")
     assert version.tags["data.digest"] == tags["data.digest"] and parameters["error_budget"] == "0.05"
     assert "Gate:" in version.description and "| dqn |" in version.description and "| mpc |" in version.description
-    assert {"hours.forecast", "hours.mpc", "hours.reactive", "phase0.score", "phase1.score"} <= set(metrics)
+    assert {"hours.forecast", "hours.mpc", "hours.reactive", "gate.violation", "phase0.score", "phase1.score"} <= set(
+        metrics
+    )
     kept = [path for path in (settings.var_dir / "mlflow" / "artifacts").rglob("*") if path.is_file()]
     assert {"learning.png", "frontier.png", "contest.json", "card.md", "agent.json"} <= {path.name for path in kept}
     assert not any(path.suffix in (".pkl", ".pickle", ".pt", ".pth", ".py") for path in kept)

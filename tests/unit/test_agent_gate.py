@@ -5,7 +5,7 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.dqn.gate import verdict
+from models.dqn.gate import level, verdict
 from models.twin.job import TwinError
 from pipelines.lake import LakeError
 from pipelines.train import lesson
@@ -26,6 +26,17 @@ from pipelines.train import lesson
 def test_an_agent_serves_if_nobody_of_ours_is_cheaper(hours, promoted, word):
     found = verdict(hours, 0.01)
     assert found.promoted is promoted and word in found.reason and "at 0.01" in found.reason
+
+
+def test_a_tolerance_lets_a_dearer_agent_pass():
+    hours = {"dqn": 10.1, "forecast": 10.0}
+    assert verdict(hours, 0.01, tolerance=0.02).promoted and not verdict(hours, 0.01, tolerance=0.005).promoted
+
+
+@pytest.mark.parametrize(("kept", "where"), [(0.001, 0.02), (0.02, 0.02), (0.04, 0.05), (0.3, 0.5), (0.9, 0.02)])
+def test_where_nobody_keeps_the_promise_policies_are_compared_at_an_easier_one(kept, where):
+    costs = {"forecast": kept, "mpc": 1.0, "dqn": 0.0}
+    assert level(lambda name, allowed: 5.0 if allowed >= costs[name] else math.nan, 0.02) == where
 
 
 CONTRACT = Contract(job="orders")
