@@ -22,8 +22,6 @@ from pipelines.backtest.trace import Trace, mapped, trace
 
 HEARD = ("blend",)
 """The forecaster of the map; what others are worth, the backtest of a trace says."""
-GROUPS = 2
-"""Into which the traces of a lead time are put: the more together, the faster; the fewer, the better they spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +63,8 @@ def value_map(
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
         said = _listened(pool, chosen, terms, leads, tell)
         works = [
-            Work(replace(terms, lead_s=lead), cases, asked, replace(effort, yardsticks=0), learned or {})
-            for lead in leads
-            for cases in _groups(chosen, said[lead])
+            Work(at_lead, _cases(chosen, said[at_lead.lead_s]), asked, replace(effort, yardsticks=0), learned or {})
+            for at_lead in (replace(terms, lead_s=lead) for lead in leads)
         ]
         running = {pool.submit(measured, work): i for i, work in enumerate(works)}
         found: dict[int, dict[str, Any]] = {}
@@ -122,12 +119,9 @@ def _listened(
     return said
 
 
-def _groups(chosen: list[Trace], said: list[dict[str, Told]]) -> list[list[Case]]:
-    """Traces dealt out by length, so that those of a group end at about the same time."""
-    cases = [Case(one.name, one.series, heard) for one, heard in zip(chosen, said, strict=True)]
-    cases.sort(key=lambda case: len(case.series) * case.series.step_s)
-    size = -(-len(cases) // GROUPS)
-    return [cases[at : at + size] for at in range(0, len(cases), size)]
+def _cases(chosen: list[Trace], said: list[dict[str, Told]]) -> list[Case]:
+    """All traces of a lead time at once: the more runs share a simulation, the less each of them costs."""
+    return [Case(one.name, one.series, heard) for one, heard in zip(chosen, said, strict=True)]
 
 
 def _alone() -> None:
