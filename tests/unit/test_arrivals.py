@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.twin.arrivals import drawn, filled, rates, restored
-from models.twin.frontier import cheapest_at, frontier
+from models.twin.frontier import frontier
 from models.twin.job import TwinError
 
 
@@ -50,10 +50,3 @@ def test_a_dispersion_below_poisson_is_refused():
 def test_the_frontier_keeps_what_nothing_beats():
     violation, cost = frontier(np.array([0.1, 0.01, 0.05, 0.02]), np.array([5.0, 9.0, 9.5, 7.0]))
     assert violation.tolist() == [0.01, 0.02, 0.1] and cost.tolist() == [9, 7, 5]
-
-
-def test_costs_are_read_between_points_on_the_logarithm_of_the_violation():
-    violation, cost = np.array([0.001, 0.1]), np.array([30.0, 10.0])
-    assert cheapest_at(violation, cost, 0.01) == pytest.approx(20)
-    assert cheapest_at(violation, cost, 0.5) == 10
-    assert np.isnan(cheapest_at(violation, cost, 0.0001))
