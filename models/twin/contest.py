@@ -165,7 +165,10 @@ def _load(lanes: list[Lane]) -> Load:
     row = np.concatenate(
         [np.tile(grounds.index(lane.ground) * seeds + np.arange(seeds), len(lane.knobs)) for lane in lanes]
     )
-    return Load(arrived, row, np.repeat([ground.seconds for ground in grounds], seeds))
+    lasts, counts = (
+        np.repeat(seconds, seeds) for seconds in zip(*((g.seconds, g.warm_s) for g in grounds), strict=True)
+    )
+    return Load(arrived, row, lasts, counts)
 
 
 def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:

@@ -31,6 +31,7 @@ class Ground:
         name: of the trace.
         terms: of the contest.
         begins_s: epoch seconds, divided by the speed, of its first second.
+        warm_s: seconds at its beginning that do not count, because nobody can do anything about them.
         rate: (T,) records/s at every second, and (A,) `after` it as far as the trace goes.
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
@@ -41,6 +42,7 @@ class Ground:
     name: str
     terms: Terms
     begins_s: float
+    warm_s: int
     rate: Floats
     after: Floats
     arrived: Floats
@@ -131,9 +133,10 @@ def ground(
     factor, step, start = terms.factor(series), terms.step_s(series), series.start / terms.speed
     values = filled(series.values) * factor
     more = math.ceil((terms.lead_s + terms.hold_s) / step) + 1
-    low, high = max(steps.start - 1, 0), min(steps.stop + more, len(values))
-    every = rates(values[low:high], step)[round((steps.start - low) * step) :]
-    seconds = round(len(steps) * step)
+    warm_s = min(terms.warm_s, int(steps.start * step // terms.looks.every_s) * terms.looks.every_s)
+    low, high = max(steps.start - 1 - math.ceil(warm_s / step), 0), min(steps.stop + more, len(values))
+    every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
+    seconds = round(len(steps) * step) + warm_s
     rate, after = every[:seconds], every[seconds:]
     arrived = np.stack([drawn(rate, seed, terms.dispersion) for seed in seeds])
     past = Series(start, step, series.values[: steps.start] * factor)
@@ -142,7 +145,7 @@ def ground(
     ends, smooth_s = offsets(terms.lead_s, terms.hold_s), terms.looks.smooth_s
     learnt = {of: schooled(one, before, start, ends, smooth_s, seeds.start) for of, one in told.items()}
     peaks = {of: one for of, one in learnt.items() if one is not None}
-    return Ground(name, terms, past.end, rate, after, arrived, past, told, peaks)
+    return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
 
 
 def told_from(series: Series, tune: range) -> int:

@@ -27,11 +27,13 @@ class Load:
         arrived: (rows, T + 1) records before each second, never falling, 0 first.
         row: (runs,) which row a run has.
         lasts: (rows,) seconds that each row lasts, where they differ; its runs then stand still.
+        counts: (rows,) seconds, of looks, from which on cost and latency of a row's runs count; None: all do.
     """
 
     arrived: Floats
     row: Integers
     lasts: Integers | None = None
+    counts: Integers | None = None
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.arrived).all() or (np.diff(self.arrived, axis=1) < 0).any():
@@ -46,6 +48,11 @@ class Load:
     def ends(self) -> Integers:
         """(runs,) the second at which each run ends."""
         return np.full(len(self.row), self.seconds) if self.lasts is None else self.lasts[self.row]
+
+    @cached_property
+    def begins(self) -> Integers:
+        """(runs,) the second from which on each run counts."""
+        return np.zeros(len(self.row), np.int64) if self.counts is None else self.counts[self.row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +137,8 @@ def simulate(
     targets = np.zeros((looks.count(load.seconds), len(load.row)))
     why = np.zeros(targets.shape, np.int64)
     for number, now in enumerate(range(0, load.seconds, looks.every_s)):
+        if load.counts is not None:
+            _begin_to_count(state, load, now)
         ahead = foresight.at(number) if foresight else None
         memory, choice = decide(policy, memory, view(state, jobs, load, looks, now, ahead))
         act(state, jobs, choice.target if load.lasts is None else _running(state, load, choice.target, now), now)
@@ -162,7 +171,7 @@ def ended(state: State, jobs: Jobs, load: Load, targets: Floats, why: Integers, 
     kernel.close(state.x, state.latencies, jobs.facts, load.arrived, load.row, load.seconds, load.lasts)
     x = state.x
     return Outcome(
-        x[:, s.PAID], x[:, s.OVER] / load.ends, latency_quantile(state.latencies, 0.99), x[:, s.WORST],
+        x[:, s.PAID], x[:, s.OVER] / (load.ends - load.begins), latency_quantile(state.latencies, 0.99), x[:, s.WORST],
         x[:, s.CHANGES], targets, why, seen,
     )  # fmt: skip
 
@@ -191,6 +200,14 @@ def _seen(state: State, load: Load, second: int) -> Floats:
     x = state.x
     lag, oldest = load.arrived[load.row, second] - x[:, s.DONE], second - x[:, s.OLDEST]
     return np.stack([lag, x[:, s.EXECUTORS], x[:, s.WAITING], oldest, x[:, s.NEWEST], x[:, s.DONE]], axis=1)
+
+
+def _begin_to_count(state: State, load: Load, now: int) -> None:
+    """Forget cost and latency of the runs that count from this second on; the state changes in place."""
+    new = load.begins == now
+    if new.any():
+        state.x[np.ix_(new, [s.PAID, s.OVER, s.WORST, s.CHANGES])] = 0.0
+        state.latencies[new] = 0
 
 
 def _running(state: State, load: Load, targets: Floats, now: int) -> Floats:

@@ -63,6 +63,11 @@ class Terms:
             return self.executors
         return max(1, self.job.most // 2) if self.job else 20
 
+    @property
+    def warm_s(self) -> int:
+        """Seconds before a ground's first that counts: what was asked for must have come, what is too much gone."""
+        return self.looks.every_s * math.ceil((3 * self.lead_s + 900.0) / self.looks.every_s)
+
     def step_s(self, series: Series) -> float:
         """Seconds of the job's clock in a step of a trace."""
         return series.step_s / self.speed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from models.policy.capacity import Floats
@@ -17,12 +19,16 @@ BUDGETS = (0.001, 0.003, 0.01, 0.05)
 
 
 def optimum(ground: Ground, seeds: int, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
-    """Plans that know the load of the first seeds, tried in the twin; their knob is the violation they may have."""
+    """Plans that know the load of the first seeds, tried in the twin; their knob is the violation they may have.
+
+    The plans are made for all seconds; like everybody's, only what counts is counted.
+    """
     each = np.repeat(np.array(budgets), seeds)
     load = Load(ground.arrived[:seeds], np.tile(np.arange(seeds), len(budgets)))
     jobs, looks = stack([ground.terms.the_job] * len(each)), ground.terms.looks
     plans = clairvoyant(jobs, load, looks, load.row, each)
-    outcome = simulate(jobs, load, plans, looks, load.row)
+    counted = replace(load, counts=np.full(seeds, ground.warm_s))
+    outcome = simulate(jobs, counted, plans, looks, load.row)
     shape = (len(budgets), seeds)
     values = (outcome.executor_s / 3600, outcome.violation, outcome.p99_s, outcome.worst_s, outcome.changes)
     hours, violation, p99_s, worst_s, actions = (value.reshape(shape) for value in values)
@@ -36,7 +42,8 @@ def optimum(ground: Ground, seeds: int, budgets: tuple[float, ...] = BUDGETS) ->
 def least_hours(ground: Ground, seeds: int, budgets: tuple[float, ...]) -> Floats:
     """(budgets,) executor-hours below which no policy can go at these violations, mean over the first seeds."""
     each = np.repeat(np.array(budgets), seeds)
-    load = Load(ground.arrived[:seeds], np.tile(np.arange(seeds), len(budgets)))
+    arrived = ground.arrived[:seeds, ground.warm_s :]
+    load = Load(arrived - arrived[:, :1], np.tile(np.arange(seeds), len(budgets)))
     jobs = stack([ground.terms.the_job] * len(each))
     found: Floats = bound(jobs, load, ground.terms.looks, each).reshape(len(budgets), seeds).mean(axis=1) / 3600
     return found

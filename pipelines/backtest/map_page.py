@@ -44,7 +44,8 @@ def _page(found: dict[str, Any]) -> str:
                 f"What there is to save with {share(allowed, 1)} of the seconds over the target",
                 "Large: what knowing the future saves against the best policy that only reacts. Small: what ours "
                 f"({name}) saves, and which reactive policy was the best. The longer executors take, the more a "
-                "forecast is worth; on a smooth load with quick executors it is worth nothing.",
+                "forecast is worth; on a smooth load with quick executors it is worth nothing. A dash: no policy that "
+                "only reacts keeps the promise.",
                 _matrix(found, name, allowed),
             )
         )
@@ -110,9 +111,9 @@ def _shown(cell: dict[str, Any] | None, name: str | None) -> str:
         return "–"
     deep = round(min(max(cell["gap"], 0.0) / 0.4, 1.0) * 60)
     ratio = cell["ratio"].get(name)
-    ours = "breaks it" if ratio is None else f"ours {100 * (1 - ratio):+.0f} %"
+    ours = "breaks it" if ratio is None else f"ours {round(100 * (1 - ratio)):+d} %"
     colour = f"background:color-mix(in srgb, var(--good) {deep}%, transparent)"
-    said = f"{100 * cell['gap']:.0f} %" + below(f"{ours}; {cell['best_reactive']}")
+    said = f"{round(100 * cell['gap'])} %" + below(f"{ours}; {cell['best_reactive']}")
     return f'<div style="{colour};padding:2px 6px;border-radius:4px">{said}</div>'
 
 

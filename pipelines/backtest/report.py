@@ -88,7 +88,11 @@ def figures(one: Backtest) -> dict[str, Any]:
         "engine": "restart" if job.restart_s else "spark",
         "latency_target_s": job.latency_target_s,
         "executors": {"least": job.least, "most": job.most, "at_peak": terms.peak_executors},
-        "test": {"begins": ground.begins_s, "seconds": ground.seconds, "mean_rps": float(ground.rate.mean())},
+        "test": {
+            "begins": ground.begins_s + ground.warm_s,
+            "seconds": ground.seconds - ground.warm_s,
+            "mean_rps": float(ground.rate[ground.warm_s :].mean()),
+        },
         "seeds": ground.seeds,
         "policies": {name: result.points(name) for name in names},
         "cheapest_at_violation": cheapest,

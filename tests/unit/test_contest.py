@@ -37,7 +37,7 @@ def test_the_newest_fifth_is_the_test_and_as_much_before_it_for_tuning():
 def test_the_highest_rates_need_the_executors_that_the_terms_say():
     capacity_rps = 20 / TERMS.the_job.per_record_s * (1 - 0.5 / 4)
     assert TERMS.factor(SERIES) * np.quantile(SERIES.values, 0.999) == pytest.approx(capacity_rps, rel=0.01)
-    assert GROUND.arrived.shape == (2, 721)
+    assert GROUND.warm_s == 960 and GROUND.arrived.shape == (2, 960 + 720 + 1)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_a_trace_that_cannot_be_judged_is_told_why(series, terms, said):
 def test_a_static_policy_pays_for_what_it_has():
     sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([30.0]))])[0]
     assert sheet.hours.shape == (1, 2)
-    assert sheet.hours == pytest.approx(30 * 720 / 3600, rel=0.03)  # it begins with what the first minute needs
-    assert (sheet.violation == 0).all() and (sheet.actions == 1).all()
+    assert sheet.hours == pytest.approx(30 * 720 / 3600)  # how it came to them is over when the figures begin
+    assert (sheet.violation == 0).all() and (sheet.actions == 0).all()
 
 
 def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
@@ -102,21 +102,22 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
     monkeypatch.setitem(CATALOGUE, "static", broken)
     monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
     sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]
-    assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[62, 62]]  # a look every 10 s
+    assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[158, 158]]  # a look every 10 s
     assert sheet.targets[-1].tolist() == [[TERMS.the_job.most] * 2]
 
 
 def test_who_knows_the_future_is_late_less_often_than_who_reacts():
-    lanes = [Lane(GROUND, Setting(level=0.9), np.array([1.0]))]
+    lanes = [Lane(made(terms=Terms(lead_s=60.0)), Setting(level=0.9), np.array([1.0]))]
     known, reacts = (compete(one, lanes)[0] for one in (
         Entrant("true_future", "forecast", "truth"), Entrant("reactive", "reactive")
     ))  # fmt: skip
-    assert (known.violation < reacts.violation / 2).all()
+    assert known.violation.mean() < reacts.violation.mean() / 2
 
 
 def test_a_faster_clock_shortens_everything_but_the_job():
     fast = replace(TERMS, speed=5.0)
     ground_ = made(terms=fast)
-    assert ground_.seconds == GROUND.seconds / 5 and ground_.told["last_value"].step_s == STEP / 5
+    assert ground_.seconds - ground_.warm_s == (GROUND.seconds - GROUND.warm_s) / 5
+    assert ground_.told["last_value"].step_s == STEP / 5
     assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
-    assert ground_.begins_s == pytest.approx(288 * STEP / 5)
+    assert ground_.begins_s + ground_.warm_s == pytest.approx(288 * STEP / 5)
