@@ -27,7 +27,8 @@ class Settings:
         steps: rewards that are summed before a value is estimated.
         buffer: transitions kept; batch: drawn per update.
         learning_rate: of Adam at the beginning; at the end a tenth of it.
-        copy_every: updates between two copies of the target network.
+        copy_every: updates between two moves of the target network.
+        copy_share: of the way to the learning network that it moves; 1 copies, less averages (Lillicrap et al. 2016).
         updates: per decision of all runs together.
         warm: transitions before the first update.
         explore: least share of random actions, reached after `explore_for` of the training.
@@ -38,12 +39,13 @@ class Settings:
     hidden: int = 64
     dueling: bool = True
     double: bool = True
-    gamma: float = 0.97
+    gamma: float = 0.96
     steps: int = 3
     buffer: int = 300_000
-    batch: int = 256
-    learning_rate: float = 1e-3
-    copy_every: int = 250
+    batch: int = 512
+    learning_rate: float = 5e-4
+    copy_every: int = 1
+    copy_share: float = 0.005
     updates: int = 8
     warm: int = 5000
     explore: float = 0.05
@@ -54,7 +56,17 @@ class Settings:
 
 DEFAULT = Settings()
 PAPER = Settings(
-    hidden=128, dueling=False, double=False, gamma=0.99, steps=1, buffer=10_000, batch=64, copy_every=320, warm=1000
+    hidden=128,
+    dueling=False,
+    double=False,
+    gamma=0.99,
+    steps=1,
+    buffer=10_000,
+    batch=64,
+    learning_rate=1e-3,
+    copy_every=320,
+    copy_share=1.0,
+    warm=1000,
 )
 """Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
 
@@ -144,9 +156,9 @@ class Learner:
             self.replay.add(summed(list(self._pending), self.settings.gamma))
 
     def greedy(self, seen: np.ndarray, mask: np.ndarray, weight: Floats) -> Integers:
-        """(runs,) the allowed action of highest weighted value."""
+        """(runs,) the allowed action of highest weighted value, by the target network: it swings less."""
         with torch.no_grad():
-            values = self.online(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
+            values = self.held(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
         worth = (values * weight[:, None, :]).sum(axis=2)
         return best(worth, mask)
 
@@ -164,7 +176,10 @@ class Learner:
         self._optimizer.step()
         self.updates += 1
         if self.updates % self.settings.copy_every == 0:
-            self.held.load_state_dict(self.online.state_dict())
+            with torch.no_grad():
+                torch._foreach_lerp_(
+                    list(self.held.parameters()), list(self.online.parameters()), self.settings.copy_share
+                )
         return float(loss.detach())
 
 

@@ -41,8 +41,8 @@ class Training:
     fleets: int = 6
     runs: int = 64
     decisions: int = 128
-    transitions: int = 1_500_000
-    evaluate_every: int = 4000
+    transitions: int = 1_000_000
+    evaluate_every: int = 3000
     price: float | None = None
     lead_s: float | None = None
     trial: tuple[int, int] = (48, 96)
@@ -164,7 +164,7 @@ def score(learner: Learner, trial: Sequence[Drawn]) -> float:
 
     def values(seen: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            worth: np.ndarray = learner.online(torch.from_numpy(seen)).numpy()
+            worth: np.ndarray = learner.held(torch.from_numpy(seen)).numpy()
         return worth
 
     for made in trial:
@@ -184,7 +184,7 @@ def _rolled(fleet: Fleet, values: Callable[[np.ndarray], np.ndarray]) -> Floats:
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    layers = {name: getattr(learner.online, name) for name in LAYERS}
+    layers = {name: getattr(learner.held, name) for name in LAYERS}
     return {n: (x.weight.detach().numpy().copy(), x.bias.detach().numpy().copy()) for n, x in layers.items()}
 
 

@@ -19,7 +19,11 @@ from models.dqn.training import Fleets, Training
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""
-RUNS, DECISIONS, TRIAL, TRIAL_SEED = 16, 128, (64, 128), 1_000_003
+SHORT = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)
+"""Quicker than what a million steps are learned with; the peer gets the same."""
+FLEETS, RUNS, DECISIONS, TRIAL_SEED = 4, 16, 128, 1_000_003
+TRIAL = 16, 16, 128
+"""Groups, runs of each, decisions."""
 _PEER = Path(__file__).with_name("dqn_peer.py")
 
 
@@ -37,9 +41,12 @@ def measure(steps: int, seed: int, peer: Path | None) -> dict[str, Any]:
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
-    settings = replace(DEFAULT, warm=1000, buffer=max(steps, 1000))
+    settings = replace(SHORT, buffer=max(steps, SHORT.warm))
     ground = Fleets(
-        Training(settings, fleets=1, runs=RUNS, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
+        Training(settings, fleets=FLEETS, runs=RUNS // FLEETS, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S),
+        (),
+        (),
+        seed,
     )
     learner = Learner(ground, settings, seed)
     ground.step(np.full(RUNS, STAY))  # compiles the twin
@@ -60,11 +67,14 @@ def measure(steps: int, seed: int, peer: Path | None) -> dict[str, Any]:
 
 
 def _earned(choose: Callable[[Fleet], np.ndarray]) -> float:
-    made = drawn(*TRIAL, (), np.random.default_rng(TRIAL_SEED), (), PRICE, LEAD_S)
-    fleet, total = Fleet(made, np.arange(TRIAL[0])), 0.0
-    while not fleet.over:
-        total += float((fleet.step(choose(fleet)) * fleet.weight).sum(axis=1).mean())
-    return total / made.decisions
+    """Mean reward per decision over the groups of the trial."""
+    chance, total = np.random.default_rng(TRIAL_SEED), 0.0
+    groups, runs, decisions = TRIAL
+    for _ in range(groups):
+        fleet = Fleet(drawn(runs, decisions, (), chance, (), PRICE, LEAD_S), np.arange(runs))
+        while not fleet.over:
+            total += float((fleet.step(choose(fleet)) * fleet.weight).sum(axis=1).mean())
+    return total / (groups * decisions)
 
 
 def _peer(peer: Path, steps: int, seed: int, learner: Learner) -> dict[str, Any]:
@@ -73,6 +83,7 @@ def _peer(peer: Path, steps: int, seed: int, learner: Learner) -> dict[str, Any]
         "learning_rate": ours.learning_rate, "buffer_size": ours.buffer, "learning_starts": ours.warm,
         "batch_size": ours.batch, "gamma": ours.gamma, "max_grad_norm": ours.clip, "train_freq": RUNS // ours.updates,
         "gradient_steps": 1, "target_update_interval": ours.copy_every * RUNS // ours.updates,
+        "tau": ours.copy_share,
         "exploration_fraction": ours.explore_for, "exploration_final_eps": ours.explore, "n_steps": ours.steps,
         "policy_kwargs": {"net_arch": [ours.hidden, ours.hidden]},
     }  # fmt: skip

@@ -32,14 +32,15 @@ def main() -> None:
     began, cpu = time.perf_counter(), time.process_time()
     agent.learn(asked["steps"])
     done, cpu = time.perf_counter() - began, time.process_time() - cpu
-    chance = np.random.default_rng(asked["trial_seed"])
-    runs, decisions = asked["trial"]
-    made = drawn(runs, decisions, (), chance, (), asked["price"], asked["lead_s"])
-    fleet, total = Fleet(made, np.arange(runs)), 0.0
-    while not fleet.over:
-        moves, _ = agent.predict(fleet.seen, deterministic=True)
-        total += float((fleet.step(moves) * fleet.weight).sum(axis=1).mean())
-    found = {"seconds": done, "cpu_s": cpu, "score": total / made.decisions, "updates": agent._n_updates}
+    chance, total = np.random.default_rng(asked["trial_seed"]), 0.0
+    groups, runs, decisions = asked["trial"]
+    for _ in range(groups):
+        fleet = Fleet(drawn(runs, decisions, (), chance, (), asked["price"], asked["lead_s"]), np.arange(runs))
+        while not fleet.over:
+            moves, _ = agent.predict(fleet.seen, deterministic=True)
+            total += float((fleet.step(moves) * fleet.weight).sum(axis=1).mean())
+    total /= groups * decisions
+    found = {"seconds": done, "cpu_s": cpu, "score": total, "updates": agent._n_updates}
     print(json.dumps({**found, "version": stable_baselines3.__version__}))
 
 

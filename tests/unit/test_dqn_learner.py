@@ -35,7 +35,16 @@ class TwoStates:
 
 
 TOY = Settings(
-    hidden=16, gamma=0.9, steps=1, buffer=5000, batch=64, learning_rate=3e-3, copy_every=40, updates=4, warm=200
+    hidden=16,
+    gamma=0.9,
+    steps=1,
+    buffer=5000,
+    batch=64,
+    learning_rate=3e-3,
+    copy_every=40,
+    copy_share=1.0,
+    updates=4,
+    warm=200,
 )
 
 
