@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from configs.contract import Contract, load_contract
 from configs.settings import Settings
+from models.dqn.observation import pace_for
 from models.dqn.shapes import Trace
 from models.twin.arrivals import filled
 from models.twin.fit import UnfinishedFitError, fit
 from models.twin.ground import parts
 from models.twin.job import Job
+from models.twin.run import Looks
 from models.twin.terms import Terms
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.on_lake import of_contract
@@ -21,6 +24,21 @@ from pipelines.lake import LakeError
 from pipelines.study.shipped import Shipped, shipped
 from pipelines.train.source import Source, read_lake
 from pipelines.twin import from_lake
+
+
+@dataclass(frozen=True)
+class LiveTerms(Terms):
+    """Terms under which policies look as often as an agent decides about a live job.
+
+    With the fewer looks of a backtest a job with a short lead time is unlike any that agents are trained on.
+    """
+
+    @cached_property
+    def looks(self) -> Looks:
+        """As of `Terms`, at least every `pace_for`."""
+        usual = super().looks
+        every = min(usual.every_s, int(pace_for(self.lead_s, 1.0)))
+        return Looks(every, usual.smooth_s, usual.batch_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +117,7 @@ def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
     """The terms of training and contest: the job's own load, on its own clock, and the lead time of its contract."""
     managed = contract.job in _managed(settings)
     lead_s = max(contract.planning.lead_s, 1.0)
-    return Terms(lead_s=lead_s, job=twin, as_is=True, speed=settings.replay.speed if managed else 1.0)
+    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.replay.speed if managed else 1.0)
 
 
 def recorded(settings: Settings, job: str) -> list[Shipped]:

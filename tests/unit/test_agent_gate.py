@@ -69,6 +69,7 @@ def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_th
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
     terms = lesson.terms_of(settings, contract, lesson.of_contract(contract))
     assert (terms.lead_s, terms.speed) == (14.0, 720)
+    assert (terms.looks.every_s, terms.looks.smooth_s) == (2, 10)  # as often as an agent decides: 14 s / 6
     assert lesson.terms_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
 
 
