@@ -28,9 +28,9 @@ TWIN = Job(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency
 AT = Clock(100.0, 100.0, 1.0)
 
 
-def lesson(steps=300):
+def lesson(steps=100):
     minutes = np.arange(steps)
-    load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 90)
+    load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
     source = Source(Series(0.0, 60.0, load_rps), 5)
     return Lesson(CONTRACT, source, terms_of(load(), CONTRACT, TWIN), "as the test has it")
 
@@ -138,6 +138,6 @@ def test_a_form_replaces_settings_and_refuses_what_is_wrong():
 def test_what_is_held_out_is_not_learned_from():
     one = lesson()
     (own,) = one.loads()
-    assert len(own.values) == 240 and own.step_s == 60.0
-    gone = replace(one, source=Source(Series(0.0, 60.0, np.append(one.source.series.values[:240], np.zeros(60))), 5))
+    assert len(own.values) == 80 and own.step_s == 60.0
+    gone = replace(one, source=Source(Series(0.0, 60.0, np.append(one.source.series.values[:80], np.zeros(20))), 5))
     np.testing.assert_array_equal(gone.loads()[0].values, own.values)
