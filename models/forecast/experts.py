@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from models.forecast.echo import echoes
 from models.forecast.forecaster import Task
 from models.forecast.lags import Lags
 from models.forecast.ridge import Ridge
@@ -112,11 +113,20 @@ class Experts:
         due = turns(learnt.seen, count, [len(each.parts) for each in learnt.regressions])
         regressions, said = [], self._repeated(gathered, means)
         for ridge, before, when in zip(self.ridges, learnt.regressions, due, strict=True):
-            after, told = follow(ridge, before, trail, learnt.seen, count, when)
+            after, spoken = follow(ridge, before, trail, learnt.seen, count, when)
             regressions.append(after)
-            said.append(told)
+            said.append(spoken)
         kept = trail.newest(len(learnt.trail.levels))
-        return Learnt(learnt.seen + count, tuple(regressions), sums, weights, kept), np.stack(said, axis=1), levels
+        told = np.stack(said, axis=1)
+        silent = echoes(values, at, self.task.day, self.task.horizon)[:, None, :] & self._daily[None, :, None]
+        told[silent] = np.nan
+        return Learnt(learnt.seen + count, tuple(regressions), sums, weights, kept), told, levels
+
+    @cached_property
+    def _daily(self) -> Flags:
+        """(E,) which of them read the same time yesterday."""
+        naive = np.arange(self.count - len(_SPECS)) == YESTERDAY
+        return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
 
     def _means(self, learnt: Learnt, newest: Floats) -> tuple[Floats, Floats, Floats]:
         """Sums and weights after the newest steps, and (N, means) the means after each."""
