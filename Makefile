@@ -46,7 +46,7 @@ run: setup ## The main job: history, training, serving, a live day on real execu
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/pytest tests/ring
-	@$(BIN)/pytest tests --ignore tests/ring -n 2 --dist loadgroup
+	@$(BIN)/pytest tests --ignore tests/ring -n 2 --dist loadfile
 else
 	@$(BIN)/pytest $(ARGS)
 endif

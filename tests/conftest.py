@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
-
-
-@pytest.hookimpl(tryfirst=True)  # the worker's own hook reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers one has the SparkSession, one the broker, and a module's tests stay together."""
-    for item in items:
-        costly = [name for name in ("spark", "broker") if name in getattr(item, "fixturenames", ())]
-        item.add_marker(pytest.mark.xdist_group(costly[0] if costly else item.path.stem))
+if not hasattr(sys.modules["__main__"], "__file__"):
+    # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it.
+    sys.modules["__main__"].__file__ = __file__
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -44,7 +44,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, pace_s: float, cha
 
     Per run: the logarithm of the median lies between that of the truth and that of the last minute, with an error that
     persists from look to look and grows with the square root of the distance. Over the run the errors have no bias;
-    the spread is theirs, times a factor of 0.6 to 1.7, because forecasters misjudge themselves.
+    the spread is theirs, times a factor of 0.75 to 1.4, because forecasters misjudge themselves.
 
     Args:
         total: (runs, S + 1) expected records before each second, `3 * (lead + hold)` longer than the last look.
@@ -64,7 +64,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, pace_s: float, cha
     error = _persistent((runs, len(looks), len(ends)), keep, chance)
     median = skill * truth + (1 - skill) * before + blur * np.sqrt(far) * error
     median = median + (truth - median).mean(axis=1, keepdims=True)
-    misjudged = np.exp(chance.uniform(np.log(0.6), np.log(1.7), (runs, 1, 1)))
+    misjudged = np.exp(chance.uniform(np.log(0.75), np.log(1.4), (runs, 1, 1)))
     spread = (truth - median).std(axis=1, keepdims=True) * misjudged
     levels = PEAK_LEVELS if len(ends) == 1 else CURVE_LEVELS
     deviations = student.ppf(levels, chance.choice([4, 8, 1000]))

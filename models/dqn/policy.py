@@ -33,7 +33,8 @@ class Dqn:
         fallback: who answers instead.
         lead_s, latency_s: of the job.
         pace_s: seconds between two decisions.
-        price: of a second over the target (`reward.executor_seconds`).
+        caution: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a sweep
+            passes through evenly changes executors and violation evenly.
         name: dqn.
     """
 
@@ -42,9 +43,9 @@ class Dqn:
     lead_s: float
     latency_s: Floats | float
     pace_s: float
-    price: Floats | float
+    caution: Floats | float
     name: str = "dqn"
-    knob: ClassVar[str] = "price"
+    knob: ClassVar[str] = "caution"
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: object) -> Dqn:
@@ -58,7 +59,7 @@ class Dqn:
         planning = contract.planning
         return cls(
             learned, Planner.of("reactive", planning), max(planning.lead_s, 1.0), contract.latency_target_s,
-            pace_for(planning.lead_s, 1.0), learned.price_for(contract.error_budget), name,
+            pace_for(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))), name,
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:
@@ -76,12 +77,12 @@ class Dqn:
             return memory, Choice(np.maximum(view.target, bottom), flags(backlog=view.target < bottom), bottom, unsaid)
         passed = view.now_s - memory["dqn_at"][0]
         pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
-        facts = Facts(self.lead_s, self.latency_s, self.price, pace_s)
+        price = 10.0 ** np.broadcast_to(np.asarray(self.caution, float), (view.runs,))
+        facts = Facts(self.lead_s, self.latency_s, price, pace_s)
         seen_memory, seen = observe({k: v for k, v in memory.items() if k.startswith("obs_")}, view, facts)
         memory |= seen_memory
         memory["dqn_at"] = np.full(view.runs, view.now_s)
         worth = self.agent.values(seen)
-        price = np.broadcast_to(np.asarray(self.price, float), (view.runs,))
         moves = best(worth[:, :, 0] + price[:, None] * worth[:, :, 1], allowed(view.target, view.least, view.most))
         strange = self.agent.familiar.strange(seen.astype(float))
         target = np.where(strange, safe.target, moved(view, moves))

@@ -112,7 +112,7 @@ CATALOGUE: dict[str, Entry] = {
     "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "mpc": Entry(Mpc.of, _values(0.5, 0.75, 0.9, 0.96, 0.985, 0.995, 0.999, 0.9997)),
     "dqn": Entry(
-        _later("models.dqn.policy", "Dqn"), _values(0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0), learned="an agent"
+        _later("models.dqn.policy", "Dqn"), _values(-0.6, -0.2, 0.2, 0.6, 1.0, 1.5, 2.0, 2.45), learned="an agent"
     ),
 }  # fmt: skip
 """In the order of `POLICIES`, the simplest first."""

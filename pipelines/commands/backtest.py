@@ -65,7 +65,7 @@ def backtest(
     )
     effort = Effort(knobs, seeds)
     if quick:
-        terms, effort = replace(terms, test_days=1.0, tune_days=1.0), Effort(min(knobs, 6), min(seeds, 2))
+        terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 6), min(seeds, 2))
     names = [part.strip() for part in policies.split(",") if part.strip()]
     learned = {"dqn": _agent(agent)} if agent else {}
     if traces == [MAP]:

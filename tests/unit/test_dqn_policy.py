@@ -97,7 +97,7 @@ def test_a_combination_never_seen_is_strange_though_each_number_was() -> None:
 
 
 def test_the_price_is_the_lowest_that_kept_the_budget() -> None:
-    assert Dqn.of("dqn", CONTRACT, agent(0)).price == 10
+    assert Dqn.of("dqn", CONTRACT, agent(0)).caution == 1
     assert agent(0).price_for(0.5) == 1
     assert agent(0).price_for(0.0) == 100
 
@@ -165,12 +165,12 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
     trained = agent(2)
     trained.weights["last"][0][:] = np.random.default_rng(1).standard_normal(trained.weights["last"][0].shape)
     made = drawn(3, 20, (), np.random.default_rng(3), lead_s=60.0)
-    prices = np.array([0.3, 10.0, 300.0])
+    cautions = np.array([-0.5, 1.0, 2.4])
 
-    def targets(price: np.ndarray | float) -> np.ndarray:
-        policy = build("dqn", CONTRACT, trained, price)
+    def targets(caution: np.ndarray | float) -> np.ndarray:
+        policy = build("dqn", CONTRACT, trained, caution)
         return simulate(made.jobs, made.load, policy, made.looks, np.arange(3)).targets
 
-    together = targets(prices)
-    for run, price in enumerate(prices):
-        np.testing.assert_array_equal(together[:, run], targets(float(price))[:, run])
+    together = targets(cautions)
+    for run, caution in enumerate(cautions):
+        np.testing.assert_array_equal(together[:, run], targets(float(caution))[:, run])
