@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
-
-from configs.errors import SettingsError
 from configs.settings import AgentTraining, Settings, load
 from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
@@ -22,6 +19,7 @@ from pipelines.backtest.on_lake import enough
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run
 from pipelines.train.agent_card import agent_card, frontiers, learning
 from pipelines.train.contest import contest, hours, told
+from pipelines.train.decided import formed, let_serve
 from pipelines.train.lesson import Lesson, read
 from pipelines.train.source import moment
 
@@ -158,28 +156,13 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 
 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
-    """Let the challenger of a verdict serve if it won; returns the version that serves afterwards, None for none.
-
-    A verdict that comes late, when another version than the one compared with serves by now, changes nothing.
-    """
-    registry = AgentRegistry(settings or load())
-    job, version = verdict["job"], verdict["version"]
-    if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
-        registry.set_champion(job, version)
-    return registry.champion_version(job)
+    """`decided.let_serve`, for what this module trains."""
+    return let_serve(AgentRegistry(settings or load()), verdict)
 
 
 def with_form(training: AgentTraining, form: Mapping[str, Any]) -> AgentTraining:
-    """The settings with those of a form in their place.
-
-    Raises:
-        SettingsError: names the key, the value and what would be right.
-    """
-    try:
-        return AgentTraining.model_validate({**training.model_dump(), **form})
-    except ValidationError as error:
-        lines = [f"agent_training.{'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+    """The settings with those of a form in their place; see `decided.formed`."""
+    return formed(training, "agent_training", form)
 
 
 def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, Agent | None, str]:

@@ -7,13 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from configs.errors import SettingsError
 from configs.settings import Settings, Training, load
 from models.forecast.gate import Verdict, verdict
 from pipelines import lake
 from pipelines.registry import Registry
+from pipelines.train.decided import formed, let_serve
 
 
 def enough(job: str, settings: Settings | None = None) -> bool:
@@ -87,25 +85,10 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 
 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
-    """Let the challenger of a verdict serve if it won; returns the version that serves afterwards.
-
-    A verdict that comes late, when another version than the one compared with serves by now, changes nothing.
-    """
-    registry = Registry(settings or load())
-    job, version = verdict["job"], verdict["version"]
-    if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
-        registry.set_champion(job, version)
-    return registry.champion_version(job)
+    """`decided.let_serve`, for what this module trains."""
+    return let_serve(Registry(settings or load()), verdict)
 
 
 def with_form(training: Training, form: dict[str, Any]) -> Training:
-    """The settings with those of a form in their place.
-
-    Raises:
-        SettingsError: names the key, the value and what would be right.
-    """
-    try:
-        return Training.model_validate({**training.model_dump(), **form})
-    except ValidationError as error:
-        lines = [f"training.{'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+    """The settings with those of a form in their place; see `decided.formed`."""
+    return formed(training, "training", form)
