@@ -42,11 +42,10 @@ setup: $(VENV)/.ready var/jars.json ## Environment, Java and jars; nothing is do
 run: setup ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
-# The ring has both cores to itself, because it measures latencies; the other tests share them.
+# Two workers, a file at a time: the ring is the first of one of them, and the others give way to it (tests/conftest.py).
 test: setup ## The whole test suite.
 ifeq ($(strip $(ARGS)),)
-	@$(BIN)/pytest tests/ring
-	@$(BIN)/pytest tests --ignore tests/ring -n 2 --dist loadfile
+	@$(BIN)/pytest tests -n 2 --dist loadfile --no-loadscope-reorder
 else
 	@$(BIN)/pytest $(ARGS)
 endif

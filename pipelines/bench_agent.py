@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from configs.settings import Kafka, Settings
+from configs.sections import Kafka
+from configs.settings import Settings
 from pipelines.broker import Publisher, create_topics
 from pipelines.session import local_session
 from pipelines.stack.stack import Stack

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from tidecast.messages import Message, Reject, encode
 from tidecast.transport import TOPICS, consumer, producer
 

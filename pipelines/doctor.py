@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from configs.settings import ROOT, Ports, Settings
+from configs.sections import Ports
+from configs.settings import ROOT, Settings
 from pipelines import jars
 from pipelines.stack import external, java, ports, state
 from pipelines.stack.place import StackError

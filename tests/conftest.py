@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from configs.settings import Kafka, load
+from configs.sections import Kafka
+from configs.settings import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +20,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: w
 if not hasattr(sys.modules["__main__"], "__file__"):
     # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it.
     sys.modules["__main__"].__file__ = __file__
+
+ORDER = ("ring", "unit", "dags", "spark", "integration")
+POLITE = 10
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The ring first, because it takes longest; beside it what needs no services of its own."""
+    items.sort(key=lambda item: ORDER.index(Path(item.path).relative_to(Path(__file__).parent).parts[0]))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Whoever is not the ring gives way to it: it measures latencies, and the other worker shares its cores."""
+    if not item.get_closest_marker("ring") and (now := os.nice(0)) < POLITE:
+        os.nice(POLITE - now)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from models.dqn.adviser import Advice
 from models.policy.capacity import Floats, Integers
 from models.policy.view import View
 
 MOVES = (-2, -1, 0, 1, 2, 4)
 """Changes of the target, in executors."""
 STAY = MOVES.index(0)
-FLOOR_UTILISATION = 1.0
-"""The floor is what carries the observed rate at this share of capacity."""
+REACH = 1
+"""Executors by which the agent may depart from what is advised."""
 
 _MOVES = np.array(MOVES, float)
 Mask = NDArray[np.bool_]
@@ -26,17 +27,34 @@ def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
     return mask
 
 
-def floor(view: View) -> Floats:
-    """(runs,) fewest executors that sustain the observed rate; the lower bound where that is no number."""
+def heeding(mask: Mask, target: Floats, advice: Advice) -> Mask:
+    """(runs, 6) those that end within `REACH` of what is advised; where there is none, the nearest to it."""
+    after = target[:, None] + _MOVES
+    low, high = np.minimum(advice.plan, advice.target) - REACH, advice.target + REACH
+    near: Mask = mask & (after >= low[:, None]) & (after <= high[:, None])
+    lost = ~near.any(axis=1)
+    near[lost, nearest(mask, target, advice.target)[lost]] = True
+    return near
+
+
+def nearest(mask: Mask, target: Floats, advised: Floats) -> Integers:
+    """(runs,) the allowed move that ends nearest to what is advised; the higher of equals."""
+    off = np.abs(target[:, None] + _MOVES - advised[:, None] - 0.1)
+    at: Integers = np.where(mask, off, np.inf).argmin(axis=1)
+    return at
+
+
+def floor(view: View, utilisation: Floats | float) -> Floats:
+    """(runs,) fewest executors that carry the observed rate at this share of capacity; the lower bound without one."""
     usable = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
-    rate = np.where(usable, view.arrival_rps, 0.0) / FLOOR_UTILISATION
+    rate = np.where(usable, view.arrival_rps, 0.0) / utilisation
     return view.capacity.executors_for(rate, view.least, view.most)[0]
 
 
-def moved(view: View, moves: Integers) -> Floats:
-    """(runs,) the target after moves (indices of `MOVES`), not below the floor and within bounds."""
+def moved(view: View, moves: Integers, bottom: Floats) -> Floats:
+    """(runs,) the target after moves (indices of `MOVES`), not below a floor and within bounds."""
     within = np.clip(view.target + _MOVES[moves], view.least, view.most)
-    held: Floats = np.maximum(within, floor(view))
+    held: Floats = np.maximum(within, bottom)
     return held
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from models.dqn.actions import MOVES
+from models.dqn.actions import MOVES, Mask, best
 from models.dqn.observation import FEATURES
 from models.dqn.reward import PARTS
-from models.policy.capacity import Floats
+from models.policy.capacity import Floats, Integers
 
 LAYERS = ("first", "second", "last")
 
@@ -68,6 +68,8 @@ class Agent:
         dueling: as of `Values`.
         familiar: what it was trained on.
         prices: (P,) prices at which it was tried, rising.
+        heed: what a move must be worth more than the advised one to be made instead, at a price of 0; at others times
+            the root of `1 + price`, because what is not known of violations grows with what they cost.
         tried: (P, 2) executors paid over executors needed, and violation, at these prices.
         curve: one entry per evaluation: updates, transitions, loss, score.
     """
@@ -77,6 +79,7 @@ class Agent:
     familiar: Familiar
     prices: Floats
     tried: Floats
+    heed: float = 0.0
     curve: tuple[Mapping[str, float], ...] = field(default=())
 
     def values(self, x: np.ndarray) -> np.ndarray:
@@ -92,6 +95,13 @@ class Agent:
         state, action = said[:, :1], said[:, 1:]
         worth: np.ndarray = state + action - action.mean(axis=1, keepdims=True)
         return worth
+
+    def moves(self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers) -> Integers:
+        """(runs,) the allowed move of highest worth; the advised one where no other is worth enough more."""
+        values = self.values(seen)
+        worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
+        worth[np.arange(len(worth)), advised] += self.heed * np.sqrt(1 + price)
+        return best(worth, mask)
 
     def price_for(self, budget: float) -> float:
         """The lowest price at which the violation of the trial was within the budget; the highest if it never was."""
@@ -109,7 +119,8 @@ def describe(agent: Agent) -> dict[str, Any]:
             "low": known.low.tolist(), "high": known.high.tolist(), "mean": known.mean.tolist(),
             "inverse": known.inverse.tolist(), "limit": known.limit,
         },
-        "prices": agent.prices.tolist(), "tried": agent.tried.tolist(), "curve": [dict(row) for row in agent.curve],
+        "prices": agent.prices.tolist(), "heed": agent.heed, "tried": agent.tried.tolist(),
+        "curve": [dict(row) for row in agent.curve],
     }  # fmt: skip
 
 
@@ -119,6 +130,8 @@ def revive(described: Mapping[str, Any]) -> Agent:
     Raises:
         AgentError: its features or moves are not the ones of this code, or something is missing or misshapen.
     """
+    if not isinstance(described, Mapping):
+        raise AgentError(f"{type(described).__name__} is no agent; an object with its features and weights is expected")
     for name, here in (("features", list(FEATURES)), ("moves", list(MOVES))):
         if described.get(name) != here:
             raise AgentError(f"{name}={described.get(name)}: this environment has {here}; train the agent again")
@@ -130,7 +143,7 @@ def revive(described: Mapping[str, Any]) -> Agent:
         tried = np.asarray(described["tried"], float)
         agent = Agent(
             weights, bool(described["dueling"]), familiar, np.asarray(described["prices"], float), tried,
-            tuple(described["curve"]),
+            float(described["heed"]), tuple(described["curve"]),
         )  # fmt: skip
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
@@ -139,6 +152,11 @@ def revive(described: Mapping[str, Any]) -> Agent:
     fitting = [(hidden, len(FEATURES)), (hidden,), (hidden, hidden), (hidden,), (out, hidden), (out,)]
     if shapes != fitting or not all(np.isfinite(layer).all() for pair in weights.values() for layer in pair):
         raise AgentError(f"weights of shapes {shapes} do not fit, {fitting} would; train the agent again")
+    wide, priced = len(FEATURES), len(agent.prices)
+    kept = [*(part.shape for part in parts.values()), agent.prices.shape, tried.shape]
+    fitting = [(wide,), (wide,), (wide,), (wide, wide), (priced,), (priced, 2)]
+    if kept != fitting or not priced:
+        raise AgentError(f"limits and prices of shapes {kept} do not fit, {fitting} would; train the agent again")
     return agent
 
 

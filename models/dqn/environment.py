@@ -11,7 +11,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from models.dqn.actions import MOVES
-from models.dqn.fleet import Fleet, drawn
+from models.dqn.draw import drawn
+from models.dqn.fleet import Fleet
 from models.dqn.observation import FEATURES
 from models.dqn.shapes import Trace
 from models.twin.job import Job
@@ -22,15 +23,16 @@ class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
 
     Underneath is a `Fleet` of one run, which training uses with many.
 
-    Observation: `Box(-4, 4, (35,))`, the columns of `observation.FEATURES`, without units.
+    Observation: `Box(-4, 4, (40,))`, the columns of `observation.FEATURES`, without units.
 
     Action: `Discrete(6)`, a change of the target by `actions.MOVES` executors. A move out of bounds stops at the bound;
-    `info["action_mask"]` tells which ones are allowed. The target never falls below `actions.floor`.
+    `info["action_mask"]` tells which ones are allowed and end near what `mpc` advises (`actions.heeding`). The target
+    never falls below `actions.floor`.
 
     Reward: `(reward.executor_seconds + needed * seconds) / (most * seconds)`: 1 is what all executors of the job cost
     for one decision.
 
-    Start: a job, a load and a forecast drawn from `np_random` (`fleet.drawn`); executors for the first minute.
+    Start: a job, a load and a forecast drawn from `np_random` (`draw.drawn`); executors for the first minute.
 
     End: never; truncated after `decisions`.
 

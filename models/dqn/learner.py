@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from torch.nn.functional import huber_loss
 
 from models.dqn.actions import best
 from models.dqn.network import Values, target
@@ -32,11 +33,13 @@ class Settings:
         updates: per decision of all runs together.
         warm: transitions before the first update.
         explore: least share of random actions, reached after `explore_for` of the training.
+        heed: share of the random actions that are the advised ones.
         clip: largest norm of the gradient.
+        huber: error beyond which the loss grows no faster; the paper's is the square.
         price_power: errors of the violation part weigh the price to this power (where there are two parts).
     """
 
-    hidden: int = 64
+    hidden: int = 128
     dueling: bool = True
     double: bool = True
     gamma: float = 0.96
@@ -50,8 +53,10 @@ class Settings:
     warm: int = 5000
     explore: float = 0.05
     explore_for: float = 0.2
-    clip: float = 10.0
-    price_power: float = 0.5
+    heed: float = 0.5
+    clip: float = 20.0
+    huber: float = 1.0
+    price_power: float = 0.25
 
 
 DEFAULT = Settings()
@@ -67,6 +72,8 @@ PAPER = Settings(
     copy_every=320,
     copy_share=1.0,
     warm=1000,
+    heed=0.0,
+    huber=1e9,
 )
 """Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
 
@@ -90,11 +97,15 @@ class Outcome(NamedTuple):
 
 
 class Ground(Protocol):
-    """Runs to learn from; `seen` (runs, F), `mask` (runs, A) and `weight` (runs, K) are of the present."""
+    """Runs to learn from; `seen` (runs, F), `mask` (runs, A) and `weight` (runs, K) are of the present.
+
+    So is `advice` (runs,), the move of somebody who knows a good one; None where there is nobody.
+    """
 
     seen: np.ndarray
     mask: np.ndarray
     weight: Floats
+    advice: Integers | None
 
     def step(self, moves: Integers) -> Outcome:
         """Act in every run."""
@@ -149,6 +160,8 @@ class Learner:
         moves = self.greedy(seen, ground.mask, weight)
         random = self.chance.random(len(seen)) < explore
         drawn = np.where(ground.mask, self.chance.random(ground.mask.shape), -1.0).argmax(axis=1)
+        if ground.advice is not None:
+            drawn = np.where(self.chance.random(len(seen)) < self.settings.heed, ground.advice, drawn)
         moves = np.where(random, drawn, moves)
         self._pending.append((seen, moves, ground.step(moves), weight))
         self.transitions += len(seen)
@@ -169,9 +182,11 @@ class Learner:
             held = self.held(after)
             wanted = target(gained, carried, weight, mask, held, self.online(after) if self.settings.double else held)
         said = self.online(seen)[torch.arange(len(moved)), moved]
-        loss = ((said - wanted).square() * weight**self.settings.price_power).mean()
+        loss = (
+            huber_loss(said, wanted, reduction="none", delta=self.settings.huber) * weight**self.settings.price_power
+        ).mean()
         self._optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.clip)
         self._optimizer.step()
         self.updates += 1

@@ -13,7 +13,7 @@ class Values(nn.Module):
         features: F of an observation.
         actions: A.
         parts: K quantities that are predicted apart (van Seijen et al. 2017).
-        hidden: units of a hidden layer.
+        hidden: units of a hidden layer, shared out among the parts.
         dueling: whether state and action are told apart.
         generator: of the first weights.
     """
@@ -30,6 +30,14 @@ class Values(nn.Module):
                 deviation = (gain / layer.in_features) ** 0.5
                 layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * deviation)
                 layer.bias.zero_()
+        # Every part has hidden units of its own: a second over the target weighs so much more than an executor that
+        # in shared ones nothing would be learned of executors. What is 0 here stays 0.
+        own = torch.arange(hidden) * parts // hidden
+        of = torch.arange((actions + dueling) * parts) % parts
+        for layer, kept in ((self.second, own[:, None] == own), (self.last, of[:, None] == own)):
+            with torch.no_grad():
+                layer.weight.mul_(kept * parts**0.5)
+            layer.weight.register_hook(kept.float().mul)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
         """From (B, F) to (B, A, K)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from models.dqn.adviser import Advice
 from models.policy.capacity import Capacity, Floats
 from models.policy.view import Ahead, Memory, View
 
@@ -19,10 +20,11 @@ FEATURES = (
     "ahead_50", "ahead_75", "ahead_90", "ahead_98", "ahead_99", "at_lead_50", "later_50", "later_90", "heard",
     "error_forecast", "error_last", "over_90", "lag_s", "waiting", "busy", "in_batch", "batch",
     "pending", "starting", "leaving", "target_of_most", "size", "since_change", "lead", "pace", "price", "overhead",
-    "headroom", "headroom_target",
+    "headroom", "headroom_target", "advised", "planned", "worth_10th", "worth", "worth_10",
 )  # fmt: skip
 """Names of the observation's columns. `now`, `fast`, `ahead_*`, `at_lead_50` and `later_*` are executors needed less
-the target, in fours; without a forecast they say what `now` says, and `heard` is 0."""
+the target, in fours, as are what is `advised`, `planned` without waiting, and `worth` it at three prices;
+without a forecast they say what `now` says, and `heard` is 0."""
 _FAST, _SLOW, _RECORD = 1 / 3, 1 / 20, 1 / 30
 
 
@@ -50,8 +52,11 @@ class Facts:
 
 
 def pace_for(lead_s: float, every_s: float) -> float:
-    """Seconds between two decisions of an agent that may look every `every_s`: a sixth of the lead time, up to 120."""
-    return max(every_s, every_s * round(min(lead_s / 6, 120.0) / every_s))
+    """Seconds between two decisions of an agent that may look every `every_s`: a fifteenth of the lead time, up to 60.
+
+    What lies between is left to the floor, and a raise that comes late was not worth the wait.
+    """
+    return max(every_s, every_s * round(min(lead_s / 15, 60.0) / every_s))
 
 
 def needs(capacity: Capacity, rps: Floats) -> Floats:
@@ -78,12 +83,13 @@ def fresh(runs: int) -> Memory:
     return {**none, **said, "obs_square": np.zeros(runs), "obs_over": np.full(runs, 0.1)}
 
 
-def observe(memory: Memory, view: View, facts: Facts) -> tuple[Memory, NDArray[np.float32]]:
-    """What is carried on, and the observation (runs, 35)."""
+def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
+    """What is carried on, and the observation (runs, 40)."""
     lead, latency, price, pace = facts.of(view.runs)
     rate = np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
     coming = _ahead(view.ahead, lead, pace, rate)
-    need = needs(view.capacity, np.column_stack([rate, *coming]))
+    every = needs(view.capacity, np.column_stack([rate, *coming, advice.needs]))
+    need, worth = every[:, :9], every[:, 9:]
     now: Floats = need[:, 0]
     heard = np.asarray(np.isfinite(need[:, 1:]).all(axis=1))
     need = np.where(np.isfinite(need), need, now[:, None])
@@ -107,6 +113,7 @@ def observe(memory: Memory, view: View, facts: Facts) -> tuple[Memory, NDArray[n
         np.log2(most) / 4, np.minimum(view.since_change_s / pace, 16) / 16, np.log(np.maximum(lead, 1.0) / pace) / 2,
         np.log(pace / latency) / 2, np.log10(price), np.broadcast_to(view.capacity.overhead_s / latency * 4, now.shape),
         np.log((capable + 1e-9) / (rate + 1e-9)), np.log((asked + 1e-9) / (rate + 1e-9)),
+        off(advice.target), off(advice.plan), *(off(worth[:, j]) for j in range(worth.shape[1])),
     )  # fmt: skip
     return memory, np.clip(np.column_stack(columns), -4, 4).astype(np.float32)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.actions import allowed, best, floor, moved
+from models.dqn.actions import allowed, floor, heeding, moved, nearest
+from models.dqn.adviser import advise, caution_at
 from models.dqn.agent import Agent
 from models.dqn.observation import Facts, fresh, observe, pace_for
-from models.policy.planner import Planner
+from models.policy.mpc import Mpc
 from models.policy.view import Choice, Floats, Memory, View, flags
 
 _LATE_S = 1e-6
@@ -24,26 +25,31 @@ _SLOWEST = 15
 class Dqn:
     """The agent of the source paper's Algorithm 1, with the forecast in its state.
 
-    Whatever it says, the target stays within the job's bounds and is never below what the observed rate needs. Where
-    the observation is unlike anything it was trained on, the reactive planner answers, and `Why.UNFAMILIAR` says so.
+    `mpc` advises it at the same price. Whatever the agent says, the target stays within the job's bounds, departs from
+    the advice by no more than `actions.REACH` (or comes as near to it as a move goes), and is never below what the
+    observed rate needs. Where the observation is unlike anything it was trained on, the adviser decides, and
+    `Why.UNFAMILIAR` says so.
     It decides every `pace_s`; between two decisions only the floor moves the target.
 
     Attributes:
         agent: what was learned.
-        fallback: who answers instead.
+        adviser: whose plan it sees.
         lead_s, latency_s: of the job.
         pace_s: seconds between two decisions.
         caution: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a sweep
             passes through evenly changes executors and violation evenly.
+        utilisation, hold_s: of the adviser.
         name: dqn.
     """
 
     agent: Agent
-    fallback: Planner
+    adviser: Mpc
     lead_s: float
     latency_s: Floats | float
     pace_s: float
     caution: Floats | float
+    utilisation: Floats | float
+    hold_s: float
     name: str = "dqn"
     knob: ClassVar[str] = "caution"
 
@@ -57,34 +63,37 @@ class Dqn:
         if not isinstance(learned, Agent):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs an agent. Train one first.")
         planning = contract.planning
+        adviser = Mpc.of("mpc", contract)
         return cls(
-            learned, Planner.of("reactive", planning), max(planning.lead_s, 1.0), contract.latency_target_s,
-            pace_for(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))), name,
+            learned, adviser, max(planning.lead_s, 1.0), contract.latency_target_s,
+            pace_for(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))),
+            adviser.utilisation, adviser.hold_s, name,
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:
         """Nothing seen, nothing decided."""
-        return {**self.fallback.fresh(runs), **fresh(runs), "dqn_at": np.full(runs, -np.inf)}
+        return {**self.adviser.fresh(runs), **fresh(runs), "dqn_at": np.full(runs, -np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The best allowed move where a decision is due, never below the floor."""
-        memory = dict(memory)
-        after, safe = self.fallback.decide({k: v for k, v in memory.items() if k.startswith("need")}, view)
-        memory |= after
-        bottom = floor(view)
-        unsaid = np.full(view.runs, np.nan)
-        if view.now_s - memory["dqn_at"][0] < self.pace_s - _LATE_S:
-            return memory, Choice(np.maximum(view.target, bottom), flags(backlog=view.target < bottom), bottom, unsaid)
-        passed = view.now_s - memory["dqn_at"][0]
-        pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
+        """The best move near the advised one where a decision is due, never below the floor."""
         price = 10.0 ** np.broadcast_to(np.asarray(self.caution, float), (view.runs,))
+        adviser = replace(self.adviser, caution=caution_at(price), utilisation=self.utilisation, hold_s=self.hold_s)
+        memory, bottom, passed = dict(memory), floor(view, adviser.busy), view.now_s - memory["dqn_at"][0]
+        if passed < self.pace_s - _LATE_S:
+            unsaid = np.full(view.runs, np.nan)
+            return memory, Choice(np.maximum(view.target, bottom), flags(backlog=view.target < bottom), bottom, unsaid)
+        pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
+        advised, advice = advise(adviser, _part(memory, "plan_"), view)
         facts = Facts(self.lead_s, self.latency_s, price, pace_s)
-        seen_memory, seen = observe({k: v for k, v in memory.items() if k.startswith("obs_")}, view, facts)
-        memory |= seen_memory
-        memory["dqn_at"] = np.full(view.runs, view.now_s)
-        worth = self.agent.values(seen)
-        moves = best(worth[:, :, 0] + price[:, None] * worth[:, :, 1], allowed(view.target, view.least, view.most))
+        remembered, seen = observe(_part(memory, "obs_"), view, facts, advice)
+        memory |= advised | remembered | {"dqn_at": np.full(view.runs, view.now_s)}
+        mask = heeding(allowed(view.target, view.least, view.most), view.target, advice)
+        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target))
         strange = self.agent.familiar.strange(seen.astype(float))
-        target = np.where(strange, safe.target, moved(view, moves))
-        why = np.where(strange, safe.why, 0) | flags(unfamiliar=strange)
-        return memory, Choice(target, why, bottom, unsaid)
+        target = np.where(strange, np.maximum(advice.target, bottom), moved(view, moves, bottom))
+        why = np.where(strange, advice.why, 0) | flags(unfamiliar=strange)
+        return memory, Choice(target, why, bottom, advice.plan)
+
+
+def _part(memory: Memory, begins: str) -> Memory:
+    return {name: value for name, value in memory.items() if name.startswith(begins)}

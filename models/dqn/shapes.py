@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 from models.policy.capacity import Floats
 
 MADE = ("day", "steps", "spikes", "ramps")
-_REAL_SHARE = 0.7
+_REAL_SHARE = 0.8
 """Of the runs, where there are real traces."""
 
 
@@ -45,7 +45,7 @@ def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], 
         curve = _day(grid, reach_s, chance) if kind in ("day", "spikes") else _walk(grid, reach_s, kind, chance)
         if kind == "spikes":
             curve = curve + _spikes(grid, pace_s, chance)
-    if chance.random() < 0.4:
+    if chance.random() < 0.2:
         curve = curve * _wander(grid, pace_s, chance)
     curve = np.maximum(curve, 0.0)
     top = curve.max()
@@ -54,8 +54,8 @@ def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], 
 
 
 def _piece(grid: Floats, trace: Trace, chance: np.random.Generator) -> Floats:
-    """A piece of a trace, as it was recorded in three of seven cases, else up to fifty times faster."""
-    step = trace.step_s * np.exp(min(chance.uniform(-4.0, 3.0), 0.0))
+    """A piece of a trace, as it was recorded in two of three cases, else up to fifty times faster."""
+    step = trace.step_s * np.exp(min(chance.uniform(-4.0, 8.0), 0.0))
     steps = int(np.ceil(grid[-1] / step)) + 2
     start = chance.integers(max(len(trace.values) - steps, 0) + 1)
     values = trace.values[start : start + steps]

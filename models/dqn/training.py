@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from models.dqn.agent import LAYERS, Agent, Familiar
-from models.dqn.fleet import PRICES, Drawn, Fleet, drawn
+from models.dqn.draw import HEARD_LEADS_S, PRICES, Drawn, drawn
+from models.dqn.fleet import Fleet
 from models.dqn.learner import DEFAULT, Learner, Outcome, Settings
 from models.dqn.shapes import Trace
 from models.policy.capacity import Floats, Integers
@@ -17,8 +18,10 @@ from models.twin.job import MOST, Job
 
 SPARSE = 16
 """Every so many observations one is kept to know what the agent was trained on."""
-TRIAL_LEADS_S = (8.0, 30.0, 120.0, 600.0, 1500.0)
-"""What an agent for all jobs is tried on."""
+HEEDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1e9)
+"""Values of `Agent.heed`; with the last one the agent does what it is advised."""
+SURE = 2.0
+"""Standard errors by which departures must have earned more than the advice, on runs that chose nothing else."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Fleets:
     def _show(self) -> None:
         self.seen = np.concatenate([fleet.seen for fleet in self._fleets])
         self.mask = np.concatenate([fleet.mask for fleet in self._fleets])
+        self.advice: Integers | None = np.concatenate([fleet.advice for fleet in self._fleets])
         self.weight: Floats = np.concatenate([fleet.weight for fleet in self._fleets])
 
     def step(self, moves: Integers) -> Outcome:
@@ -118,10 +122,10 @@ def train(
             _load(learner, start)
         trial = _trials(training, jobs, loads, seed + 1)
         best, curve = _weights(learner), []
-        highest = score(learner, trial)
+        highest = score(_agent(best, training), trial)
         curve.append({"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest})
         for step in learner.learn(ground, training.transitions, training.evaluate_every):
-            reached = score(learner, trial)
+            reached = score(_agent(_weights(learner), training), trial)
             curve.append(
                 {"updates": step.updates, "transitions": step.transitions, "loss": step.loss, "score": reached}
             )
@@ -130,10 +134,11 @@ def train(
         familiar = Familiar.of(np.concatenate(ground.sample).astype(float))
     finally:
         torch.set_num_threads(before)
-    untried = Agent(best, training.learner.dueling, familiar, np.zeros(0), np.zeros((0, 2)), tuple(curve))
+    made = replace(_agent(best, training), familiar=familiar, curve=tuple(curve))
+    made = replace(made, heed=_heed(made, _trials(training, jobs, loads, seed + 3)))
     prices = np.geomspace(*PRICES, training.prices)
-    tried = np.array([tried_at(untried, training, jobs, loads, price, seed + 2) for price in prices])
-    return replace(untried, prices=prices, tried=tried)
+    tried = np.array([tried_at(made, training, jobs, loads, price, seed + 2) for price in prices])
+    return replace(made, prices=prices, tried=tried)
 
 
 def tried_at(
@@ -143,7 +148,7 @@ def tried_at(
     paid = need = over = 0.0
     trials = _trials(replace(training, price=price), jobs, loads, seed)
     for made in trials:
-        gained = _rolled(Fleet(made, np.arange(training.trial[0])), agent.values)
+        gained = _rolled(Fleet(made, np.arange(training.trial[0])), agent)
         most = made.jobs.fact(MOST)
         need += made.needed.mean()
         paid += (made.needed.mean(axis=1) - gained[:, 0] * most).mean()
@@ -154,33 +159,47 @@ def tried_at(
 def _trials(training: Training, jobs: Sequence[Job], loads: Sequence[Trace], seed: int) -> list[Drawn]:
     """Groups of runs over the lead times, the same for the same seed."""
     chance = np.random.default_rng(seed)
-    leads = (training.lead_s,) if jobs or training.lead_s else TRIAL_LEADS_S
+    leads = (training.lead_s,) if jobs or training.lead_s else HEARD_LEADS_S
     return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
 
 
-def score(learner: Learner, trial: Sequence[Drawn]) -> float:
-    """Mean reward of a greedy agent, each run's divided by `1 + price / 30` so that no price outshouts the rest."""
+def score(agent: Agent, trial: Sequence[Drawn]) -> float:
+    """Mean of `scores`."""
+    return float(np.mean(scores(agent, trial)))
+
+
+def scores(agent: Agent, trial: Sequence[Drawn]) -> Floats:
+    """(all runs,) mean reward of an agent, divided by `1 + price / 30` so that no price outshouts the rest."""
     said = []
-
-    def values(seen: np.ndarray) -> np.ndarray:
-        with torch.no_grad():
-            worth: np.ndarray = learner.held(torch.from_numpy(seen)).numpy()
-        return worth
-
     for made in trial:
         fleet = Fleet(made, np.arange(len(made.needed)))
-        gained = _rolled(fleet, values)
-        said.append(((gained * fleet.weight).sum(axis=1) / (1 + fleet.weight[:, 1] / 30)).mean())
-    return float(np.mean(said))
+        gained = _rolled(fleet, agent)
+        said.append((gained * fleet.weight).sum(axis=1) / (1 + fleet.weight[:, 1] / 30))
+    return np.concatenate(said)
 
 
-def _rolled(fleet: Fleet, values: Callable[[np.ndarray], np.ndarray]) -> Floats:
-    """(runs, 2) mean of the reward's parts over greedy runs."""
+def _heed(made: Agent, trial: Sequence[Drawn]) -> float:
+    """How much the agent heeds: what earns most, if it surely earns more than doing what is advised."""
+    advised, best, most = scores(replace(made, heed=HEEDS[-1]), trial), HEEDS[-1], 0.0
+    for heed in HEEDS[:-1]:
+        more = scores(replace(made, heed=heed), trial) - advised
+        if more.mean() > max(most, SURE * float(more.std()) / np.sqrt(len(more))):
+            best, most = heed, float(more.mean())
+    return best
+
+
+def _rolled(fleet: Fleet, agent: Agent) -> Floats:
+    """(runs, 2) mean of the reward's parts over runs."""
     total: Floats = np.zeros((len(fleet.seen), 2))
     while not fleet.over:
-        worth = (values(fleet.seen) * fleet.weight[:, None, :]).sum(axis=2)
-        total += fleet.step(np.where(fleet.mask, worth, -np.inf).argmax(axis=1))
+        total += fleet.step(agent.moves(fleet.seen, fleet.weight[:, 1], fleet.mask, fleet.advice))
     return total / fleet.drawn.decisions
+
+
+def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: Training) -> Agent:
+    """One that was not tried and for which nothing is familiar yet."""
+    nothing = Familiar(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0)), 0.0)
+    return Agent(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros((0, 2)))
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:

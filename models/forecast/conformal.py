@@ -75,7 +75,16 @@ class Conformal:
         )  # fmt: skip
 
     @cached_property
-    def _shares(self) -> Floats:
+    def bounds(self) -> tuple[Floats, Floats]:
+        """(levels,) the least and the most that is added to each level."""
+        levels = np.array(self.levels)
+        beyond = np.minimum(levels, 1 - levels)
+        inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
+        return np.where(levels < 0.5, outer, -inner), np.where(levels < 0.5, inner, -outer)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """(2,) how much a new error counts in the present and in the long-run size, once there are many."""
         half_lives = np.clip(np.array([_FAST, _SLOW]) * self.day, _FEWEST, _LONGEST)
         found: Floats = 1 - 0.5 ** (1 / half_lives)
         return found
@@ -89,15 +98,11 @@ class Conformal:
         fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
         errors = np.vstack([spread.errors[1:], fresh])
         count = spread.count + told
-        share = np.maximum(self._shares[:, None], 1 / np.maximum(count, 1.0))
+        share = np.maximum(self.shares[:, None], 1 / np.maximum(count, 1.0))
         size = spread.size + np.where(told, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
-        levels = np.array(self.levels)
-        beyond = np.minimum(levels, 1 - levels)
-        inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
-        low, high = np.where(levels < 0.5, outer, -inner), np.where(levels < 0.5, inner, -outer)
         under = value <= spread.said[back]
-        moved = spread.moved + _GAIN * np.where(told[:, None], levels - under, 0.0)
-        return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, low, high))
+        moved = spread.moved + _GAIN * np.where(told[:, None], np.array(self.levels) - under, 0.0)
+        return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, *self.bounds))
 
     def quantiles(self, spread: Spread, centre: Floats, level: float, seen: int) -> tuple[Spread, Floats]:
         """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""

@@ -132,12 +132,17 @@ class Accumulator:
         Raises:
             SeriesError: as `regular`; also a record so far ahead that more than MAX_STEPS steps would be missing.
         """
-        _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)
+        if not (math.isfinite(time + value + span_s) and span_s > 0 and 0 < self.step_s < math.inf):
+            _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)
         end = time + span_s
-        step = int(_step_of(time, self.step_s)) if state.step is None else state.step
-        complete = int(_step_of(end, self.step_s))
+        # As `_step_of`, without the arrays that cost more than the whole record.
+        step = math.floor(time / self.step_s + _GRAIN) if state.step is None else state.step
+        complete = math.floor(end / self.step_s + _GRAIN)
         if complete - step > MAX_STEPS:
             raise SeriesError(f"time={time}: {complete - step} steps after the last record. Look for a wrong clock.")
+        if not state.weight and not state.carried and time == step * self.step_s and end == (step + 1) * self.step_s:
+            # One whole step by itself, the usual record of a job that reports once a step: as below, at a fifth.
+            return Partial(step + 1), [(time, (end - time) * value / (end - time))]
         weight, total = state.weight, state.total
         pieces = [*state.carried, (time, end, value)]
         completed: Steps = []

@@ -110,9 +110,9 @@ CATALOGUE: dict[str, Entry] = {
     "schedule": Entry(_schedule, _values(*UTILISATIONS), learned="a timetable"),
     "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
-    "mpc": Entry(Mpc.of, _values(0.5, 0.75, 0.9, 0.96, 0.985, 0.995, 0.999, 0.9997)),
+    "mpc": Entry(Mpc.of, _values(-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
     "dqn": Entry(
-        _later("models.dqn.policy", "Dqn"), _values(-0.6, -0.2, 0.2, 0.6, 1.0, 1.5, 2.0, 2.45), learned="an agent"
+        _later("models.dqn.policy", "Dqn"), _values(-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95), learned="an agent"
     ),
 }  # fmt: skip
 """In the order of `POLICIES`, the simplest first."""

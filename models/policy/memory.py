@@ -27,8 +27,9 @@ COLD_BATCHES = 2
 FIRST_LOOK_S = 1.0
 NEVER_S = 1e6
 """Since the last change, where there was none."""
-RESYNC_S = 20.0
-"""A target that the executors have not reached after this long is given up for what is there."""
+RESYNC_S, RESYNC_LEADS = 20.0, 1.5
+"""A target that the executors have not reached after this long is given up for what is there: seconds, or lead times
+where these are longer, because given up earlier a request would be withdrawn before it can come true."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def evaluate(
         return memory, None, None
     if now - memory.metric_at > contract.planning.metrics_age_s:
         return memory, None, None
-    memory = _resynced(memory, now)
+    memory = _resynced(memory, now, contract)
     batches, batch_s = looked(memory.batches, memory.lag_records)
     seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy)
     seen = replace(seen, version=version, stand_in=stand_in)
@@ -177,11 +178,11 @@ def _tasks(memory: Memory, contract: Contract) -> int:
     return memory.tasks or contract.executors.max * contract.executors.cores
 
 
-def _resynced(memory: Memory, now: float) -> Memory:
+def _resynced(memory: Memory, now: float, contract: Contract) -> Memory:
     """The target of the last decision while it can still come true, else the executors that are there."""
     if memory.target is None:
         return replace(memory, target=memory.executors)
     waited = math.inf if memory.changed_at is None else now - memory.changed_at
-    if memory.target != memory.executors and waited > RESYNC_S:
+    if memory.target != memory.executors and waited > max(RESYNC_S, RESYNC_LEADS * contract.planning.lead_s):
         return replace(memory, target=memory.executors)
     return memory

@@ -1,94 +1,172 @@
 """How high the load will rise before executors asked for now are of use, as quantiles that are kept.
 
-A policy must cover the peak of the time until a raise comes into effect, `lead + hold` seconds, and it must cover it in
-all but a thousandth of cases: further out than a forecaster's quantiles reach. So what the peak was above the
-forecast's median is measured on the past, in units of a scale known beforehand (split conformal prediction, Vovk et al.
-2005; scaled residuals, Lei et al. 2018). Which forecast and which scale serve best is judged on the past too, and the
-present rate alone is one of the candidates: a forecast that does not help is not listened to.
+A policy must cover the peak of the time that a raise asked for now serves, and let nothing go that is needed until
+then, in all but a thousandth of cases: further out than a forecaster's quantiles reach. So such a peak is regressed on
+what is known at a moment: where the load has just been, and what the forecast says at several trusts in its newest
+error. A second regression says how far off the first usually is at such a moment, and the quantiles of the past errors
+in that unit are those of the peak (split conformal prediction, Vovk et al. 2005; scaled residuals, Lei et al. 2018).
+Whether all this serves better than the present rate alone is judged on the past too: what does not help is not
+listened to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.policy.capacity import Floats
 from models.policy.nowcast import Curves, corrected
 
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
+TRENDS_S = (30, 60, 120, 300, 900)
+"""How long ago the rates are from that the present one is compared with."""
 MEMORIES = (0.25, 1.0, 4.0)
-"""Steps for which an error of the forecast lasts; which of them, the past decides."""
+"""Steps for which an error of the forecast lasts."""
 JUDGED = (0.9, 0.98, 0.995, 0.999)
-"""Levels at which candidates are compared."""
+"""Levels at which listening is compared with not listening."""
 _UPPER = 5
 """Index of the 0.9 quantile among a forecaster's seven levels."""
+_FEWEST = 100
+"""Moments from which a regression is made."""
+_LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
+_WIDEST = 3.0  # units: a feature further out counts as this
+_SMALLEST = 1e-3  # units: an error below it counts as this
+_STIFF = 1e-4  # ridge, as a share of the rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What is known at N moments.
+
+    Attributes:
+        curves: forecasts.
+        rate_now: (N,) records/s of the last seconds.
+        trends: (N, len(TRENDS_S)) how much more that is than as many seconds ago.
+    """
+
+    curves: Curves
+    rate_now: Floats
+    trends: Floats
+
+    def some(self, rows: NDArray[np.bool_]) -> Moments:
+        """Those of some rows."""
+        c = self.curves
+        curves = Curves(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s)
+        return Moments(curves, self.rate_now[rows], self.trends[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A linear function of the rows of a matrix.
+
+    Attributes:
+        weight: (F,), bias: what it is at zero.
+    """
+
+    weight: Floats
+    bias: float
+
+    def __call__(self, rows: Floats) -> Floats:
+        """(N,) of (N, F)."""
+        said: Floats = rows @ self.weight + self.bias
+        return said
+
+
+@dataclass(frozen=True, eq=False)
 class Peaks:
     """How a peak is forecast.
 
     Attributes:
-        memory_steps: for how many steps an error of the forecast lasts; 0: the forecast is not listened to.
-        scale: "level" (of the forecast peak) or "spread" (of the forecaster's quantiles).
-        scores: (levels,) what the past peaks were above the forecast one, in scales, at `LEVELS`.
-        gain: what the past says of the choice: its loss over that of the present rate alone, 1 where nobody listens.
+        centre: the rise of the load, in units of the present rate.
+        scale: logarithm of what `centre` is usually off by; None for both: nobody is listened to.
+        scores: (levels,) what past peaks were above the centre, in scales, at `LEVELS`.
+        least: records/s, the smallest unit.
+        offsets_s: (K,) seconds from a moment at which the forecast is looked at; the peak is that between them.
+        gain: what the past says of listening: its loss over that of the present rate alone, 1 where nobody listens.
     """
 
-    memory_steps: float
-    scale: str
-    scores: tuple[float, ...]
-    gain: float
+    centre: Line | None
+    scale: Line | None
+    scores: Floats
+    least: float
+    offsets_s: Floats
+    gain: float = 1.0
 
-    def at(self, curves: Curves, middle: int, offsets_s: Floats, rate_now: Floats) -> Floats:
-        """(N, levels) records/s that the load stays under until the last offset, at `LEVELS`."""
-        centre, scale = _candidate(self.memory_steps, self.scale, curves, middle, offsets_s, rate_now)
-        quantiles: Floats = centre[:, None] + scale[:, None] * np.array(self.scores)[None, :]
-        return np.maximum(quantiles, rate_now[:, None])
+    def at(self, moments: Moments, middle: int) -> Floats:
+        """(N, levels) records/s that the load stays under, at `LEVELS`; `middle` is the median's index in forecasts."""
+        now = moments.rate_now[:, None]
+        unit = np.maximum(now, self.least)
+        if self.centre is None or self.scale is None:
+            return np.maximum(now + unit * self.scores, 0.0)
+        rises, widths = _rows(moments, middle, self.offsets_s, unit)
+        off = np.exp(self.scale(widths))[:, None]
+        return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
 
 
-def fit(curves: Curves, middle: int, offsets_s: Floats, rate_now: Floats, peaks: Floats) -> Peaks:
-    """The candidate that served best on past moments, in time order.
-
-    Scores are taken from the older half and judged on the newer one; those of the best come from both.
+def fit(moments: Moments, middle: int, offsets_s: Floats, peaks: Floats) -> Peaks:
+    """What past moments, in time order, say of peaks; listening is judged on the newer half.
 
     Args:
-        curves: forecasts at the moments.
-        middle: index of the median among the levels.
-        offsets_s: (K,) seconds from a moment, the last is lead + hold.
-        rate_now: (N,) records/s of the last seconds.
-        peaks: (N,) the highest rate until the last offset.
+        moments: of the past.
+        middle: as of `Peaks.at`.
+        offsets_s: as of `Peaks`.
+        peaks: (N,) the highest rate between the first and the last offset, or since now.
     """
+    known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
+    moments, peaks = moments.some(known), peaks[known]
+    least = _LEAST_LEVEL * float(np.mean(moments.rate_now)) + 1e-9 if len(peaks) else 1e-9
+    unit = np.maximum(moments.rate_now, least)[:, None]
+    risen = (peaks - moments.rate_now) / unit[:, 0]
+    deaf = Peaks(None, None, np.quantile(risen, LEVELS) if len(risen) else np.zeros(len(LEVELS)), least, offsets_s)
     half = len(peaks) // 2
-    tried: dict[tuple[float, str], tuple[Floats, Floats]] = {}
-    for memory in (0.0, *MEMORIES):
-        for scale in ("level", "spread") if memory else ("level",):
-            centre, unit = _candidate(memory, scale, curves, middle, offsets_s, rate_now)
-            errors = (peaks - centre) / unit
-            known = np.isfinite(errors)
-            if known[:half].sum() < 10 or known[half:].sum() < 10:
-                continue
-            older = np.quantile(errors[:half][known[:half]], JUDGED)
-            said = centre[half:, None] + unit[half:, None] * older
-            above = peaks[half:, None] - said
-            losses = np.nanmean(np.maximum(above * np.array(JUDGED), above * (np.array(JUDGED) - 1)), axis=0)
-            tried[memory, scale] = losses, np.quantile(errors[known], LEVELS)
-    alone = tried[0.0, "level"][0]
-    loss = {of: float(np.mean(losses / np.maximum(alone, 1e-12))) for of, (losses, _) in tried.items()}
-    best = min(loss, key=lambda of: loss[of])
-    return Peaks(best[0], best[1], tuple(float(s) for s in tried[best][1]), loss[best])
+    if half < _FEWEST:
+        return deaf
+    rises, widths = _rows(moments, middle, offsets_s, unit)
+    newer = moments.some(np.arange(len(peaks)) >= half)
+    tried = (
+        replace(deaf, scores=np.quantile(risen[:half], LEVELS)),
+        _taught(rises[:half], widths[:half], risen[:half], deaf),
+    )
+    without, taught = (_loss(one, peaks[half:], newer, middle) for one in tried)
+    gain = float(np.mean(taught / np.maximum(without, 1e-12)))
+    return replace(_taught(rises, widths, risen, deaf), gain=gain) if gain < 1 else deaf
 
 
-def _candidate(
-    memory_steps: float, scale: str, curves: Curves, middle: int, offsets_s: Floats, rate_now: Floats
-) -> tuple[Floats, Floats]:
-    """(N,) the peak by the median, and what its errors are measured in."""
-    if memory_steps == 0:
-        return rate_now, np.maximum(rate_now, 1e-9)
-    ahead = corrected(curves, middle, offsets_s, rate_now, memory_steps * curves.step_s)
-    centre = np.maximum(ahead[:, :, middle].max(axis=1), rate_now)
-    if scale == "level":
-        return centre, np.maximum(centre, 1e-9)
-    upper = np.maximum(ahead[:, :, _UPPER].max(axis=1), rate_now)
-    return centre, np.maximum(upper - centre, 0.005 * centre) + 1e-9
+def _taught(rises: Floats, widths: Floats, risen: Floats, deaf: Peaks) -> Peaks:
+    usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # one jump in a thousand moments bends no line
+    centre = _ridge(rises, usual)
+    errors = risen - centre(rises)
+    scale = _ridge(widths, np.log(np.abs(errors) + _SMALLEST))
+    return replace(deaf, centre=centre, scale=scale, scores=np.quantile(errors / np.exp(scale(widths)), LEVELS))
+
+
+def _rows(moments: Moments, middle: int, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """What the rise is regressed on, (N, F), and what its error is, (N, G)."""
+    now, memories = moments.rate_now[:, None], [memory * moments.curves.step_s for memory in MEMORIES]
+    ahead = [corrected(moments.curves, middle, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
+    said = [one[:, :, middle] for one in ahead]
+    spread = [one[:, :, _UPPER].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
+    rises = [moments.trends, *(np.stack([one.max(axis=1), one[:, -1]], axis=1) - now for one in said)]
+    moved = np.clip(np.nan_to_num(np.concatenate(rises, axis=1) / unit), -_WIDEST, _WIDEST)
+    wide = np.nan_to_num(np.maximum(np.stack(spread, axis=1), 0.0) / unit)
+    noise = 1 / np.sqrt(unit)
+    widths = np.log(np.concatenate([np.abs(moved), wide, noise], axis=1) + _SMALLEST)
+    return np.concatenate([moved, np.maximum(moved, 0.0)], axis=1), widths
+
+
+def _ridge(rows: Floats, wanted: Floats) -> Line:
+    """Least squares on standardised columns, with every squared weight as dear as `_STIFF` of the rows."""
+    mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+    even = (rows - mean) / spread
+    products = even.T @ even / len(rows) + _STIFF * np.eye(rows.shape[1])
+    weight = np.linalg.solve(products, even.T @ (wanted - wanted.mean()) / len(rows)) / spread
+    return Line(weight, float(wanted.mean() - mean @ weight))
+
+
+def _loss(one: Peaks, peaks: Floats, moments: Moments, middle: int) -> Floats:
+    """(JUDGED,) mean pinball losses."""
+    above = peaks[:, None] - one.at(moments, middle)[:, [LEVELS.index(level) for level in JUDGED]]
+    losses: Floats = np.maximum(above * np.array(JUDGED), above * (np.array(JUDGED) - 1)).mean(axis=0)
+    return losses

@@ -19,6 +19,8 @@ from models.policy.view import Choice, Memory, View, chosen, flags
 DAY_S = 86400.0
 QUANTILE = 0.95
 """Of the rates that a slot had in the history."""
+SLOTS = 24
+"""Into which a day is cut: hours."""
 
 
 class Timetable(NamedTuple):
@@ -43,7 +45,7 @@ class Timetable(NamedTuple):
 
 
 def learned(
-    times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = 24, day_s: float = DAY_S,
+    times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S,
     origin_s: float = 0.0,
 ) -> Timetable:  # fmt: skip
     """The timetable of a history: per slot of the day the quantile of its rates.
@@ -54,7 +56,7 @@ def learned(
         times_s: (T,) clock of each rate, seconds.
         rps: (T,) records/s; NaN where none is known.
         quantile: between 0 and 1.
-        slots: into which a day is cut; 24 for hours.
+        slots: into which a day is cut.
         day_s: as of `Timetable`.
         origin_s: as of `Timetable`.
 

@@ -53,10 +53,11 @@ class Ahead:
     levels: tuple[float, ...]
     rps: Floats
 
-    def peak(self, within_s: float) -> Floats:
-        """(runs, Q) the highest value of every level within so many seconds; NaN without a forecast."""
+    def peak(self, within_s: float, after_s: float = 0.0) -> Floats:
+        """(runs, Q) the highest value of every level from `after_s` to `within_s` from now; NaN without a forecast."""
+        first = min(int(np.searchsorted(self.offsets_s, after_s + 1e-9)), len(self.offsets_s) - 1)
         last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
-        highest: Floats = self.rps[:, :last].max(axis=1)
+        highest: Floats = self.rps[:, first : max(last, first + 1)].max(axis=1)
         return highest
 
     def upper(self, level: float, within_s: float) -> Floats:

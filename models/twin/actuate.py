@@ -19,7 +19,6 @@ from models.twin.state import (
     IN_BATCH,
     LEAVING,
     NEXT_READY,
-    PENDING,
     PROCESSED,
     REREAD,
     SLOTS,
@@ -46,7 +45,7 @@ def _call(x: Any, ready_at: Any, more: int, now: float, startup_s: Any, chance: 
     kept = min(float(more), x[LEAVING])
     x[LEAVING] -= kept
     for _ in range(more - int(kept)):
-        for k in range(PENDING):
+        for k in range(len(ready_at)):
             if ready_at[k] == np.inf:
                 ready_at[k] = now + startup_s[int(uniform(chance, run) * DRAWS)]
                 x[WAITING] += 1.0
@@ -59,7 +58,7 @@ def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
     """Call off those on their way, the last first, then ask executors to leave."""
     for _ in range(fewer):
         last = -1
-        for k in range(PENDING):
+        for k in range(len(ready_at)):
             if ready_at[k] < np.inf and (last < 0 or ready_at[k] > ready_at[last]):
                 last = k
         if last >= 0:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from configs.policies import LISTENERS
 from models.policy.capacity import Floats, Integers
 from models.policy.catalogue import build
 from models.policy.paced import Paced
 from models.policy.peaks import LEVELS as PEAK_LEVELS
-from models.policy.schedule import DAY_S, Timetable, learned
+from models.policy.schedule import DAY_S, SLOTS, Timetable, learned
 from models.policy.view import Policy, Why
-from models.twin.foresight import LEVELS, heard, offsets, true
+from models.twin.foresight import LEVELS, heard, offsets, stretches, true
 from models.twin.ground import Ground
 from models.twin.job import stack
 from models.twin.run import Foresight, Load, Outcome, simulate
@@ -23,7 +25,7 @@ from models.twin.run import Foresight, Load, Outcome, simulate
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
 TRUTH = "truth"
-BY_PEAKS = ("mpc",)
+BY_PEAKS = ("mpc", "dqn")
 """Policies that go by quantiles of the peak over lead + hold, as deep as `peaks.LEVELS`."""
 
 
@@ -191,41 +193,45 @@ def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
 
 def _timetable(ground: Ground) -> Floats:
     """(slots,) rates of the day's slots in the past, the first of which begins with the ground."""
-    past = ground.past
-    since = past.start + past.step_s * np.arange(len(past), dtype=np.float64) - ground.begins_s
-    day_s = DAY_S / ground.terms.speed
-    return learned(since % day_s, past.values, day_s=day_s).rps
+    past, day_s = ground.past, DAY_S / ground.terms.speed
+    many = math.ceil(past.step_s / (day_s / SLOTS))  # a long step says something of every slot that it covers
+    since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - ground.begins_s
+    return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
 
 
 def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
-    """A row per lane and seed; shorter lanes are filled up with nothing."""
+    """A row per seed and whatever differs in what lanes hear; shorter ones are filled up with nothing."""
     terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
     ends = heard_at = offsets(terms.lead_s, terms.hold_s)
     level = lanes[0].setting.level
     levels: tuple[float, ...] = LEVELS if level is None else (level,)
     if all(_by_peaks(entrant, lane) for lane in lanes):
-        ends, levels = ends[-1:], PEAK_LEVELS
+        ends, levels = stretches(terms.lead_s, terms.hold_s), PEAK_LEVELS
+    ears = [(id(lane.ground), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
+    first = {ear: ears.index(ear) for ear in ears}
     looks = max(len(lane.ground.looks_s) for lane in lanes)
-    rps: Any = np.full((len(lanes) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
-    for at, lane in enumerate(lanes):
-        for seed in range(seeds):
-            rps[at * seeds + seed, : len(lane.ground.looks_s)] = _said(entrant, lane, seed, heard_at)
-    row = np.concatenate([np.tile(at * seeds + np.arange(seeds), len(lane.knobs)) for at, lane in enumerate(lanes)])
+    rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
+    for at, i in enumerate(first.values()):
+        rps[at * seeds : (at + 1) * seeds, : len(lanes[i].ground.looks_s)] = _said(entrant, lanes[i], heard_at)
+    begins = [list(first).index(ear) * seeds for ear in ears]
+    row = np.concatenate(
+        [np.tile(b + np.arange(seeds), len(lane.knobs)) for b, lane in zip(begins, lanes, strict=True)]
+    )
     # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
     return Foresight(ends, levels, rps, row)
 
 
-def _said(entrant: Entrant, lane: Lane, seed: int, ends: Floats) -> Floats:
+def _said(entrant: Entrant, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
+    """(seeds or 1, decisions, ends, levels)."""
     ground, setting = lane.ground, lane.setting
     if entrant.hears == TRUTH:
         every = np.concatenate([ground.rate, ground.after])
-        return true(every, ground.looks_s, ends)[:, :, None]  # the same at every level
-    said = ground.told[entrant.hears]
-    moments = ground.begins_s + ground.looks_s.astype(np.float64)
+        return true(every, ground.looks_s, ends)[None, :, :, None]  # the same at every level
     if _by_peaks(entrant, lane):
-        curves = said.curves(moments, list(range(len(LEVELS))))
-        return ground.peaks[entrant.hears].at(curves, LEVELS.index(0.5), ends, ground.rate_now[seed])[:, None, :]
-    return heard(said, moments, ground.rate_now[seed], ends, setting.memory_steps * said.step_s, setting.level)
+        return ground.foretold[entrant.hears]
+    said, moments = ground.told[entrant.hears], ground.begins_s + ground.looks_s.astype(np.float64)
+    memory_s = setting.memory_steps * said.step_s
+    return np.stack([heard(said, moments, now, ends, memory_s, setting.level) for now in ground.looked_back[0]])
 
 
 def _by_peaks(entrant: Entrant, lane: Lane) -> bool:

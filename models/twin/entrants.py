@@ -22,7 +22,7 @@ DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
 USUAL_HOLD_S = 30.0
 """Of a job that decides every 15 s, for which the times below are meant."""
 DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
-USE: dict[str, tuple[float, ...]] = {"utilisation": (0.9, 1.0, 1.04, 1.08)}
+USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
 HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
 HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 
@@ -75,10 +75,8 @@ def entrant(name: str, learned: Any = None) -> Entrant:
         return Entrant(name, name, "blend", setting, (HEARING, DELAYS))
     if name == "reactive":
         return Entrant(name, name, axes=(DELAYS,))
-    if name == "mpc":
-        return Entrant(name, name, "blend", axes=(USE, HOLD))
-    if name in OURS:
-        return Entrant(name, name, "blend", learned=learned)
+    if name in ("mpc", "dqn"):  # the agent's adviser is an mpc
+        return Entrant(name, name, "blend", axes=(USE, HOLD), learned=learned)
     return Entrant(name, name, learned=learned)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from models.forecast.backtest import origins
 from models.forecast.blend import Blend
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
+from models.forecast.online import Online
 from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
 from models.policy.nowcast import Curves, corrected
@@ -69,8 +69,10 @@ def told(forecaster: str, series: Series, first: int, many: int = 1) -> Told:
     begins = series.start + first * series.step_s
     task = Task(step_s, HORIZON, LEVELS)
     model: Forecaster = Blend(task) if forecaster == "blend" else Naive(task, False, False)
-    made = origins(model, Series(begins - len(older) * step_s, step_s, older), Series(begins, step_s, held))
-    quantiles = np.stack(list(made)).astype(np.float32)
+    followed = Online(model)  # as the model's own steps, to the last few bits, and many times as fast
+    followed.admit(forecaster, Series(begins - len(older) * step_s, step_s, older))
+    made = [followed.current(forecaster), *(followed.step(forecaster, value) for value in held[:-1])]
+    quantiles = np.stack(made).astype(np.float32)
     known = filled(np.concatenate([older, held]))
     return Told(quantiles.astype(float), known[len(older) - 1 : len(known) - 1], step_s, begins)
 
@@ -80,6 +82,11 @@ def offsets(lead_s: float, hold_s: float) -> Floats:
     within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
     beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
     return np.unique(np.concatenate([within, beyond]))
+
+
+def stretches(lead_s: float, hold_s: float) -> Floats:
+    """(2,) ends of the stretches whose peaks are forecast: until what is asked for now works, and the hold after it."""
+    return np.array([lead_s, lead_s + hold_s])
 
 
 def heard(

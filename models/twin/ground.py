@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
-from models.policy.peaks import Peaks
+from models.policy.peaks import Moments, Peaks
 from models.twin.arrivals import drawn, filled, rates
-from models.twin.foresight import Told, offsets
+from models.twin.foresight import LEVELS, Told
 from models.twin.job import TwinError
 from models.twin.schooling import DAYS as SCHOOL_DAYS
-from models.twin.schooling import schooled
+from models.twin.schooling import looked_back, schooled
 from models.twin.terms import DAY_S, Terms
 
 TEST_SHARE = 0.2
@@ -48,7 +49,7 @@ class Ground:
     arrived: Floats
     past: Series
     told: dict[str, Told] = field(default_factory=dict)
-    peaks: dict[str, Peaks] = field(default_factory=dict)
+    peaks: dict[str, tuple[Peaks, ...]] = field(default_factory=dict)
 
     @property
     def seeds(self) -> int:
@@ -66,12 +67,23 @@ class Ground:
         return np.arange(0, self.seconds, self.terms.looks.every_s)
 
     @cached_property
-    def rate_now(self) -> Floats:
-        """(S, D) records/s of the last seconds, as `run.view` shows them."""
-        now = self.looks_s
-        start = np.maximum(now - self.terms.looks.smooth_s, 0)
-        seen: Floats = (self.arrived[:, np.maximum(now, 1)] - self.arrived[:, start]) / np.maximum(now - start, 1)
-        return seen
+    def looked_back(self) -> tuple[Floats, Floats]:
+        """(S, D) records/s of the last seconds at every decision, and (S, D, trends) how much more than before."""
+        now, smooth_s = self.looks_s, self.terms.looks.smooth_s
+        both = [looked_back(arrived, now, smooth_s) for arrived in self.arrived]
+        return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
+
+    @cached_property
+    def foretold(self) -> dict[str, NDArray[np.float32]]:
+        """(S, D, stretches, levels) quantiles of the peaks at every decision, by forecaster."""
+        moments = self.begins_s + self.looks_s.astype(np.float64)
+        found = {}
+        for of, peaks in self.peaks.items():
+            curves = self.told[of].curves(moments, list(range(len(LEVELS))))
+            every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
+            both = [[one.at(each, LEVELS.index(0.5)) for one in peaks] for each in every]
+            found[of] = np.stack(both).astype(np.float32).swapaxes(1, 2)
+        return found
 
 
 def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
@@ -142,8 +154,8 @@ def ground(
     past = Series(start, step, series.values[: steps.start] * factor)
     told = {forecaster: one.scaled(factor, terms.speed) for forecaster, one in (said or {}).items()}
     before = rates(values[: steps.start], step) if told and steps.start > 1 else np.zeros(0)
-    ends, smooth_s = offsets(terms.lead_s, terms.hold_s), terms.looks.smooth_s
-    learnt = {of: schooled(one, before, start, ends, smooth_s, seeds.start) for of, one in told.items()}
+    times, smooth_s = (terms.lead_s, terms.hold_s), terms.looks.smooth_s
+    learnt = {of: schooled(one, before, start, times, smooth_s, seeds.start) for of, one in told.items()}
     peaks = {of: one for of, one in learnt.items() if one is not None}
     return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
 

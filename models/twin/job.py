@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Job:
         startup_s: measured seconds from the request of an executor until it is registered.
         cold_s: seconds that the first task of a new executor takes longer, and with it the batch.
         noise: deviation of the logarithm of a batch's duration.
+        warmup: share by which the first batch of a query takes longer, because driver and executors are cold.
+        warmup_batches: batches with records after which 1/e of this share is left.
         restart_s: measured seconds without any work at each change, for engines that restart; empty: nothing restarts.
         rewind_s: after a restart the records of so many seconds are read again, as from the last checkpoint.
         catch_up: no backlog is worked off quicker than at this multiple of the load, however many executors there are.
@@ -53,6 +56,8 @@ class Job:
     startup_s: tuple[float, ...] = (60.0,)
     cold_s: float = 0.0
     noise: float = 0.0
+    warmup: float = 0.0
+    warmup_batches: float = 10.0
     restart_s: tuple[float, ...] = ()
     rewind_s: float = 0.0
     catch_up: float = math.inf
@@ -61,11 +66,14 @@ class Job:
     def __post_init__(self) -> None:
         for name, lowest in (
             ("overhead_s", 0.0), ("per_record_s", 1e-12), ("trigger_s", 0.05), ("cold_s", 0.0), ("noise", 0.0),
-            ("rewind_s", 0.0), ("latency_target_s", 0.1), ("batch_rows", 1.0),
+            ("warmup", 0.0), ("warmup_batches", 0.1), ("rewind_s", 0.0), ("latency_target_s", 0.1), ("batch_rows", 1.0),
         ):  # fmt: skip
             value = getattr(self, name)
             if not value >= lowest or (math.isinf(value) and name != "batch_rows"):
                 raise TwinError(f"{name}={value}: a number of at least {lowest:g} is expected")
+        for name in ("least", "most", "cores", "tasks"):
+            if not (isinstance(getattr(self, name), Integral) and getattr(self, name) >= 1):
+                raise TwinError(f"{name}={getattr(self, name)}: a whole number of at least 1 is expected")
         if not self.catch_up > 1:
             raise TwinError(f"catch_up={self.catch_up}: above 1, or a backlog is never worked off")
         if not 1 <= self.least <= self.most:
@@ -83,15 +91,21 @@ class Job:
         """Slots that all tasks at once are worth."""
         return float(self.tasks**self.scaling)
 
+    @property
+    def warmup_kept(self) -> float:
+        """Share of the warm-up that is left after one more batch."""
+        return math.exp(-1.0 / self.warmup_batches)
+
 
 FACTS = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
-    "top", "catch_up", "rewind_s",
+    "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
 """Columns of `Jobs.facts`."""
-OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S = range(
-    len(FACTS)
-)
+(
+    OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S,
+    WARMUP, WARMUP_KEPT,
+) = range(len(FACTS))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +113,7 @@ class Jobs:
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs, 12) `FACTS`.
+        facts: (runs, 14) `FACTS`.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
     """

@@ -21,6 +21,10 @@ TUNE_SEED = 1000
 """Of the arrivals on the tuning part; the test part has those from 0 on."""
 
 
+ROUND = 2
+"""Further values of a knob that are tried at once; the next ones learn from what these came to."""
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """A trace that policies are judged on, and what forecasters said of it (by `listened`)."""
@@ -69,18 +73,23 @@ def judged(
     tuning = [ground(c.name, c.series, tune, terms, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in at]
     tests = [ground(c.name, c.series, test, terms, range(effort.seeds), c.said) for c, _, test in at]
     found = [Judged(test, {}) for test in tests]
+    swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
     for entrant in entrants:
-        lanes = tuned(entrant, tuning, effort.knobs - effort.knobs // 2)
+        lanes = tuned(entrant, tuning, swept)
         upstream = CATALOGUE[entrant.policy].upstream if entrant.name == entrant.policy else None
         lanes = moved(lanes, tests, upstream)
-        first = compete(entrant, lanes)
-        closer = [
-            replace(lane, knobs=refined(sheet.knobs, sheet.violation.mean(axis=1), effort.knobs // 2))
-            for lane, sheet in zip(lanes, first, strict=True)
-        ]
-        for one, lane, sheet, more in zip(found, lanes, first, compete(entrant, closer), strict=True):
-            one.sheets[entrant.name] = sheet.plus(more)
-            one.settings[entrant.name] = lane.setting
+        sheets = compete(entrant, lanes)
+        left = effort.knobs - swept
+        while left:
+            some = min(ROUND, left)
+            closer = [
+                replace(lane, knobs=refined(sheet.knobs, sheet.violation.mean(axis=1), some))
+                for lane, sheet in zip(lanes, sheets, strict=True)
+            ]
+            sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(entrant, closer), strict=True)]
+            left -= some
+        for one, lane, sheet in zip(found, lanes, sheets, strict=True):
+            one.sheets[entrant.name], one.settings[entrant.name] = sheet, lane.setting
         tell(entrant.name)
     for one in found if effort.yardsticks else []:
         one.sheets[OPTIMUM] = optimum(one.ground, min(effort.yardsticks, effort.seeds))

@@ -25,6 +25,7 @@ from models.twin.job import (
     TARGET_S,
     TOP,
     TRIGGER_S,
+    WARMUP_KEPT,
 )  # fmt: skip
 from models.twin.state import (
     BATCH_END,
@@ -34,6 +35,7 @@ from models.twin.state import (
     BATCHES,
     BINS,
     COLD,
+    COUNTS,
     DONE,
     EXECUTORS,
     FINE_S,
@@ -42,13 +44,13 @@ from models.twin.state import (
     JOIN_UNTIL,
     LEAVING,
     LINEAR,
+    LONGER,
     NEWEST,
     NEXT_READY,
     NEXT_START,
     OLDEST,
     OVER,
     PAID,
-    PENDING,
     PROCESSED,
     REREAD,
     ROWS,
@@ -60,6 +62,9 @@ from models.twin.state import (
     XD,
     XX,
 )  # fmt: skip
+
+WARM = 1e-4
+"""A smaller share than this makes no batch longer: a query that warmed up is a warm one from there on."""
 
 
 @numba.njit(inline="always")
@@ -75,18 +80,20 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
     """The batch in flight ends: latencies of the seconds it completes, and what its duration teaches."""
     end, duration = x[BATCH_END], x[BATCH_END] - x[BATCH_START]
     done = x[DONE] + x[ROWS]
-    p, target, slowest, over = int(x[OLDEST]), job[TARGET_S], 0.0, 0
+    p, target, slowest, worst, over = int(x[OLDEST]), job[TARGET_S], 0.0, 0.0, 0
     while p <= last and produced[p + 1] <= done + 0.5:
         if produced[p + 1] > produced[p]:
             latency = end - p
-            latencies[_bin(latency)] += 1
-            over += latency > target
             slowest = max(slowest, latency)
+            if p >= x[COUNTS]:
+                latencies[_bin(latency)] += 1
+                over += latency > target
+                worst = max(worst, latency)
         p += 1
     x[DONE], x[OLDEST], x[BATCH_END] = done, p, np.inf
     x[OVER] += over
     x[NEWEST] = slowest if slowest > 0 else x[NEWEST]
-    x[WORST] = max(x[WORST], slowest)
+    x[WORST] = max(x[WORST], worst)
     x[PROCESSED] += x[ROWS]
     x[WORK] += x[BATCH_WORK]
     x[BATCHES] += 1.0
@@ -101,6 +108,9 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
         slope = (x[XD] + prior * guess) / (x[XX] + prior)
         x[SLOPE_S] = min(max(slope, guess / MOST_OFF), guess * MOST_OFF)
     x[COLD] = 1.0 if x[COLD] == 1.0 or x[COLD] == 3.0 else 0.0
+    if x[LONGER] > 0:
+        left = x[LONGER] * job[WARMUP_KEPT]
+        x[LONGER] = left if left > WARM else 0.0
 
 
 @numba.njit(inline="always")
@@ -111,6 +121,7 @@ def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, wai
     duration = job[OVERHEAD_S] + work / speed
     if job[CATCH_UP] < np.inf and rate > 0:
         duration = max(duration, rows / (job[CATCH_UP] * rate))
+    duration *= 1.0 + x[LONGER]
     x[JOIN_UNTIL] = now + duration * (1.0 - speed / job[TOP])
     if x[COLD] > 0:
         duration += job[COLD_S]
@@ -130,7 +141,7 @@ def _arrive(x: Any, ready_at: Any, job: Any) -> None:
     task of a cold executor is done; later the next batch is the first.
     """
     now, soonest = x[NEXT_READY], np.inf
-    for k in range(PENDING):
+    for k in range(len(ready_at)):
         if ready_at[k] <= now:
             ready_at[k] = np.inf
             x[EXECUTORS] += 1.0
@@ -154,11 +165,11 @@ def advance(
     """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
 
     Args:
-        xs: (runs, 31) of `State`, as are the next three.
-        ready_at: (runs, PENDING).
+        xs: (runs, 33) of `State`, as are the next three.
+        ready_at: (runs, pending).
         latencies: (runs, BINS).
         chance: (runs,).
-        facts: (runs, 12) of `Jobs`.
+        facts: (runs, 14) of `Jobs`.
         speeds: (runs, N + 1) of `Jobs`.
         arrived: (rows, T + 1) records produced before each second.
         row: (runs,) which of these a run has.
@@ -213,7 +224,7 @@ def close(xs: Any, latencies: Any, facts: Any, arrived: Any, row: Any, end: int,
         if lasts is not None:
             end = lasts[row[run]]
         x, produced = xs[run], arrived[row[run]]
-        for p in range(int(x[OLDEST]), end):
+        for p in range(int(max(x[OLDEST], x[COUNTS])), end):
             latency = float(end - p)
             if produced[p + 1] > produced[p] and latency > facts[run, TARGET_S]:
                 latencies[run, _bin(latency)] += 1

@@ -19,7 +19,7 @@ from models.policy.capacity import Floats, Integers
 from models.policy.view import Choice, Memory, View, chosen
 from models.twin.fluid import PRICES, Fluid
 from models.twin.job import BATCH_ROWS, COLD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S, Jobs
-from models.twin.polish import followed, polished
+from models.twin.plans import Pool, Trials
 from models.twin.run import Load, Looks
 from models.twin.run import _first as first_executors
 
@@ -30,6 +30,8 @@ HEADROOM = 1.6
 FACTORS, DEARER = (1.0, 0.25), (1.0, 4.0, 16.0)
 """The plans near a budget are made better for these multiples of the price that they were made for;
 where none is within the budget then, for dearer ones."""
+ROOM = (1.1, 1.25, 1.5)
+"""Where no plan is within a budget yet, plans are made for so many times the load: noise and restarts take room."""
 SWITCHES = 8
 """Moments that are tried for going from one plan to another, in one round."""
 
@@ -59,7 +61,7 @@ class Optimum:
 
 
 def clairvoyant(jobs: Jobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
-    """For each run the cheapest plan found whose share of late seconds is within its budget.
+    """For each run the cheapest plan found whose share of late seconds, of those that count, is within its budget.
 
     Runs that differ in nothing but their budget share the work. Where no plan meets the budget, as under a load above
     what all executors can do, the plan with the fewest late seconds is given.
@@ -77,7 +79,9 @@ def clairvoyant(jobs: Jobs, load: Load, looks: Looks, seeds: Integers, budgets: 
         one = group[:1]
         alone = Jobs(jobs.facts[one], jobs.speeds[one], jobs.startup_s[one], jobs.restart_s[one])
         arrived = load.arrived[load.row[one], : load.ends[group[0]] + 1]
-        run = _Run(alone, arrived, looks.every_s, int(seeds[group[0]]), executors[group[0]])
+        run = Trials(
+            alone, arrived, looks.every_s, int(seeds[group[0]]), executors[group[0]], int(load.begins[group[0]])
+        )
         targets[: looks.count(load.ends[group[0]]), group] = _planned(run, budgets[group])
     return Optimum(targets, looks.every_s)
 
@@ -89,72 +93,16 @@ def _groups(jobs: Jobs, load: Load, seeds: Integers) -> Iterator[Integers]:
     return (np.flatnonzero(alike == group) for group in range(alike.max() + 1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """One run (jobs and load of one row), of which plans are tried side by side."""
-
-    job: Jobs
-    arrived: Floats
-    every_s: int
-    seed: int
-    executors: float
-
-    def many(self, count: int) -> tuple[Jobs, Load, Integers, Floats]:
-        """So many copies of it: jobs, load, seeds, executors at the beginning."""
-        rows, j = np.zeros(count, np.int64), self.job
-        jobs = Jobs(j.facts[rows], j.speeds[rows], j.startup_s[rows], j.restart_s[rows])
-        return jobs, Load(self.arrived, rows), np.full(count, self.seed), np.full(count, self.executors)
-
-    def pool(self, plans: Floats, prices: Floats) -> _Pool:
-        """(D, n) plans with what they cost."""
-        jobs, load, seeds, executors = self.many(plans.shape[1])
-        return _Pool(plans, *followed(jobs, load, plans, self.every_s, seeds, executors), prices)
-
-    def polished(self, plans: Floats, prices: Floats) -> Floats:
-        """(D, n) plans after edits that pay."""
-        jobs, load, seeds, executors = self.many(plans.shape[1])
-        return polished(jobs, load, plans, prices, self.every_s, seeds, executors)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """(D, n) plans, what they cost, their violation and the price of a late second that each was made for."""
-
-    plans: Floats
-    cost: Floats
-    violation: Floats
-    prices: Floats
-
-    def plus(self, other: _Pool) -> _Pool:
-        """Both."""
-        return _Pool(
-            np.hstack([self.plans, other.plans]), np.append(self.cost, other.cost),
-            np.append(self.violation, other.violation), np.append(self.prices, other.prices),
-        )  # fmt: skip
-
-    def best(self, budget: float) -> int:
-        """The cheapest within the budget; where there is none the one with the fewest late seconds."""
-        within = self.violation <= budget
-        if within.any():
-            return int(np.argmin(np.where(within, self.cost, np.inf)))
-        return int(np.lexsort((self.cost, self.violation))[0])
-
-    def rival(self, budget: float) -> int:
-        """The plan beyond the budget that saves most per late second against the best; the best where none does."""
-        best = self.best(budget)
-        saved, late = self.cost[best] - self.cost, self.violation - self.violation[best]
-        worth = np.where((saved > 0) & (late > 0), saved / np.maximum(late, 1e-12), -1.0)
-        return int(np.argmax(worth)) if worth.max() > 0 else best
-
-
-def _planned(run: _Run, budgets: Floats) -> Floats:
+def _planned(run: Trials, budgets: Floats) -> Floats:
     """(D, n) a plan per budget."""
     prices = np.geomspace(CHEAPEST, DEAREST, PRICES)
     pool = _made(run, _fluid(run), prices)
     near = {at for budget in budgets for at in (pool.best(budget), pool.rival(budget))}
     pool = _better(run, pool, sorted(near), FACTORS)
-    if missed := {pool.best(budget) for budget in budgets if pool.violation[pool.best(budget)] > budget}:
-        pool = _better(run, pool, sorted(missed), DEARER)
+    if missed := [budget for budget in budgets if not pool.meets(budget)]:
+        pool = _better(run, pool, sorted({pool.best(budget) for budget in missed}), DEARER)
+    if missed := [budget for budget in missed if not pool.meets(budget)]:
+        pool = _roomy(run, pool, prices, missed)
     found = np.zeros((len(pool.plans), len(budgets)))
     for k, budget in enumerate(budgets):
         mixed = _mixed(run, pool, budget)
@@ -162,14 +110,27 @@ def _planned(run: _Run, budgets: Floats) -> Floats:
     return found
 
 
-def _better(run: _Run, pool: _Pool, near: list[int], factors: tuple[float, ...]) -> _Pool:
+def _roomy(run: Trials, pool: Pool, prices: Floats, budgets: list[float]) -> Pool:
+    """The pool and plans with room to spare, the last of which never change, for budgets that none is within."""
+    for room in ROOM:
+        if all(pool.meets(budget) for budget in budgets):
+            break
+        pool = pool.plus(_made(run, _fluid(run, room), prices))
+    least, most = (int(run.job.facts[0, column]) for column in (LEAST, MOST))
+    still = np.tile(np.arange(least, most + 1, dtype=float), (len(pool.plans), 1))
+    pool = pool.plus(run.pool(still, np.full(still.shape[1], DEAREST)))
+    near = {at for budget in budgets for at in (pool.best(budget), pool.rival(budget))}
+    return _better(run, pool, sorted(near), FACTORS)
+
+
+def _better(run: Trials, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
     """The pool and what edits make of some of its plans, at multiples of the price that each was made for."""
     at = np.repeat(near, len(factors))
     prices = pool.prices[at] * np.tile(factors, len(near))
     return pool.plus(run.pool(run.polished(pool.plans[:, at], prices), prices))
 
 
-def _made(run: _Run, fluid: Fluid, prices: Floats) -> _Pool:
+def _made(run: Trials, fluid: Fluid, prices: Floats) -> Pool:
     """The plans for prices, tried; executors are asked for so early that they run when the plan wants them."""
     running = fluid.plans(prices, run.executors)
     targets = running.copy()
@@ -178,7 +139,7 @@ def _made(run: _Run, fluid: Fluid, prices: Floats) -> _Pool:
     return run.pool(np.ascontiguousarray(targets.T, float), prices)
 
 
-def _mixed(run: _Run, pool: _Pool, budget: float) -> _Pool:
+def _mixed(run: Trials, pool: Pool, budget: float) -> Pool:
     """The pool and plans that go from its best to its rival at one moment, which fills the budget."""
     best, rival = pool.best(budget), pool.rival(budget)
     if best == rival or pool.violation[best] > budget:
@@ -196,10 +157,10 @@ def _mixed(run: _Run, pool: _Pool, budget: float) -> _Pool:
     return pool
 
 
-def _fluid(run: _Run) -> Fluid:
+def _fluid(run: Trials, room: float = 1.0) -> Fluid:
     job, every = run.job.facts[0], run.every_s
     ends = np.minimum(np.arange(0, run.arrived.shape[1] - 1 + every, every), run.arrived.shape[1] - 1)
-    rates = np.diff(run.arrived[0, ends]) * job[PER_RECORD_S] / np.diff(ends)
+    rates = room * np.diff(run.arrived[0, ends]) * job[PER_RECORD_S] / np.diff(ends)
     least, speeds = int(job[LEAST]), run.job.speeds[0]
     useful = int((speeds < min(rates.max() * HEADROOM + 1e-9, speeds[int(job[MOST])])).sum())
     startup = run.job.startup_s[0]

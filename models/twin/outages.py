@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.policy.capacity import Floats, Integers
-from models.twin.fit import LEAST_SCALING, UnfinishedFitError
+from models.twin.durations import LEAST_SCALING
+from models.twin.fit import UnfinishedFitError
 from models.twin.job import Job
 
 ALONE_S = 45

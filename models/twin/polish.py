@@ -12,7 +12,7 @@ from models.policy.capacity import Floats, Integers
 from models.twin import kernel
 from models.twin.job import DRAWS, LEAST, MOST, TARGET_S, Jobs
 from models.twin.run import Load
-from models.twin.state import CHANGES, OLDEST, OVER, PAID, State, begin
+from models.twin.state import CHANGES, COUNTS, OLDEST, OVER, PAID, State, begin
 
 SETTLE = 8
 """Looks after which a small edit of a plan has had its effect, beyond the start-up."""
@@ -27,16 +27,16 @@ def followed(
 
     Args:
         jobs: of the runs.
-        load: of the runs.
+        load: of the runs, which all count from the same second on.
         plans: (D, runs) targets at the looks.
         every_s: seconds between them.
         seeds: (runs,) of their chance.
         executors: (runs,) at the beginning.
     """
-    s = begin(jobs, executors, seeds)
-    _follow(*_arrays(s, jobs, load, np.ascontiguousarray(plans), every_s, np.zeros(plans.T.shape)))
+    s, begins = begin(jobs, executors, seeds), int(load.begins[0])
+    _follow(*_arrays(s, jobs, load, np.ascontiguousarray(plans), every_s, np.zeros(plans.T.shape), begins // every_s))
     kernel.close(s.x, s.latencies, jobs.facts, load.arrived, load.row, load.seconds)
-    return s.x[:, PAID], s.x[:, OVER] / load.seconds
+    return s.x[:, PAID], s.x[:, OVER] / (load.seconds - begins)
 
 
 def polished(
@@ -44,7 +44,7 @@ def polished(
 ) -> Floats:  # fmt: skip
     """(D, runs) the plans after small edits that pay in the twin at a price of a second over the target, (runs,)."""
     s, late = begin(jobs, executors, seeds), np.zeros(plans.T.shape)
-    _follow(*_arrays(s, jobs, load, np.ascontiguousarray(plans), every_s, late))
+    _follow(*_arrays(s, jobs, load, np.ascontiguousarray(plans), every_s, late, 0))
     s = begin(jobs, executors, seeds)
     better = np.ascontiguousarray(plans.T)
     _polish(*_arrays(s, jobs, load, better, prices, every_s, late))
@@ -59,12 +59,19 @@ def _arrays(s: State, jobs: Jobs, load: Load, *more: Any) -> Any:
 @numba.njit(cache=True)
 def _follow(
     x: Any, ready_at: Any, latencies: Any, chance: Any, facts: Any, speeds: Any, startup_s: Any, restart_s: Any,
-    arrived: Any, row: Any, plans: Any, every: int, late: Any,
+    arrived: Any, row: Any, plans: Any, every: int, late: Any, first: int,
 ) -> None:  # fmt: skip
-    """From the first look to the end of the load; `late` keeps the seconds over the target that each look found."""
+    """From the first look to the end of the load; `late` keeps the seconds over the target that each look found.
+
+    What the looks before `first` cost is forgotten.
+    """
     end = arrived.shape[1] - 1
     for look in range(len(plans)):
         now = look * every
+        if look == first:
+            x[:, PAID] = 0.0
+            x[:, OVER] = 0.0
+            x[:, COUNTS] = now
         late[:, look] = x[:, OVER]
         kernel.retarget(x, ready_at, chance, startup_s, restart_s, plans[look], float(now))
         kernel.advance(x, ready_at, latencies, chance, facts, speeds, arrived, row, float(now),

@@ -33,7 +33,7 @@ class Curves:
 
 def replayed(
     job: Job, arrived: Floats, at_s: Floats, targets: Sequence[int] | Integers, executors: int, seeds: Integers,
-    step_s: float = 0.1,
+    step_s: float = 0.1, batches: int = 0,
 ) -> Curves:  # fmt: skip
     """Drive the twin by recorded arrivals and targets.
 
@@ -45,6 +45,7 @@ def replayed(
         executors: at second 0.
         seeds: (runs,) of chance.
         step_s: how finely decisions and commits are placed in time.
+        batches: with records that the query had done before second 0.
 
     Raises:
         TwinError: arrivals that fall, or targets beyond the job's bounds.
@@ -55,7 +56,7 @@ def replayed(
     if len(asked) and not (job.least <= asked.min() and asked.max() <= job.most):
         raise TwinError(f"targets {asked.min()} to {asked.max()}: the job has {job.least} to {job.most} executors")
     jobs, runs, seconds = stack([job] * len(seeds)), len(seeds), len(arrived) - 1
-    state = begin(jobs, np.full(runs, float(executors)), seeds)
+    state = begin(jobs, np.full(runs, float(executors)), seeds, batches)
     produced, row = np.ascontiguousarray(arrived, float)[None], np.zeros(runs, np.int64)
     steps, decided = round(1 / step_s), dict(zip(np.rint(at_s / step_s).astype(int).tolist(), asked, strict=True))
     watch = _Watch(runs, seconds)

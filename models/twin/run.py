@@ -203,10 +203,14 @@ def _seen(state: State, load: Load, second: int) -> Floats:
 
 
 def _begin_to_count(state: State, load: Load, now: int) -> None:
-    """Forget cost and latency of the runs that count from this second on; the state changes in place."""
+    """Forget cost and latency of the runs that count from this second on; the state changes in place.
+
+    What came before and still waits is late on nobody's account.
+    """
     new = load.begins == now
     if new.any():
         state.x[np.ix_(new, [s.PAID, s.OVER, s.WORST, s.CHANGES])] = 0.0
+        state.x[new, s.COUNTS] = now
         state.latencies[new] = 0
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from models.policy.capacity import Floats
-from models.policy.peaks import Peaks, fit
-from models.twin.foresight import LEVELS, Told
+from models.policy.capacity import Floats, Integers
+from models.policy.peaks import TRENDS_S, Moments, Peaks, fit
+from models.twin.foresight import LEVELS, Told, offsets
 
 DAYS = 14.0
 """At most so much of the past is looked at, the newest of it."""
@@ -18,26 +18,60 @@ LEAST_S = 43_200.0
 """A past shorter than half a day teaches nothing."""
 
 
-def schooled(said: Told, rate: Floats, begins_s: float, offsets_s: Floats, smooth_s: int, seed: int) -> Peaks | None:
-    """How peaks are forecast after a past; None where it is too short.
+def schooled(
+    said: Told, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
+    many: int = MOMENTS,
+) -> tuple[Peaks, ...] | None:  # fmt: skip
+    """How the peaks of both `foresight.stretches` are forecast after a past; None where it is too short.
 
     Args:
         said: by a forecaster, records/s.
         rate: (T,) smooth records/s of every second of the past.
         begins_s: epoch seconds of its first second.
-        offsets_s: (K,) as of `foresight.offsets`.
+        times_s: lead time, until what is asked for works, and hold, for which it must do.
         smooth_s: seconds over which a policy averages the arrivals; the present rate is as noisy as it sees it.
         seed: of that noise.
+        many: moments that are looked at, at most.
     """
+    lead_s, offsets_s = times_s[0], offsets(*times_s)
     reach = int(offsets_s[-1])
     first = max(said.begins_s - begins_s, len(rate) - DAYS * 86_400.0, float(smooth_s))
     last = len(rate) - reach - 1
     if last - first < LEAST_S:
         return None
-    moments = np.arange(first, last, max(EVERY_S, (last - first) / MOMENTS)).astype(np.int64)
-    highest = maximum_filter1d(rate, reach + 1, origin=-((reach + 1) // 2))[moments]
-    total = np.concatenate([[0.0], np.cumsum(rate)])
-    seen = (total[moments] - total[moments - smooth_s]) / smooth_s
-    now = np.maximum(seen + np.random.default_rng(seed).standard_normal(len(seen)) * np.sqrt(seen / smooth_s), 0.0)
+    moments = np.arange(first, last, max(EVERY_S, (last - first) / many)).astype(np.int64)
+    chance = np.random.default_rng(seed)
+    noisy = np.maximum(rate + chance.standard_normal(len(rate)) * np.sqrt(rate), 0.0)
+    now, trends = looked_back(np.concatenate([[0.0], np.cumsum(noisy)]), moments, smooth_s)
     curves = said.curves(begins_s + moments.astype(float), list(range(len(LEVELS))))
-    return fit(curves, LEVELS.index(0.5), offsets_s, now, highest)
+    known, middle = Moments(curves, now, trends), LEVELS.index(0.5)
+    soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
+    highest = _highest(rate, moments, 0, int(lead_s)), _highest(rate, moments, int(lead_s), reach)
+    return fit(known, middle, soon, highest[0]), fit(known, middle, then, highest[1])
+
+
+def _highest(rate: Floats, moments: Integers, begin: int, end: int) -> Floats:
+    """(N,) from `begin` to `end` seconds after each moment."""
+    size = end - begin + 1
+    found: Floats = maximum_filter1d(rate, size, origin=-(size // 2))[moments + begin]
+    return found
+
+
+def looked_back(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
+    """(N,) records/s of the last seconds at moments, and (N, trends) how much more than `TRENDS_S` ago.
+
+    Args:
+        arrived: (T + 1,) records before each second.
+        moments: (N,) seconds.
+        smooth_s: seconds that are averaged.
+    """
+    now = _mean(arrived, moments, smooth_s)
+    return now, np.stack([now - _mean(arrived, moments - ago, smooth_s) for ago in TRENDS_S], axis=1)
+
+
+def _mean(arrived: Floats, ends: Integers, smooth_s: int) -> Floats:
+    """Before a load begins it is taken for what it was at first."""
+    end = np.maximum(ends, min(smooth_s, len(arrived) - 1))
+    start = np.maximum(end - smooth_s, 0)
+    rate: Floats = (arrived[end] - arrived[start]) / np.maximum(end - start, 1)
+    return rate

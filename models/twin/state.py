@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.capacity import Floats, Integers
-from models.twin.job import PER_RECORD_S, Jobs
+from models.twin.job import MOST, PER_RECORD_S, WARMUP, WARMUP_KEPT, Jobs
 
 PENDING = 32
-"""Executors of one run that can be on their way at once."""
+"""Executors of one run that can be on their way at once, or as many as the job may have where these are more."""
 LINEAR, FINE_S, BINS = 128, 0.25, 192
 """Latencies are counted in bins of a quarter of a second up to 32 s, then in sixteenths of a doubling."""
 
@@ -20,13 +20,13 @@ FIELDS = (
     "executors", "leaving", "pending", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
     "batch_rows", "batch_work", "next_start", "done", "oldest", "cold", "per_record_s", "xx", "xd", "paid", "over",
     "changes", "worst", "newest", "processed", "work", "slots", "in_batch", "batches", "batch_s",
-    "join_until", "reread",
+    "join_until", "reread", "longer", "counts",
 )  # fmt: skip
 """Columns of `State.x`."""
 (
     EXECUTORS, LEAVING, WAITING, NEXT_READY, TARGET, CHANGED_AT, HALT_UNTIL, BATCH_END, BATCH_START,
     ROWS, BATCH_WORK, NEXT_START, DONE, OLDEST, COLD, SLOPE_S, XX, XD, PAID, OVER,
-    CHANGES, WORST, NEWEST, PROCESSED, WORK, SLOTS, IN_BATCH, BATCHES, BATCH_S, JOIN_UNTIL, REREAD,
+    CHANGES, WORST, NEWEST, PROCESSED, WORK, SLOTS, IN_BATCH, BATCHES, BATCH_S, JOIN_UNTIL, REREAD, LONGER, COUNTS,
 ) = range(len(FIELDS))  # fmt: skip
 
 
@@ -35,7 +35,7 @@ class State:
     """Arrays with one row per run; the kernel changes them in place, so a run that goes on twice needs a `copy`.
 
     Attributes:
-        x: (runs, 31) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
+        x: (runs, 33) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
             has ended, those on their way and when the first of them arrives; the target and when it last changed;
             until when a restarting engine processes nothing; end (inf without one), start, rows and slot-seconds of
             the batch in flight; earliest start of the next one; records committed; the first second with a record
@@ -45,8 +45,9 @@ class State:
             over the target; changes of the target; slowest latency so far and of the newest batch; and since the last
             look: records committed, slot-seconds of work and there, seconds with a batch, batches that ended and the
             sum of their durations; and until when the batch in flight has tasks left for an executor that joins; 1
-            after a restart, until records are read again.
-        ready_at: (runs, PENDING) seconds at which executors on their way arrive; inf where there is none.
+            after a restart, until records are read again; the share by which the next batch takes longer while the
+            query warms up; and the first second whose latency counts.
+        ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of the run's random numbers.
     """
@@ -65,15 +66,16 @@ class State:
         return State(self.x.copy(), self.ready_at.copy(), self.latencies.copy(), self.chance.copy())
 
 
-def begin(jobs: Jobs, executors: Floats, seeds: Integers) -> State:
-    """Calm runs with so many executors each, whose true service time is known."""
+def begin(jobs: Jobs, executors: Floats, seeds: Integers, batches: int = 0) -> State:
+    """Calm runs with so many executors each, whose true service time is known, of queries that did so many batches."""
     runs = len(executors)
     x = np.zeros((runs, len(FIELDS)))
     x[:, EXECUTORS] = x[:, TARGET] = executors
     x[:, [NEXT_READY, BATCH_END]] = np.inf
     x[:, CHANGED_AT] = -np.inf
     x[:, SLOPE_S] = jobs.fact(PER_RECORD_S)
-    ready = np.full((runs, PENDING), np.inf)
+    x[:, LONGER] = jobs.fact(WARMUP) * jobs.fact(WARMUP_KEPT) ** batches
+    ready = np.full((runs, max(PENDING, int(jobs.fact(MOST).max(initial=0)))), np.inf)
     return State(x, ready, np.zeros((runs, BINS), np.int32), _scattered(seeds))
 
 

@@ -55,6 +55,10 @@ class Terms:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lead_s) and 0 < self.lead_s <= DAY_S):
             raise TwinError(f"lead_s={self.lead_s}: seconds above 0 and at most a day are expected")
+        if self.job is not None and self.executors is not None and not 1 <= self.executors <= self.job.most:
+            raise TwinError(
+                f"executors={self.executors}: the job has 1 to {self.job.most}, which carry no more than that"
+            )
 
     @cached_property
     def peak_executors(self) -> int:
@@ -88,11 +92,15 @@ class Terms:
 
     @cached_property
     def the_job(self) -> Job:
-        """The job, with start-up delays around the lead time."""
+        """The job, with start-up delays around the lead time, of a query that is warm.
+
+        A contest is days out of the life of a query that began long before, and no policy's merit shows in its first
+        twenty batches.
+        """
         times = tuple(self.lead_s * share for share in SPREAD)
         if self.job is not None:
             own = abs(float(np.median(self.job.startup_s)) - self.lead_s) < 0.01 * self.lead_s
-            found = self.job if own else replace(self.job, startup_s=times)
+            found = replace(self.job, warmup=0.0, startup_s=self.job.startup_s if own else times)
             return replace(found, restart_s=times) if self.restarts and not self.job.restart_s else found
         overhead, batch_s = 0.5, 0.4 * self.latency_target_s
         return Job(

@@ -17,8 +17,8 @@ JUDGED = (0.01, 0.001)
 """Violations at which settings are compared."""
 NARROW = (2e-4, 0.03)
 """Violations between which most of the knob's values should lie."""
-AIMED = (0.001, 0.01, 0.003, 0.05)
-"""Violations that further values aim for, the first of them first."""
+AIMED = (*JUDGED, 0.05)
+"""Violations that further values aim for."""
 _LEAST, _STEEP = 1e-5, 30.0
 
 
@@ -73,13 +73,34 @@ def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
 
 
 def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
-    """(count,) further values of a knob, where the violations at which costs are compared should lie."""
+    """(count,) further values of a knob, each where the cost at a violation that is compared is known worst.
+
+    That is where the violations next below and next above it are farthest from it on a logarithmic axis. A value is
+    taken to meet what it aims for, so that the next one aims elsewhere; what no value reaches is not aimed for.
+    """
     order = np.argsort(knobs)
-    place = np.arange(len(knobs), dtype=float)
-    levels = np.resize(np.array(AIMED), count)
-    wanted = [_place(knobs[order], violation[order], level) for level in levels]
-    found: Floats = np.interp(wanted, place, knobs[order])
-    return found
+    known, share = knobs[order], np.maximum(violation[order], _LEAST)
+    found: list[float] = []
+    for _ in range(count):
+        blind = [_blindness(share, level) for level in AIMED]
+        at = int(np.argmax(blind))
+        if blind[at] > 0:
+            value, met = float(np.interp(_place(known, share, AIMED[at]), np.arange(len(known)), known)), AIMED[at]
+        else:  # all are met or out of reach
+            gap = int(np.argmax(np.abs(np.diff(np.log(share)))))
+            value, met = float(known[gap : gap + 2].mean()), float(np.sqrt(share[gap] * share[gap + 1]))
+        found.append(value)
+        before = int(np.searchsorted(known, value))
+        known, share = np.insert(known, before, value), np.insert(share, before, met)
+    return np.array(found)
+
+
+def _blindness(share: Floats, level: float) -> float:
+    """How little is known of the cost at a violation: product of the logarithmic ways to those next to it."""
+    below, above = share[share <= level], share[share >= level]
+    if not len(below) or not len(above):
+        return 0.0
+    return float(np.log(level / below.max()) * np.log(above.min() / level))
 
 
 def _place(knobs: Floats, violation: Floats, level: float) -> float:

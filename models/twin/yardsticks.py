@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from models.policy.capacity import Floats
@@ -21,14 +19,14 @@ BUDGETS = (0.001, 0.003, 0.01, 0.05)
 def optimum(ground: Ground, seeds: int, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
     """Plans that know the load of the first seeds, tried in the twin; their knob is the violation they may have.
 
-    The plans are made for all seconds; like everybody's, only what counts is counted.
+    The plans are made for all seconds; like everybody's, only what counts is counted, against their budget, too.
     """
     each = np.repeat(np.array(budgets), seeds)
-    load = Load(ground.arrived[:seeds], np.tile(np.arange(seeds), len(budgets)))
+    row, counts = np.tile(np.arange(seeds), len(budgets)), np.full(seeds, ground.warm_s)
+    load = Load(ground.arrived[:seeds], row, counts=counts)
     jobs, looks = stack([ground.terms.the_job] * len(each)), ground.terms.looks
     plans = clairvoyant(jobs, load, looks, load.row, each)
-    counted = replace(load, counts=np.full(seeds, ground.warm_s))
-    outcome = simulate(jobs, counted, plans, looks, load.row)
+    outcome = simulate(jobs, load, plans, looks, load.row)
     shape = (len(budgets), seeds)
     values = (outcome.executor_s / 3600, outcome.violation, outcome.p99_s, outcome.worst_s, outcome.changes)
     hours, violation, p99_s, worst_s, actions = (value.reshape(shape) for value in values)

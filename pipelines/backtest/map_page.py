@@ -109,7 +109,7 @@ def _matrix(found: dict[str, Any], name: str | None, allowed: float) -> str:
 def _shown(cell: dict[str, Any] | None, name: str | None) -> str:
     if cell is None or cell["gap"] is None:
         return "–"
-    deep = round(min(max(cell["gap"], 0.0) / 0.4, 1.0) * 60)
+    deep = round(min(max(cell["gap"], 0.0) / 0.4, 1.0) * 35)
     ratio = cell["ratio"].get(name)
     ours = "breaks it" if ratio is None else f"ours {round(100 * (1 - ratio)):+d} %"
     colour = f"background:color-mix(in srgb, var(--good) {deep}%, transparent)"

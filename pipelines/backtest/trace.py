@@ -24,7 +24,9 @@ class Trace:
     series: Series
 
 
-def trace(text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None)) -> Trace:
+def trace(
+    text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
+) -> Trace:
     """The trace of that name or in that file.
 
     Args:
@@ -32,16 +34,21 @@ def trace(text: str, step: str | None = None, columns: tuple[str | None, str | N
             behind the name of a rescaled one takes its offset off.
         step: longer than the file's own, e.g. 5min.
         columns: names of the time and the value column, where they are unusual.
+        timezone: of a file's local times.
 
     Raises:
         SeriesError: no such file or series, or a fault in the file.
     """
     if Path(text).is_file():
-        return Trace(Path(text).name, "", read_series(Path(text), parse_step(step) if step else None, *columns))
+        step_s = parse_step(step) if step else None
+        return Trace(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
     name, offset = (text.removesuffix(RESTORED), True) if text.endswith(RESTORED) else (text, False)
     cells = [cell for cell in shipped() if name in (cell.cell, cell.name)]
+    steps = ", ".join(step_name(cell.step_s) for cell in cells)
     if step:
         cells = [cell for cell in cells if cell.step_s == parse_step(step)]
+    if steps and not cells:
+        raise SeriesError(f"{name!r} is shipped in steps of {steps}, not of {step}. Choose one of these.")
     if not cells:
         known = ", ".join(dict.fromkeys(cell.name for cell in shipped()))
         raise SeriesError(f"{text!r} is neither a file nor a shipped series. Those are: {known}.")

@@ -32,6 +32,10 @@ def verdict(found: dict[str, Any]) -> str:
     costs = found["cheapest_at_violation"][KEY_LEVEL]
     reactive = cheapest(costs, REACTIVE)
     ours = cheapest(costs, OURS)
+    if not any(name in found["policies"] for name in REACTIVE):
+        return (
+            f"No policy without a forecast took part; with one of {', '.join(REACTIVE)} there is something to compare."
+        )
     if reactive is None:
         return "No policy without a forecast keeps 99 % of the seconds within the target here."
     said = [f"At 1 % of the seconds over the target the cheapest policy without a forecast is {reactive}: "

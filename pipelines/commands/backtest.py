@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from configs.policies import POLICIES
+from pipelines.commands.given import JsonFile, write
 
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
 MAP = "map"
 
@@ -32,13 +33,16 @@ def backtest(
     ] = 1.0,
     agent: Annotated[Path | None, typer.Option(help="JSON of a trained agent, for the policy dqn.")] = None,
     engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
-    target_s: Annotated[float, typer.Option(help="Latency target.")] = 10.0,
+    target_s: Annotated[
+        float | None, typer.Option(min=0.1, help="Latency target; the fitted job's, else 10 s, by default.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
     knobs: Annotated[int, typer.Option(min=2, help="Values of each policy's knob.")] = 8,
     quick: Annotated[bool, typer.Option("--quick", help="Less of each trace, fewer seeds and values.")] = False,
     step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
     time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
     value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
     processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
     as_json: JsonFile = None,
     page: Page = None,
@@ -53,10 +57,12 @@ def backtest(
     fitted = read_job(job) if job else None
     given = {} if lead_s is None else {"lead_s": lead_s}
     if fitted is not None and lead_s is None:
-        given = {"lead_s": sorted(fitted.startup_s)[len(fitted.startup_s) // 2]}
+        given = {"lead_s": statistics.median(fitted.startup_s)}  # the terms keep the measured delays at their median
+    if target_s is not None:
+        given |= {"latency_target_s": target_s}
+        fitted = fitted and replace(fitted, latency_target_s=target_s)
     terms = Terms(
         executors=executors,
-        latency_target_s=target_s,
         restarts=_restarts(engine),
         job=fitted,
         as_is=as_is,
@@ -65,30 +71,30 @@ def backtest(
     )
     effort = Effort(knobs, seeds)
     if quick:
-        terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 6), min(seeds, 2))
+        terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
     names = [part.strip() for part in policies.split(",") if part.strip()]
     learned = {"dqn": _agent(agent)} if agent else {}
     if traces == [MAP]:
         _map(terms, names, effort, learned, processes, as_json, page)
     else:
-        columns = (time_column, value_column)
-        _traces(traces, terms, names, effort, learned, step, columns, as_json, page)
+        from pipelines.backtest.trace import trace
+
+        read = [trace(text, step, (time_column, value_column), timezone) for text in traces]
+        _traces(read, terms, names, effort, learned, as_json, page)
 
 
 def _traces(
-    texts: list[str], terms: Any, names: list[str], effort: Any, learned: dict[str, Any], step: str | None,
-    columns: tuple[str | None, str | None], as_json: Path | None, page: Path | None,
+    traces: list[Any], terms: Any, names: list[str], effort: Any, learned: dict[str, Any], as_json: Path | None,
+    page: Path | None,
 ) -> None:  # fmt: skip
     from pipelines.backtest.report import backtest as run
     from pipelines.backtest.report import figures, together
-    from pipelines.backtest.trace import trace
     from pipelines.backtest.words import table
 
-    found = run([trace(text, step, columns) for text in texts], terms, names, effort, learned, _tell)
+    found = run(traces, terms, names, effort, learned, _tell)
     made = [figures(one) for one in found]
     print("\n\n".join(map(table, made)))
-    if as_json is not None:
-        as_json.write_text(json.dumps(made[0] if len(made) == 1 else together(made), indent=1))
+    write(as_json, made[0] if len(made) == 1 else together(made))
     if page is not None:
         from pipelines.backtest.page import render
 
@@ -104,8 +110,7 @@ def _map(
 
     found = value_map(terms, names, effort, processes, _tell, learned=learned)
     print(table(found))
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)
     if page is not None:
         from pipelines.backtest.map_page import render
 

@@ -23,6 +23,7 @@ def bench(
 
     found = measure(steps, seed, peer)
     print(f"tidecast: reward {found['score']:.4f} per decision, {found['seconds']:.1f} s ({found['cpu_s']:.1f} s CPU)")
+    print(f"without double learning: reward {found['plain']['score']:.4f}")
     print(f"never moving: reward {found['stay']:.4f}")
     if other := found.get("peer"):
         print(

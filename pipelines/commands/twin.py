@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Fit the twin of a job, and check it against what really happened.")
+from pipelines.commands.given import JsonFile, write
 
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+app = typer.Typer(no_args_is_help=True, help="Fit the twin of a job, and check it against what really happened.")
 
 
 @app.callback()
@@ -44,7 +43,7 @@ def fit(
     print(words.of_fit(found))
     print(words.of_runs([one.figures for one in compared]) if compared else "one run: no other to check it on")
     print(f"stored: {judge.stored(found, job, var / 'twins')}")
-    _write(as_json, {**judge.described(found), "runs": [one.figures for one in compared]})
+    write(as_json, {**judge.described(found), "runs": [one.figures for one in compared]})
     if page is not None:
         from pipelines.twin.page import render
 
@@ -68,7 +67,7 @@ def recordings(
     recovered, profiled = {name: recovery(seen) for name, seen in recorded.items()}, profiled_scaling(folder)
     print(words.of_recordings(found))
     print(words.of_recovery(recovered, profiled))
-    _write(as_json, {"halves": found, "recovery": recovered, "profiled_scaling": profiled})
+    write(as_json, {"halves": found, "recovery": recovered, "profiled_scaling": profiled})
 
 
 def _from_lake(settings: Any, job: str) -> Any:
@@ -98,8 +97,3 @@ def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
         if run.job == job and len(run.batches.rows):
             found.append(run)
     return found
-
-
-def _write(path: Path | None, data: Any) -> None:
-    if path is not None:
-        path.write_text(json.dumps(data, indent=1))

@@ -7,7 +7,8 @@ import time
 import numpy as np
 
 from configs.errors import SettingsError
-from configs.settings import Newcomer, Replay, Settings
+from configs.sections import Newcomer, Replay
+from configs.settings import Settings
 from models.forecast.forecaster import DAY_S
 from models.forecast.series import Floats, Series, SeriesError
 from pipelines.broker import Publisher

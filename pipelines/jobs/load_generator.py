@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from configs.contract import load_contracts
 from configs.errors import SettingsError
-from configs.settings import Replay, Settings, load
+from configs.sections import Replay
+from configs.settings import Settings, load
 from pipelines.broker import BrokerError, Publisher, offsets
 from pipelines.jobs.events import Event, encode_event
 from pipelines.jobs.replay import Plan, plan_replay

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-from configs.settings import Replay
+from configs.sections import Replay
 from pipelines.jobs.trace import Trace
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from pipelines.broker import read_all
 
 Counts = Mapping[str, Mapping[str, int]]

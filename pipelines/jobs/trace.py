@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.settings import Replay
+from configs.sections import Replay
 from models.forecast.series import MAX_STEPS
 from pipelines.jobs.trace_file import Row, TraceError, read_rows
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from pipelines.broker import Record, read_all
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Outcome, Reject, decode, encode
 

@@ -43,6 +43,8 @@ def verdict(s: Summary) -> str:
         said.append(f"Every record was done within {target}.")
     else:
         said.append(f"In {s['over_target_s']} of {s['produced_s']} seconds a record took longer than {target}.")
+    if s.get("stood_in"):  # a summary of an earlier version does not say
+        said.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     most = f"{s['static_executor_s'] / s['live_s']:.0f} executors all the time"
     said.append(f"It took {against(s['executor_s'], s['static_executor_s'], 'executor-seconds ')} {most}.")
     if s["scale_ups_by_forecast"]:

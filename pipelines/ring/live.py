@@ -147,6 +147,7 @@ def facts(settings: Settings, run_id: str, began: float, versions: dict[str, str
     return {
         "id": run_id,
         "policy": settings.autoscaler.policy,
+        "serving": settings.serving.path,
         "job": settings.job.name,
         "replay": settings.replay.model_dump(mode="json"),
         "job_settings": settings.job.model_dump(mode="json"),

@@ -105,6 +105,7 @@ def fresh_stack(
         with screen.stage(1, of, f"start {', '.join(sorted(parts))}"):
             if "lake" not in kept:  # its recorded offsets are the old broker's
                 shutil.rmtree(settings.lake_dir, ignore_errors=True)
+            shutil.rmtree(settings.store_dir, ignore_errors=True)  # it follows the old broker's topics
             stack.start(lambda part, seconds: screen.note(f"{part} is up after {seconds:.0f} s"))
             create_topics(stack.settings.kafka)
         yield stack

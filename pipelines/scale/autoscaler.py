@@ -17,6 +17,7 @@ from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.broker import create_topics, offsets, spark_options
 from pipelines.scale.agents import Agents, Courier, Source
+from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.processor import OUTPUT, stateful_processor
 from pipelines.session import local_session
 
@@ -26,13 +27,18 @@ if TYPE_CHECKING:
 
 
 def start(spark: SparkSession, settings: Settings, checkpoint: Path, agents: Agents | None = None) -> StreamingQuery:
-    """Start the query; it begins at the newest records, or where its checkpoint stopped."""
-    scaling = settings.autoscaler
-    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, agents)
+    """Start the query; it begins at the newest records, or where its checkpoint stopped.
+
+    Forecasts come off their topic, or out of the fast path's store where that serves.
+    """
+    scaling, store = settings.autoscaler, None
+    if settings.serving.path == "fast":
+        store = StoreForecasts(settings.store_dir, settings.training.step_s)
+    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, agents, store)
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
-        .option("subscribe", "metrics,forecasts")
+        .option("subscribe", ",".join(_topics(settings)))
         .option("startingOffsets", _newest(settings))
         # Metrics that have left the topic are too old to decide on; failing over them would stop all scaling.
         .option("failOnDataLoss", "false")
@@ -53,11 +59,17 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, agents: Age
     )
 
 
+def _topics(settings: Settings) -> tuple[str, ...]:
+    """What is followed; the fast path's forecasts are read in its store."""
+    return ("metrics",) if settings.serving.path == "fast" else ("metrics", "forecasts")
+
+
 def _newest(settings: Settings) -> str:
     """From the newest record of each partition on: the last forecast is known at once, and the first batch warms up."""
-    topics = ("metrics", "forecasts")
-    ends = {t: {str(p): max(first, end - 1) for p, (first, end) in offsets(settings.kafka, t).items()} for t in topics}
-    return json.dumps(ends)
+    return json.dumps({
+        t: {str(p): max(first, end - 1) for p, (first, end) in offsets(settings.kafka, t).items()}
+        for t in _topics(settings)
+    })  # fmt: skip
 
 
 def _agents(settings: Settings, folder: Path, source: Source | None) -> tuple[Courier | None, Agents | None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import Contract
 from models.policy.memory import Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval
 from pipelines.scale.agents import Agents, Clock, decider
+from pipelines.scale.as_of import StoreForecasts
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
 
 if TYPE_CHECKING:
@@ -23,9 +24,12 @@ class Scaler:
     """One job's part of the autoscaler, without Spark: `take` records, `decide`, `watch` for silence."""
 
     def __init__(
-        self, job: str, contract: Contract | None, policy: str, mode: str, agents: Agents | None = None
-    ) -> None:
-        self.job, self.contract, self.policy, self.mode, self.agents = job, contract, policy, mode, agents
+        self, job: str, contract: Contract | None, policy: str, mode: str, agents: Agents | None = None,
+        store: StoreForecasts | None = None,
+    ) -> None:  # fmt: skip
+        self.job, self.contract, self.policy, self.mode = job, contract, policy, mode
+        self.agents, self.store = agents, store
+        self._used: dict[str, Any] = {}
 
     def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
         """Memory after the records, whether a second of metrics was among them, and what could not be accepted."""
@@ -55,6 +59,17 @@ class Scaler:
                 memory, ticked = saw_interval(memory, dataclasses.asdict(message)), True
         return memory, ticked, rejects
 
+    def look(self, memory: Memory, batch_s: float) -> Memory:
+        """Memory with the forecast that the store holds as of the micro-batch's time; as it is without a store."""
+        if self.store is None:
+            return memory
+        reading = self.store.read(self.job, batch_s)
+        self._used = reading.used
+        if reading.forecast is not None:
+            return saw_forecast(memory, reading.forecast)
+        # A store that answers "none" is believed; one that cannot be asked leaves what is held to grow old.
+        return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
+
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self._known()
@@ -71,6 +86,7 @@ class Scaler:
             "needed_forecast": made.needed_forecast,
             "forecast_version": memory.forecast.get("version") if made.needed_forecast is not None else None,
             "contract": contract.model_dump(mode="json"),
+            **({"forecast_read": self._used} if self.store is not None else {}),
         }
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
         decision = self._record(memory, now, made.executors, made.reason, made.codes, inputs, expected)
@@ -117,7 +133,10 @@ class Scaler:
         )  # fmt: skip
 
 
-def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str, agents: Agents | None = None) -> Any:
+def stateful_processor(
+    contracts: dict[str, Contract], policy: str, mode: str, agents: Agents | None = None,
+    store: StoreForecasts | None = None,
+) -> Any:  # fmt: skip
     """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -132,11 +151,12 @@ def stateful_processor(contracts: dict[str, Contract], policy: str, mode: str, a
         ) -> Iterator[pd.DataFrame]:
             """One job's new records into its state; the decision and the rejects out of it, as rows for Kafka."""
             now = time.time()
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents)
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents, store)
             records = [record for frame in rows for record in frame.to_dict("records")]
             memory, ticked, rejects = scaler.take(self._memory(scaler), records, now)
             out: list[tuple[str, str, bytes]] = [("rejects", r.topic, encode(r)) for r in rejects]
             if ticked:
+                memory = scaler.look(memory, timerValues.getCurrentProcessingTimeInMs() / 1000)
                 memory, decision = scaler.decide(memory, now)
                 out += [("decisions", scaler.job, encode(decision))] if decision else []
             if scaler.contract is not None:

@@ -1,7 +1,6 @@
 """The forecast server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
 
-One server serves at a time. Each claims an epoch, the offset of its claim on `control`, and a server that sees a later
-claim leaves: forecasts carry the epoch, and the autoscaler never goes back to an older one.
+One server serves at a time (see `pipelines.serve.claim`). `serving.path` says whether it is this one or the fast path.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from configs.contract import load_contracts
 from configs.settings import Settings, load
 from pipelines.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry, RegistryError
+from pipelines.serve.claim import Claim
 from pipelines.serve.fleet import Champion, JobState
-from tidecast.messages import Control, MessageError, MetricSample, decode, encode
+from tidecast.messages import MessageError, MetricSample, decode
 
-CLAIM = "serving:epoch"
 SILENT_S = 10.0
 """A job without metrics for this long gets no more repeated forecasts: they would hide that it is silent."""
 
@@ -37,9 +37,8 @@ class Server:
         self._published: dict[str, float] = {}
         self._alias_read = 0.0
         create_topics(settings.kafka)
-        claim = encode(Control(job="serving", wall_time=time.time()))
-        self.epoch = int(self._publisher.send_bytes("control", CLAIM.encode(), claim).get(timeout=30).offset)
-        self._claims = Follower(settings.kafka, ["control"])
+        self._claim = Claim(settings.kafka, self._publisher)
+        self.epoch = self._claim.epoch
         self._fresh_from = {p: end for p, (_, end) in offsets(settings.kafka, "metrics").items()}
         self._metrics = Follower(settings.kafka, ["metrics"])
         self._warm()
@@ -52,11 +51,11 @@ class Server:
         if now - self._alias_read >= self._settings.serving.alias_poll_s:
             self._alias_read = now
             self._look_for_champions()
-        return not any(r.key == CLAIM and r.offset > self.epoch for r in self._claims.poll(0))
+        return not self._claim.lost()
 
     def close(self) -> None:
         """Send what is queued and leave."""
-        for part in (self._metrics, self._claims, self._publisher):
+        for part in (self._metrics, self._claim, self._publisher):
             part.close()
 
     def _warm(self) -> None:
@@ -133,12 +132,18 @@ class Server:
 
 
 def serve() -> None:
-    """Serve until SIGTERM, ctrl-C, or until another server takes over."""
+    """Serve by the path that the settings name until SIGTERM, ctrl-C, or until another server takes over."""
+    settings = load()
+    if settings.serving.path == "fast":
+        from pipelines.serve.fast_server import serve_fast
+
+        serve_fast(settings)
+        return
     # Its client says every refused connection ten times a second; an outage shows in the forecasts that do not come.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stop = threading.Event()
-    with _signals(stop):
-        server = Server(load())
+    with signals(stop):
+        server = Server(settings)
         print(f"serving: epoch {server.epoch}, process {os.getpid()}", flush=True)
         try:
             while not stop.is_set():
@@ -150,7 +155,8 @@ def serve() -> None:
 
 
 @contextmanager
-def _signals(stop: threading.Event):  # type: ignore[no-untyped-def]
+def signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and ctrl-C set the event while the block runs."""
     before = {name: signal.signal(name, lambda *_: stop.set()) for name in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import psutil
 
-from configs.settings import Ports
+from configs.sections import Ports
 
 HOST = "127.0.0.1"
 # Below the ranges from which Linux (32768) and macOS (49152) take the local ends of outgoing connections, so that

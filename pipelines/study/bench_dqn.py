@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from models.dqn.actions import STAY, best
-from models.dqn.fleet import Fleet, drawn
-from models.dqn.learner import DEFAULT, Learner
+from models.dqn.draw import drawn
+from models.dqn.fleet import Fleet
+from models.dqn.learner import DEFAULT, Learner, Settings
 from models.dqn.training import Fleets, Training
 
 LEAD_S, PRICE = 60.0, 10.0
@@ -35,19 +36,31 @@ def measure(steps: int, seed: int, peer: Path | None) -> dict[str, Any]:
     """Mean reward per decision on runs that nobody trained on, and seconds on one thread.
 
     Both make as many steps and as many updates, with the same sizes and rates; the peer steps one run at a time, as
-    its users do. `stay` is what comes of never moving, so that only the floor acts.
+    its users do. `plain` is the same learner without double learning, `stay` is what comes of never moving, so that
+    only the floor acts.
     """
     import torch
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
     settings = replace(SHORT, buffer=max(steps, SHORT.warm))
-    ground = Fleets(
-        Training(settings, fleets=FLEETS, runs=RUNS // FLEETS, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S),
-        (),
-        (),
-        seed,
-    )
+    learner, ours = _learned(settings, steps, seed)
+    found: dict[str, Any] = {
+        "steps": steps, "seed": seed, "updates": learner.updates, **ours,
+        "plain": _learned(replace(settings, double=False), steps, seed)[1],
+        "stay": _earned(lambda fleet: best(np.eye(6)[np.full(len(fleet.seen), STAY)], fleet.mask)),
+    }  # fmt: skip
+    if peer is not None:
+        found["peer"] = _peer(peer, steps, seed, learner)
+        found["times_faster"] = found["peer"]["seconds"] / ours["seconds"]
+        found["times_less_cpu"] = found["peer"]["cpu_s"] / ours["cpu_s"]  # steadier where other work runs beside
+    return found
+
+
+def _learned(settings: Settings, steps: int, seed: int) -> tuple[Learner, dict[str, float]]:
+    """A learner after so many steps, and what it took and earns."""
+    training = Training(settings, fleets=FLEETS, runs=RUNS // FLEETS, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S)
+    ground = Fleets(training, (), (), seed)
     learner = Learner(ground, settings, seed)
     ground.step(np.full(RUNS, STAY))  # compiles the twin
     began, cpu = time.perf_counter(), time.process_time()
@@ -55,15 +68,7 @@ def measure(steps: int, seed: int, peer: Path | None) -> dict[str, Any]:
         pass
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     score = _earned(lambda fleet: learner.greedy(fleet.seen, fleet.mask, fleet.weight))
-    found: dict[str, Any] = {
-        "steps": steps, "seed": seed, "updates": learner.updates, "seconds": seconds, "cpu_s": cpu, "score": score,
-        "stay": _earned(lambda fleet: best(np.eye(6)[np.full(len(fleet.seen), STAY)], fleet.mask)),
-    }  # fmt: skip
-    if peer is not None:
-        found["peer"] = _peer(peer, steps, seed, learner)
-        found["times_faster"] = found["peer"]["seconds"] / seconds
-        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # steadier where other work runs beside
-    return found
+    return learner, {"seconds": seconds, "cpu_s": cpu, "score": score}
 
 
 def _earned(choose: Callable[[Fleet], np.ndarray]) -> float:

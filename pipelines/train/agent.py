@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from configs.settings import AgentTraining, Settings, load
+from configs.sections import AgentTraining
+from configs.settings import Settings, load
 from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
 from models.dqn.training import FINE, Training

@@ -32,7 +32,8 @@ def agent_card(lesson: Lesson, result: Judged, allowed: float, reason: str, note
     lines = [
         f"# dqn for {contract.job}",
         f"Chooses the change of the target of executors ({contract.executors.min} to {contract.executors.max}); what "
-        "it observes and what it is paid is in `models/dqn`. Outside what it was trained on, the reactive planner "
+        "it observes and what it is paid is in `models/dqn`. `mpc` advises it at its own price, and it departs "
+        "from that by an executor at most. Outside what it was trained on, the adviser "
         "answers; the target is never below what the observed rate needs.",
         f"Twin: {lesson.twin}. Executors take {terms.lead_s:g} s to come, as the contract says; latency target "
         f"{contract.latency_target_s:g} s.",

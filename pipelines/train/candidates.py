@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from configs.settings import Training
+from configs.sections import Training
 from models.adapt.pupil import LONG_DAYS, Pupil, UntaughtError, teach
 from models.adapt.transfer import Plan as Journey
 from models.forecast.catalogue import CATALOGUE, Fit, named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from configs.settings import Training
+from configs.sections import Training
 from models.forecast.backtest import Backtest, roll
 from models.forecast.catalogue import default_of
 from models.forecast.champion import Choice, choose

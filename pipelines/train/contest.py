@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from configs.settings import AgentTraining
+from configs.sections import AgentTraining
 from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS
-from models.twin.contest import Entrant
 from models.twin.entrants import entrants
 from models.twin.judging import Case, Effort, judged, listened
 from models.twin.results import Judged
@@ -28,7 +28,8 @@ def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: Agen
     job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
     found, _ = entrants([*OTHERS, AGENT], terms.contract, {AGENT: agent})
     if champion is not None:
-        found.append(Entrant(CHAMPION, AGENT, "blend", learned=champion))
+        # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
+        found += [replace(one, name=CHAMPION, learned=champion) for one in found if one.name == AGENT]
     case = Case(job, series, listened(job, series, terms))
     return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
 

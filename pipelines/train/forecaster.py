@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from configs.settings import Settings, Training, load
+from configs.sections import Training
+from configs.settings import Settings, load
 from models.forecast.gate import Verdict, verdict
 from pipelines import lake
 from pipelines.registry import Registry

@@ -11,8 +11,9 @@ import numpy as np
 from configs.contract import Contract, load_contract
 from configs.settings import Settings
 from models.dqn.observation import pace_for
+from models.dqn.recorded import recorded
 from models.dqn.shapes import Trace
-from models.twin.arrivals import filled
+from models.forecast.series import Series
 from models.twin.fit import UnfinishedFitError, fit
 from models.twin.ground import parts
 from models.twin.job import Job
@@ -24,6 +25,9 @@ from pipelines.lake import LakeError
 from pipelines.study.shipped import Shipped, shipped
 from pipelines.train.source import Source, read_lake
 from pipelines.twin import from_lake
+
+FARTHEST_S = 1860.0
+"""Lead time and hold for which the loads of others are heard."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ class Lesson:
         """
         series = self.source.series
         _, test = parts(self.contract.job, series, self.terms)
-        own = filled(series.values[: test.start])
-        return [Trace(own, self.terms.step_s(series)), *self.others]
+        own = Series(series.start, series.step_s, series.values[: test.start])
+        return [recorded(own, self.terms.lead_s + self.terms.hold_s, self.terms.speed), *self.others]
 
     def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
         """The twin, and jobs like it: nobody knows it better than to a tenth."""
@@ -91,7 +95,7 @@ def read(settings: Settings, job: str) -> Lesson:
     contract = load_contract(job, settings.contracts_dir)
     twin, said = twin_of(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
-    others = [Trace(filled(cell.series().values), cell.step_s) for cell in recorded(settings, job)]
+    others = [recorded(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
     return Lesson(contract, source, terms_of(settings, contract, twin), said, others)
 
 
@@ -120,7 +124,7 @@ def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
     return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.replay.speed if managed else 1.0)
 
 
-def recorded(settings: Settings, job: str) -> list[Shipped]:
+def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
     """The shipped series at their finest step, without the one that is replayed to the job: it holds what comes."""
     mine = settings.replay.trace if job in _managed(settings) else ""
     finest = {}

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.twin.fit import Batches, Startups, UnfinishedFitError, most_rows, trigger
+from models.twin.fit import UnfinishedFitError
 from models.twin.job import Job
+from models.twin.measurements import Batches, Startups, most_rows, trigger
 from pipelines.report.actions import APPLIED
 
 _NEAR_S = 1.0
@@ -39,13 +40,17 @@ def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) 
     """The same from rows of the two tables; times are wall times.
 
     Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
-    agent saw it, and its first batch is the one that ended when it was of use.
+    agent saw it, and its first batch is the one that ended when it was of use. A batch's id stands for the number of
+    batches that its query has done: a query that goes on from a checkpoint passes for a warm one.
     """
     rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
     if rows.empty:
         raise UnfinishedFitError("unfinished fit: no batch in the lake; run the job and the DAG ingest_metrics")
     end, took = rows["wall_time"].to_numpy(float), rows["batch_s"].to_numpy(float)
-    batches = Batches(end - took, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float))
+    batches = Batches(
+        end - took, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float),
+        rows["batch_id"].astype(float).fillna(np.inf).to_numpy(float),
+    )  # fmt: skip
     ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
     ups = ups.drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at", "confirmed_at"])
     useful = ups["useful_at"].to_numpy(float)

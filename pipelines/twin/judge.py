@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from models.twin.fit import Fitted, UnfinishedFitError, fit, joined
+from models.twin.fit import Fitted, UnfinishedFitError, fit
+from models.twin.measurements import joined
 from models.twin.replayed import Curves, normalised_error, replayed
 from pipelines.twin.measured import Told
 
@@ -54,7 +55,7 @@ def beside(found: Fitted, run: Told) -> Compared:
     """A run beside the twin with its load and its decisions."""
     twin = replayed(
         found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
-        np.arange(SEEDS),
+        np.arange(SEEDS), batches=run.done,
     )  # fmt: skip
     target, seen = run.known.latency_target_s, run.curves
     return Compared(run, twin, {

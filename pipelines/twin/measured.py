@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.twin.fit import Batches, Startups
 from models.twin.job import Job
+from models.twin.measurements import Batches, Startups
 from models.twin.replayed import Curves
 from pipelines.report import read
 from pipelines.report.actions import APPLIED
@@ -28,10 +28,12 @@ class Told:
     Attributes:
         name, job, policy, trace: of the run.
         known: what its job is configured to; the parameters that are to be fitted are placeholders.
-        batches, startups: of the live load.
+        batches: of the live load, and those that warmed the query up before it.
+        startups: of the live load.
         arrived: (T + 1,) records produced before each second.
         at_s, targets: when the target of executors changed, and what to.
         executors: registered when the live load began.
+        done: batches with records that the query had done when the live load began.
         curves: what was measured, (T,) each.
     """
 
@@ -46,6 +48,7 @@ class Told:
     at_s: Floats
     targets: Floats
     executors: int
+    done: int
     curves: Curves
 
 
@@ -67,7 +70,8 @@ def told(folder: Path) -> Told:
         run.folder.name, run.info["job"], run.info["policy"], run.info["replay"]["trace"],
         known(run.contract, run.info), batches,
         _startups(seen, first), produced, np.maximum(at_s[during], 0.0),
-        changed["target"].to_numpy(float)[during], int(steps[1][0]), _curves(seen, steps),
+        changed["target"].to_numpy(float)[during], int(steps[1][0]), _done(batches),
+        _curves(seen, steps),
     )  # fmt: skip
 
 
@@ -84,19 +88,26 @@ def known(contract: Contract, info: dict[str, Any]) -> Job:
 
 
 def _batches(seen: Measured) -> tuple[Batches, dict[str, int]]:
-    """The live batches, and the first of them that each executor worked on (-1: one before the live load)."""
+    """The batches until the load ends, and the first of them that each executor worked on (-1: none of them)."""
     run, tasks = seen.run, seen.run.tasks
-    live = (run.batches.started >= run.start) & (run.batches.started < run.end)
-    place = {int(number): i for i, number in enumerate(run.batches.ids[live])}
+    some, until = run.batches.rows >= 1, run.batches.started < run.end
+    number = pd.Series(some).groupby(run.batches.runs).cumsum().to_numpy(float) - some
+    place = {int(batch): i for i, batch in enumerate(run.batches.ids[until])}
     workers = tasks.groupby("batch")["executor"].nunique()
     first = {
         str(executor): place.get(int(batch), -1)
         for executor, batch in tasks.sort_values("start").groupby("executor")["batch"].first().items()
     }
     return Batches(
-        run.batches.started[live] - run.start, run.batches.committed[live] - run.start,
-        run.batches.rows[live].astype(float), workers.reindex(run.batches.ids[live], fill_value=0).to_numpy(float),
+        run.batches.started[until] - run.start, run.batches.committed[until] - run.start,
+        run.batches.rows[until].astype(float), workers.reindex(run.batches.ids[until], fill_value=0).to_numpy(float),
+        number[until],
     ), first  # fmt: skip
+
+
+def _done(batches: Batches) -> int:
+    live = np.flatnonzero(batches.start_s >= 0)
+    return int(batches.number[live[0]]) if len(live) else 0
 
 
 def _startups(seen: Measured, first: dict[str, int]) -> Startups:

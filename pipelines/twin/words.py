@@ -6,7 +6,7 @@ from typing import Any
 
 from models.twin.fit import Fitted
 
-_UNITS = {"overhead_s": "s", "per_record_s": "s", "scaling": "", "noise": "", "cold_s": "s", "startup_s": "s"}
+_UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 
 
 def of_fit(found: Fitted) -> str:
@@ -16,7 +16,7 @@ def of_fit(found: Fitted) -> str:
         value = getattr(found.job, name)
         middle = sorted(value)[len(value) // 2] if isinstance(value, tuple) else value
         word = " (median)" if isinstance(value, tuple) else ""
-        lines.append(f"  {name:13} {middle:.4g} {_UNITS[name]:1} [{low:.4g}, {high:.4g}]{word}")
+        lines.append(f"  {name:14} {middle:.4g} {_UNITS.get(name, ''):1} [{low:.4g}, {high:.4g}]{word}")
     if found.unsure:
         lines.append(
             f"  not told apart: {', '.join(found.unsure)}: wider than half their value; runs at other loads and with "

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from configs.contract import Contract
-from configs.settings import Replay
+from configs.sections import Replay
 
 START = 1_800_000_000.0
 SCALE, STEP_S = 720.0, 1800.0

@@ -9,7 +9,8 @@ import pytest
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
-from configs.settings import AgentTraining, load
+from configs.sections import AgentTraining
+from configs.settings import load
 from models.dqn.policy import Dqn
 from models.forecast.series import Series
 from models.twin.job import Job

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from pipelines.broker import Publisher
 from pipelines.report.dump import DUMPED, dump
 from tidecast.messages import MetricSample

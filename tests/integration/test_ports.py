@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from configs.settings import Ports
+from configs.sections import Ports
 from pipelines.stack import ports
 
 pytestmark = pytest.mark.integration

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from configs.errors import SettingsError
-from configs.settings import Training
+from configs.sections import Training
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series

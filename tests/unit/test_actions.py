@@ -21,7 +21,7 @@ def outcome(name, status, before, target, decided=None, applied=None, confirmed=
 def acts():
     decisions = pd.DataFrame([
         decision("a", 10.4, 2, ["up", "forecast"], metric=10.0),
-        decision("b", 11.4, 2, ["hold"], metric=11.0),
+        decision("b", 11.4, 2, ["hold", "stand_in"], metric=11.0),
         decision("b2", 11.9, 2, ["hold"], metric=11.0),  # a second decision with the same metrics
         decision("c", 20.6, 3, ["up", "observed", "backlog"], metric=20.0),
         decision("d", 30.4, 2, ["down", "observed"], metric=30.0),
@@ -40,8 +40,8 @@ def acts():
 
 def test_counts(acts):
     assert actions.counts(*acts) == {
-        "decisions": 7, "scale_ups": 2, "scale_downs": 1, "scale_ups_by_forecast": 1, "forecast_scale_ups_confirmed": 1,
-        "ineffective": 1, "refused": 2, "failed": 0,
+        "decisions": 7, "stood_in": 1, "scale_ups": 2, "scale_downs": 1, "scale_ups_by_forecast": 1,
+        "forecast_scale_ups_confirmed": 1, "ineffective": 1, "refused": 2, "failed": 0,
     }  # fmt: skip
 
 

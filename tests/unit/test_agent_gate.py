@@ -1,5 +1,6 @@
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -7,8 +8,10 @@ from configs.contract import Contract
 from configs.settings import load
 from models.dqn.gate import level, verdict
 from models.twin.job import TwinError
+from models.twin.terms import Terms
 from pipelines.lake import LakeError
-from pipelines.train import lesson
+from pipelines.train import contest, lesson
+from tests.unit.test_dqn_policy import agent
 
 
 @pytest.mark.parametrize(
@@ -69,11 +72,22 @@ def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_th
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
     terms = lesson.terms_of(settings, contract, lesson.of_contract(contract))
     assert (terms.lead_s, terms.speed) == (14.0, 720)
-    assert (terms.looks.every_s, terms.looks.smooth_s) == (2, 10)  # as often as an agent decides: 14 s / 6
+    assert (terms.looks.every_s, terms.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
     assert lesson.terms_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
     settings = load(replay={"trace": "nyc_taxi"})
-    known, without = ({one.name for one in lesson.recorded(settings, job)} for job in ("orders", "word_count"))
+    known, without = ({one.name for one in lesson.loads_of_others(settings, job)} for job in ("orders", "word_count"))
     assert known - without == {"nyc_taxi"} and len(without) > 5
+
+
+def test_champion_and_challenger_are_tuned_alike(monkeypatch):
+    seen = []
+    monkeypatch.setattr(contest, "listened", lambda *case: {})
+    monkeypatch.setattr(contest, "judged", lambda cases, terms, found, effort: [seen.extend(found)])
+    taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), terms=Terms())
+    contest.contest(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
+    new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
+    assert (present.axes, present.setting, present.hears) == (new.axes, new.setting, new.hears) and new.axes
+    assert present.policy == "dqn" and present.learned is not new.learned

@@ -6,10 +6,13 @@ from typer.testing import CliRunner
 
 from configs.errors import SettingsError
 from models.forecast.series import SeriesError
-from models.twin.job import TwinError
+from models.twin.job import Job, TwinError
+from models.twin.terms import Terms
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.trace import mapped, trace
+from pipelines.backtest.words import verdict
 from pipelines.cli import app
+from pipelines.jobs.trace_file import TraceError
 
 JOB = {"overhead_s": 0.5, "per_record_s": 0.005, "most": 10, "startup_s": [5.0, 6.0, 7.0], "batch_rows": None}
 
@@ -25,10 +28,10 @@ def run(tmp_path_factory):
     ]
     (folder / "toy.csv").write_text("\n".join(["timestamp,value", *rows]) + "\n")
     asked = ["--policies", "static,reactive,forecast", "--lead-s", "20", "--seeds", "2", "--knobs", "4"]
-    written = ["--json", str(folder / "toy.json"), "--page", str(folder / "toy.html")]
+    written = ["--json", str(folder / "new" / "toy.json"), "--page", str(folder / "toy.html")]
     done = CliRunner().invoke(app, ["backtest", str(folder / "toy.csv"), *asked, *written], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return folder, done.output, json.loads((folder / "toy.json").read_text())
+    return folder, done.output, json.loads((folder / "new" / "toy.json").read_text())
 
 
 def test_the_json_has_points_per_policy_and_costs_at_equal_violation(run):
@@ -50,11 +53,47 @@ def test_the_ablation_hears_nothing_the_last_value_ours_and_the_future(run):
     assert set(run[2]["ablation"]["forecast"]["0.01"]) == {"no_forecast", "last_value", "ours", "true_future"}
 
 
+def test_who_did_not_take_part_is_not_said_to_have_failed(run):
+    found = run[2]
+    assert "cheapest policy without a forecast is reactive" in verdict(found)
+    alone = {name: points for name, points in found["policies"].items() if name != "reactive"}
+    costs = {level: {n: c for n, c in by.items() if n in (*alone, "bound")}
+             for level, by in found["cheapest_at_violation"].items()}  # fmt: skip
+    said = verdict({**found, "policies": alone, "cheapest_at_violation": costs})
+    assert said.startswith("No policy without a forecast took part")
+
+
 def test_table_and_page_say_what_was_found(run):
     folder, output, _ = run
     assert "executor-hours" in output and "true_future" in output
     page = (folder / "toy.html").read_text()
     assert "What the forecast is worth" in page and "cost-0" in page
+
+
+def of_job(run, tmp_path, job, *options):
+    """The figures of a small backtest of a fitted job."""
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    asked = ["--policies", "static", "--seeds", "1", "--knobs", "2", "--job", str(tmp_path / "job.json")]
+    written = ["--json", str(tmp_path / "found.json")]
+    done = CliRunner().invoke(app, ["backtest", str(run[0] / "toy.csv"), *asked, *options, *written])
+    assert done.exit_code == 0, done.output
+    return json.loads((tmp_path / "found.json").read_text())
+
+
+def test_the_lead_time_of_a_fitted_job_is_the_median_of_its_start_ups(run, tmp_path):
+    lead_s = of_job(run, tmp_path, {**JOB, "startup_s": [5.0, 9.0]})["lead_s"]
+    assert lead_s == 7
+    assert Terms(lead_s=lead_s, job=Job(0.5, 0.005, startup_s=(5.0, 9.0))).the_job.startup_s == (5.0, 9.0)
+
+
+def test_a_latency_target_that_is_given_holds_for_a_fitted_job_too(run, tmp_path):
+    assert of_job(run, tmp_path, {**JOB, "latency_target_s": 7.0})["latency_target_s"] == 7
+    assert of_job(run, tmp_path, {**JOB, "latency_target_s": 7.0}, "--target-s", "20")["latency_target_s"] == 20
+
+
+def test_a_latency_target_of_nothing_is_refused():
+    refused = CliRunner().invoke(app, ["backtest", "google", "--target-s", "0"])
+    assert refused.exit_code == 2 and "--target-s" in refused.output
 
 
 def test_an_unknown_policy_is_named():
@@ -65,6 +104,22 @@ def test_an_unknown_policy_is_named():
 def test_an_unknown_trace_is_named():
     with pytest.raises(SeriesError, match="'nowhere' is neither a file nor a shipped series"):
         trace("nowhere")
+
+
+def test_a_step_that_is_not_shipped_is_named():
+    with pytest.raises(SeriesError, match=r"'google' is shipped in steps of .*5min.*, not of 7min"):
+        trace("google", "7min")
+
+
+def test_local_times_are_read_in_the_zone_that_is_named(tmp_path):
+    hours = [f"2023-10-29 {hour:02}:{minute:02},{10 + hour}" for hour in (1, 2, 2, 3) for minute in (0, 30)]
+    (tmp_path / "back.csv").write_text("\n".join(["time,load", *hours]) + "\n")
+    text = str(tmp_path / "back.csv")
+    with pytest.raises(TraceError, match="name its zone in --timezone"):
+        trace(text)
+    assert len(trace(text, timezone="Europe/Berlin").series) == 8
+    refused = CliRunner().invoke(app, ["backtest", text, "--timezone", "Europe/Berlin", "--lead-s", "3600"])
+    assert isinstance(refused.exception, TwinError) and "8 steps" in str(refused.exception)
 
 
 def test_the_map_has_every_shipped_load_and_rescaled_ones_with_their_range_restored():
@@ -80,6 +135,9 @@ def test_a_fitted_job_is_read_with_or_without_its_fit(tmp_path):
     (tmp_path / "b.json").write_text(json.dumps({"job": JOB, "unsure": {}}))
     assert read_job(tmp_path / "a.json") == read_job(tmp_path / "b.json")
     assert read_job(tmp_path / "a.json").startup_s == (5.0, 6.0, 7.0)
+    assert read_job(tmp_path / "a.json").warmup == 0  # a file of before there was one
+    (tmp_path / "a.json").write_text(json.dumps({**JOB, "warmup": 0.9, "warmup_batches": 12.0}))
+    assert read_job(tmp_path / "a.json").warmup == 0.9
 
 
 @pytest.mark.parametrize(
@@ -88,6 +146,9 @@ def test_a_fitted_job_is_read_with_or_without_its_fit(tmp_path):
         (json.dumps({**JOB, "per_record_s": None}), "per_record_s missing: the fit is unfinished"),
         (json.dumps({**JOB, "startup": 3}), "'startup' is no field of a job"),
         (json.dumps({**JOB, "per_record_s": -1.0}), "per_record_s=-1.0"),
+        (json.dumps({**JOB, "warmup_batches": 0}), "warmup_batches=0"),
+        (json.dumps({**JOB, "tasks": 0}), "tasks=0: a whole number of at least 1"),
+        (json.dumps({**JOB, "most": 10.5}), "most=10.5: a whole number"),
         ("{", "no job can be read"),
     ],
 )

@@ -6,12 +6,14 @@ import pytest
 
 from models.forecast.series import Series
 from models.policy.catalogue import CATALOGUE
+from models.policy.static import Static
 from models.policy.view import chosen
 from models.twin.arrivals import drawn
-from models.twin.contest import Entrant, Lane, Setting, compete
+from models.twin.contest import Entrant, Lane, Setting, _timetable, compete
 from models.twin.foresight import told
 from models.twin.ground import ground, parts
 from models.twin.job import Job, TwinError, stack
+from models.twin.judging import Case, Effort, judged, listened
 from models.twin.run import Load, Looks, simulate
 from models.twin.terms import Terms
 
@@ -121,3 +123,38 @@ def test_a_faster_clock_shortens_everything_but_the_job():
     assert ground_.told["last_value"].step_s == STEP / 5
     assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
     assert ground_.begins_s + ground_.warm_s == pytest.approx(288 * STEP / 5)
+
+
+def test_a_contest_is_of_a_query_that_is_warm():
+    fitted = Job(0.9, 0.005, startup_s=(2.0, 3.0), cold_s=3.0, warmup=0.9, warmup_batches=12.0)
+    own, other = Terms(lead_s=2.5, job=fitted).the_job, Terms(lead_s=60.0, job=fitted).the_job
+    assert own == replace(fitted, warmup=0.0)
+    assert other.warmup == 0 and np.median(other.startup_s) == pytest.approx(60.0)
+
+
+def test_two_knob_values_are_enough():
+    case = Case("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
+    found = judged([case], TERMS, [Entrant("static", "static")], Effort(knobs=2, seeds=1, yardsticks=0))
+    assert len(set(found[0].sheets["static"].knobs.tolist())) == 2
+
+
+@pytest.mark.parametrize("hours", [0.5, 2, 6])
+def test_a_timetable_is_as_flat_as_the_days_that_it_was_learned_from(hours):
+    a_day = round(24 / hours)
+    values = np.where(np.arange(10 * a_day) % a_day < a_day // 2, 200.0, 100.0)
+    series = Series(0.0, 3600.0 * hours, values)
+    table = _timetable(ground("t", series, parts("t", series, TERMS)[1], TERMS, range(1)))
+    assert sorted(table / table.max()) == [0.5] * 12 + [1.0] * 12
+
+
+def test_a_peak_cannot_need_more_executors_than_the_job_may_have():
+    assert Terms(job=Job(0.5, 0.005, most=8), executors=8).peak_executors == 8
+    with pytest.raises(TwinError, match="executors=9: the job has 1 to 8"):
+        Terms(job=Job(0.5, 0.005, most=8), executors=9)
+
+
+def test_every_executor_that_is_asked_for_comes_and_is_paid():
+    job = Job(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
+    load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
+    found = simulate(stack([job]), load, Static("static", 80.0), Looks(), np.arange(1), record=True)
+    assert found.seen[0, -1, 1] == 80 and found.executor_s[0] == 80 * 1200

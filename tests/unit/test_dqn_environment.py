@@ -7,14 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.dqn import foretold
-from models.dqn.actions import MOVES, STAY, allowed, best, floor
+from models.dqn.actions import MOVES, STAY, allowed, best, floor, heeding
+from models.dqn.adviser import Advice
+from models.dqn.draw import drawn
 from models.dqn.environment import StreamingJob
-from models.dqn.fleet import Fleet, drawn
+from models.dqn.fleet import Fleet
 from models.dqn.observation import FEATURES, needs, pace_for
+from models.dqn.recorded import Recorded, piece, recorded, usable
 from models.dqn.reward import Bill, executor_seconds, parts
 from models.dqn.shapes import Trace
+from models.forecast.series import Series
 from models.policy.capacity import Capacity, speeds
 from models.twin.job import Job
+from models.twin.run import Looks
 
 TRACE = Trace(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
 JOB = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
@@ -61,7 +66,7 @@ def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed
     chance = np.random.default_rng(seed)
     fleet = Fleet(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
     while not fleet.over:
-        bottom = floor(fleet.view)
+        bottom = floor(fleet.view, fleet.drawn.adviser.utilisation)
         gained = fleet.step(chance.integers(len(MOVES), size=3))
         view = fleet.view
         assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()
@@ -113,7 +118,7 @@ def test_what_is_foretold_spreads_as_its_errors_do() -> None:
     total = np.concatenate([[0.0], np.cumsum(rate)])[None, :].repeat(200, axis=0)
     looks = np.arange(0, 30_000, 300)
     made = [foretold.foretell(total, looks, 600.0, 60.0, np.random.default_rng(seed)) for seed in range(8)]
-    assert {len(one.offsets_s) for one in made} == {1, 4, 6}
+    assert {len(one.offsets_s) for one in made} == {2, 4, 6}
     for one in made:
         last = len(one.offsets_s) - 1
         begin = looks + (int(one.offsets_s[last - 1]) if last else 0)
@@ -125,5 +130,45 @@ def test_what_is_foretold_spreads_as_its_errors_do() -> None:
         assert 0.8 < ((means if last else peaks) <= said).mean() < 0.98
 
 
-def test_the_pace_is_a_sixth_of_the_lead_time_in_whole_looks() -> None:
-    assert [pace_for(*pair) for pair in ((60, 1), (60, 15), (10, 15), (1800, 15), (6, 1))] == [10, 15, 15, 120, 1]
+def test_the_pace_is_a_fifteenth_of_the_lead_time_in_whole_looks() -> None:
+    assert [pace_for(*pair) for pair in ((60, 1), (60, 15), (600, 15), (1800, 15), (6, 1))] == [4, 15, 45, 60, 1]
+
+
+def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
+    target, plan = np.array([10.0, 10.0, 10.0]), np.array([10.0, 6.0, 30.0])
+    advice = Advice(np.array([10.0, 10.0, 30.0]), plan, np.zeros(3, np.int64), np.zeros((3, 3)))
+    mask = heeding(np.ones((3, 6), bool), target, advice)
+    near, waiting, far = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
+    assert near == [-1, 0, 1]
+    assert waiting == [-2, -1, 0, 1]  # to let go before the adviser does is allowed
+    assert far == [4]
+
+
+def test_following_the_advice_covers_what_it_asks_for() -> None:
+    made = drawn(16, 128, (), np.random.default_rng(1_000_003), lead_s=60.0, price=10.0)
+    stay, follow = (Fleet(made, np.arange(16)) for _ in range(2))
+    gained = np.zeros((2, 16, 2))
+    while not stay.over:
+        gained[0] += stay.step(np.full(16, STAY))
+        gained[1] += follow.step(follow.advice)
+    worth = (gained * stay.weight).sum(axis=2).mean(axis=1)
+    assert worth[1] > worth[0]
+
+
+def test_a_recorded_load_is_heard_as_a_backtest_hears_it() -> None:
+    hours = np.arange(6 * 24 * 12) / 12
+    series = Series(0.0, 300.0, 500 * (1.3 + np.sin(2 * np.pi * hours / 24)))
+    one = recorded(series, 630.0)
+    assert isinstance(one, Recorded)
+    short = recorded(Series(0.0, 300.0, series.values[:100]), 630.0)
+    assert type(short) is Trace
+    looks = Looks(15, 15, 4.0)
+    heard = usable([one], 600.0, looks)
+    moments = np.arange(60) * 45
+    found = piece(heard, 6000, moments, 1000.0, looks, np.random.default_rng(1))
+    assert found.heard.shape == (60, 2, 10)
+    assert (np.diff(found.heard, axis=2) >= 0).all()
+    rate = np.diff(found.expected)
+    peaks = np.array([rate[m + 600 : m + 631].max() for m in moments])
+    assert (peaks <= found.heard[:, 1, -1]).mean() > 0.9
+    assert np.abs(found.heard[:, 1, 0] / peaks - 1).mean() < 0.1

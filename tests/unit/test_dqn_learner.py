@@ -21,7 +21,7 @@ class TwoStates:
 
     def __init__(self, runs: int) -> None:
         self._busy = np.arange(runs) % 2
-        self.weight, self.mask = np.ones((runs, 1)), np.ones((runs, 2), bool)
+        self.weight, self.mask, self.advice = np.ones((runs, 1)), np.ones((runs, 2), bool), None
 
     @property
     def seen(self) -> np.ndarray:

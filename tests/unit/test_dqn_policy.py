@@ -7,15 +7,17 @@ import torch
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.actions import MOVES, floor
+from models.dqn.actions import MOVES, REACH, STAY, floor
+from models.dqn.adviser import Advice, advise, caution_at
 from models.dqn.agent import Agent, AgentError, Familiar, describe, revive
-from models.dqn.fleet import Fleet, drawn
+from models.dqn.draw import drawn
+from models.dqn.fleet import Fleet
 from models.dqn.learner import Settings
 from models.dqn.network import Values
 from models.dqn.observation import FEATURES
 from models.dqn.policy import Dqn
 from models.dqn.reward import PARTS
-from models.dqn.training import FINE, Training, train
+from models.dqn.training import FINE, HEEDS, Training, _heed, _trials, train
 from models.policy.carried import dump, restore
 from models.policy.catalogue import build
 from models.policy.view import View, Why, decide
@@ -49,44 +51,80 @@ def asked(policy: Dqn, seen: View) -> tuple[np.ndarray, np.ndarray]:
     return choice.target, choice.why
 
 
-def test_the_move_of_highest_value_is_made() -> None:
-    seen = view(most=np.full(4, 40.0), target=np.full(4, 20.0), arrival_rps=np.ones(4))
+def advised(policy: Dqn, seen: View) -> Advice:
+    """What the adviser says at first sight."""
+    adviser = replace(policy.adviser, caution=caution_at(10.0**policy.caution))
+    return advise(adviser, adviser.fresh(seen.runs), seen)[1]
+
+
+def at_rest(runs: int = 4, **other: object) -> View:
+    """A view with a target that nobody would change much."""
+    seen = view(runs)
+    said = advised(Dqn.of("dqn", CONTRACT, agent(0)), seen)
+    return replace(seen, most=np.maximum(seen.most, said.target + 6), target=said.target, **other)
+
+
+def test_the_move_of_highest_value_is_made_among_those_near_the_advice() -> None:
+    seen = at_rest()
     for favourite, move in enumerate(MOVES):
-        target, why = asked(Dqn.of("dqn", CONTRACT, agent(favourite)), seen)
-        assert (target == 20 + move).all()
+        policy = Dqn.of("dqn", CONTRACT, agent(favourite))
+        said = advised(policy, seen)
+        low, high = np.minimum(said.plan, said.target) - REACH, said.target + REACH
+        target, why = asked(policy, seen)
+        bottom = floor(seen, replace(policy.adviser, caution=caution_at(10.0**policy.caution)).busy)
+        near = (seen.target + move >= low) & (seen.target + move <= high)
+        np.testing.assert_array_equal(target[near], np.maximum(seen.target + move, bottom)[near])
+        assert ((target <= np.maximum(high, bottom)) & (target >= low)).all()
         assert (why == 0).all()
 
 
+def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
+    policy, seen = Dqn.of("dqn", CONTRACT, agent(STAY)), at_rest()
+    far = replace(seen, target=np.maximum(seen.target - 12, 1.0), most=np.full(4, 60.0))
+    plan = advised(policy, far).target
+    assert (plan - far.target > 4 + REACH).any()
+    target, _ = asked(policy, far)
+    rises = np.maximum(far.target + 4, floor(far, policy.utilisation))
+    np.testing.assert_array_equal(target[plan - far.target > 4 + REACH], rises[plan - far.target > 4 + REACH])
+
+
+def test_another_move_than_the_advised_one_must_be_worth_enough_more() -> None:
+    one, mask, price = agent(3), np.ones((2, len(MOVES)), bool), np.array([0.0, 99.0])
+    seen, followed = np.zeros((2, len(FEATURES)), np.float32), np.array([STAY, STAY])
+    assert replace(one, heed=0.5).moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
+    assert one.moves(seen, price, mask, followed).tolist() == [3, 3]
+
+
 def test_the_target_is_never_below_what_the_observed_rate_needs() -> None:
-    seen = view(target=np.full(4, 2.0))
+    seen, policy = view(target=np.full(4, 2.0)), Dqn.of("dqn", CONTRACT, agent(0))
     seen = replace(seen, arrival_rps=seen.capacity.rps(seen.most - 0.0) * 0.9)
-    target, _ = asked(Dqn.of("dqn", CONTRACT, agent(0)), seen)
-    np.testing.assert_array_equal(target, floor(seen))
+    target, _ = asked(policy, seen)
+    assert (target >= floor(seen, replace(policy.adviser, caution=caution_at(10.0**policy.caution)).busy)).all()
     assert (target > 2).all()
 
 
 def test_between_two_decisions_only_the_floor_moves_the_target() -> None:
-    policy = Dqn.of("dqn", CONTRACT, agent(5))
-    seen = view(most=np.full(4, 40.0), target=np.full(4, 8.0), arrival_rps=np.ones(4), now_s=100.0)
-    memory, choice = decide(policy, policy.fresh(4), seen)
-    assert (choice.target == 12).all()
-    at_once = replace(seen, now_s=100.0 + policy.pace_s / 2, target=choice.target)
+    policy, seen = Dqn.of("dqn", CONTRACT, agent(MOVES.index(1))), at_rest(now_s=100.0)
+    memory, first = decide(policy, policy.fresh(4), seen)
+    at_once = replace(seen, now_s=100.0 + policy.pace_s / 2, target=first.target)
     memory, choice = decide(policy, memory, at_once)
-    assert (choice.target == 12).all()
-    _, choice = decide(policy, memory, replace(at_once, now_s=100.0 + policy.pace_s))
-    assert (choice.target == 16).all()
+    np.testing.assert_array_equal(choice.target, first.target)
+    busy = replace(at_once, arrival_rps=seen.capacity.rps(first.target + 3))
+    held = np.maximum(first.target, floor(busy, policy.utilisation))
+    assert (held > first.target).any()
+    np.testing.assert_array_equal(decide(policy, memory, busy)[1].target, held)
+    raised = replace(at_once, now_s=100.0 + policy.pace_s, target=first.target - 1)
+    assert (decide(policy, memory, raised)[1].target >= first.target - 1).all()
 
 
-def test_what_it_was_not_trained_on_is_left_to_the_reactive_planner() -> None:
+def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
     narrow = replace(WIDE, high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
     policy = Dqn.of("dqn", CONTRACT, replace(agent(5), familiar=narrow))
-    seen = view(target=np.full(4, 3.0), arrival_rps=np.ones(4))
-    lag = np.array([0.0, 0.0, 1e9, 0.0])
-    target, why = asked(policy, replace(seen, lag_records=lag, most=np.full(4, 30.0)))
+    seen = view(target=np.full(4, 3.0), arrival_rps=np.ones(4), most=np.full(4, 30.0))
+    seen = replace(seen, lag_records=np.array([0.0, 0.0, 1e9, 0.0]))
+    target, why = asked(policy, seen)
     assert (why & Why.UNFAMILIAR > 0).tolist() == [False, False, True, False]
-    safe = policy.fallback.decide(policy.fallback.fresh(4), replace(seen, lag_records=lag, most=np.full(4, 30.0)))[1]
-    assert target[2] == safe.target[2]
-    assert (target[[0, 1, 3]] == 7).all()
+    assert target[2] == advised(policy, seen).target[2] > 7
 
 
 def test_a_combination_never_seen_is_strange_though_each_number_was() -> None:
@@ -111,6 +149,9 @@ def test_an_agent_is_kept_as_plain_values() -> None:
         ({**kept, "moves": [-1, 0, 1]}, "moves"),
         ({**kept, "weights": {"first": kept["weights"]["first"]}}, "lacks"),
         ({**kept, "weights": {**kept["weights"], "last": [[[1.0] * 8], [0.0]]}}, "do not fit"),
+        ({**kept, "familiar": {**kept["familiar"], "low": [-4.0] * 3}}, "limits and prices"),
+        ({**kept, "prices": [], "tried": []}, "limits and prices"),
+        ([kept], "list is no agent"),
     ):
         with pytest.raises(AgentError, match=said):
             revive(broken)
@@ -174,3 +215,8 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
     together = targets(cautions)
     for run, caution in enumerate(cautions):
         np.testing.assert_array_equal(together[:, run], targets(float(caution))[:, run])
+
+
+def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
+    always_more = agent(MOVES.index(4))
+    assert _heed(always_more, _trials(Training(trial=(8, 24), lead_s=30.0), (), (), 3)) == HEEDS[-1]

@@ -1,6 +1,6 @@
 import json
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from pipelines.broker import Record
 from pipelines.report import dump as module
 from tidecast.messages import MetricSample, encode

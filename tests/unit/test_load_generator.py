@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from configs.settings import Replay, load
+from configs.sections import Replay
+from configs.settings import load
 from pipelines.jobs import load_generator as generator
 from pipelines.jobs.events import decode_event
 from pipelines.jobs.replay import Plan

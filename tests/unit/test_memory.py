@@ -6,6 +6,7 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
+from models.policy.catalogue import build
 from models.policy.live import policy_of
 from models.policy.memory import (
     RESYNC_S,
@@ -116,6 +117,19 @@ def test_a_target_that_never_came_true_is_given_up():
     later = 100.0 + RESYNC_S + 1
     memory, seen, _ = evaluate(saw_interval(memory, interval(wall=later, arrival=10)), later, CONTRACT, REACTIVE)
     assert seen.target == 1
+
+
+def test_a_request_is_not_withdrawn_before_its_executors_can_have_come():
+    slow = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"lead_s": 60.0})})
+    policy, memory, targets = build("spark_dstream", slow), fresh(slow), []
+    for second in range(150):
+        wall = 100.0 + second
+        memory = saw_interval(memory, interval(wall=wall, arrival=400, executors=1, lag=4000))
+        memory = saw_batch(memory, {"batch_rows": 400, "batch_s": 3.0, "executors": 1, "wall_time": wall}, slow)
+        memory, _, made = evaluate(memory, wall, slow, policy)
+        targets.append(made.executors)
+    asked = targets.index(3)
+    assert set(targets[asked : asked + 90]) == {3}
 
 
 def log_of(policy_at, contract, seconds=120):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from configs.errors import SettingsError
-from configs.settings import Newcomer, Training, load
+from configs.sections import Newcomer, Training
+from configs.settings import load
 from models.adapt.gate import verdict
 from models.adapt.pupil import UntaughtError
 from models.forecast.champion import Choice, Trial

@@ -12,7 +12,7 @@ from models.policy.planner import Planner
 from models.policy.static import Static
 from models.twin.bound import bound
 from models.twin.job import Job, stack
-from models.twin.optimum import clairvoyant
+from models.twin.optimum import Optimum, clairvoyant
 from models.twin.polish import followed
 from models.twin.run import Load, Looks, _first, simulate
 
@@ -178,3 +178,21 @@ def test_the_bound_asks_for_the_start_up_of_a_peak():
         for s in (120.0, 15.0)
     )
     assert slow[0] > fast[0] + 2 * 6 * 60
+
+
+@pytest.mark.parametrize("job", [dataclasses.replace(JOB, noise=0.2), dataclasses.replace(JOB, restart_s=(25.0,))])
+def test_a_budget_is_kept_of_the_seconds_that_count_where_chance_and_restarts_take_room(job):
+    load = Load(daylike(9, mean=6000.0, spikes=2), np.zeros(2, np.int64), counts=np.array([900]))
+    jobs, seeds, budgets = stack([job] * 2), np.zeros(2, np.int64), np.array([0.001, 0.003])
+    found = simulate(jobs, load, clairvoyant(jobs, load, LOOKS, seeds, budgets), LOOKS, seeds)
+    assert (found.violation <= budgets).all()
+    assert (np.diff(found.executor_s) <= 0).all()
+
+
+def test_a_plan_that_counts_later_costs_in_the_search_what_it_costs_in_the_twin():
+    job, targets = dataclasses.replace(JOB, noise=0.1), np.full((120, 1), 4.0)
+    targets[30:90] = 9.0
+    load, (jobs, rows) = Load(daylike(8, 1800), np.zeros(1, np.int64), counts=np.array([600])), runs(job, 1)
+    paid, late = followed(jobs, load, targets, 15, rows, _first(jobs, load, LOOKS))
+    outcome = simulate(jobs, load, Optimum(targets, 15), LOOKS, rows)
+    assert (paid == outcome.executor_s).all() and (late == outcome.violation).all() and late > 0

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from models.policy.nowcast import Curves, corrected, path
-from models.policy.peaks import LEVELS, MEMORIES, fit
+from models.policy.peaks import LEVELS, TRENDS_S, Moments, fit
 
 OFFSETS = np.array([30.0, 60.0, 90.0])
 
@@ -30,35 +30,68 @@ def test_what_the_forecast_is_off_by_now_fades():
     assert ahead[0, 2, 6] == pytest.approx(120)  # far ahead the forecaster's own quantile
 
 
-def history(listen, moments=4000, seed=3):
-    """Peaks that the forecast knows (or that the present rate alone tells), with 1 % of noise."""
+def history(listen, moments=4000, seed=3, unsure=None):
+    """Moments and their peaks, which the forecast knows (or only the present rate tells), with 1 % of noise or more."""
     chance = np.random.default_rng(seed)
     now = chance.uniform(500, 1500, moments)
     coming = now * chance.uniform(0.7, 1.6, moments)
     told = coming if listen else now * chance.uniform(0.3, 3.0, moments)
     c = curves(np.repeat(told[:, None], 4, axis=1), spread=0.01 * 1000)
-    peaks = np.maximum((coming if listen else now * 1.05) * (1 + 0.01 * np.abs(chance.standard_normal(moments))), now)
-    return c, now, peaks
+    noise = np.full(moments, 0.01) if unsure is None else unsure
+    peaks = (coming if listen else now * 1.05) * (1 + noise * np.abs(chance.standard_normal(moments)))
+    return Moments(c, now, np.zeros((moments, len(TRENDS_S)))), peaks
 
 
 def test_listens_to_a_forecast_that_knows():
-    c, now, peaks = history(listen=True)
-    found = fit(c, 3, OFFSETS, now, peaks)
-    assert found.memory_steps in MEMORIES and found.gain < 0.8
+    assert fit(*with_offsets(history(listen=True))).gain < 0.3
 
 
 def test_does_not_listen_to_one_that_does_not():
-    c, now, peaks = history(listen=False)
-    found = fit(c, 3, OFFSETS, now, peaks)
-    assert found.memory_steps == 0 and found.gain == 1
+    found = fit(*with_offsets(history(listen=False)))
+    assert found.centre is None or found.gain > 0.97
+
+
+def test_a_load_that_rises_is_expected_to_rise_on():
+    """The forecaster knows nothing; a minute ago the load was lower by what it will be higher by."""
+    chance = np.random.default_rng(1)
+    now, slope = chance.uniform(500, 1500, 4000), chance.uniform(-0.2, 0.2, 4000)
+    trends = np.stack([now * slope * ago / 60 for ago in TRENDS_S], axis=1)
+    moments = Moments(curves(np.repeat(now[:, None], 4, axis=1)), now, trends)
+    found = fit(moments, 3, OFFSETS, now * (1 + 1.5 * slope))
+    assert found.gain < 0.3
+    assert found.at(moments, 3)[:, 0] == pytest.approx(now * (1 + 1.5 * slope), rel=0.03)
+
+
+def test_quantiles_are_wide_where_the_past_was_unsure():
+    """The noise is ten times larger where the load has moved; quantiles follow it and are kept on both sides."""
+    chance = np.random.default_rng(2)
+    moved = chance.random(8000) < 0.5
+    moments, peaks = history(True, 8000, unsure=np.where(moved, 0.2, 0.02))
+    trends = np.where(moved, 300.0, 0.0)[:, None] * np.ones(len(TRENDS_S))
+    moments = Moments(moments.curves, moments.rate_now, trends)
+    found = fit(moments, 3, OFFSETS, peaks)
+    said = found.at(moments, 3)
+    width = said[:, LEVELS.index(0.98)] - said[:, 0]
+    assert np.median(width[moved]) > 4 * np.median(width[~moved])
+    for where in (moved, ~moved):
+        assert np.mean(peaks[where] <= said[where, LEVELS.index(0.98)]) == pytest.approx(0.98, abs=0.02)
 
 
 @pytest.mark.parametrize("listen", [True, False])
 def test_quantiles_keep_their_share_on_moments_not_seen(listen):
-    c, now, peaks = history(listen)
-    found = fit(c, 3, OFFSETS, now, peaks)
-    fresh, rate, came = history(listen, seed=5)
-    said = found.at(fresh, 3, OFFSETS, rate)
+    found = fit(*with_offsets(history(listen)))
+    moments, came = history(listen, seed=5)
+    said = found.at(moments, 3)
     assert (np.diff(said, axis=1) >= -1e-9).all()
     for level in (0.9, 0.99):
         assert np.mean(came <= said[:, LEVELS.index(level)]) == pytest.approx(level, abs=0.02)
+
+
+def test_too_few_moments_teach_no_regression():
+    found = fit(*with_offsets(history(listen=True, moments=150)))
+    assert found.centre is None and found.gain == 1
+
+
+def with_offsets(made):
+    moments, peaks = made
+    return moments, 3, OFFSETS, peaks

@@ -1,7 +1,7 @@
 import pytest
 from kafka.future import Future
 
-from configs.settings import Kafka
+from configs.sections import Kafka
 from pipelines import broker
 from pipelines.broker import BrokerError, Publisher
 

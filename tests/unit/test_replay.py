@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from configs.settings import Replay
+from configs.sections import Replay
 from pipelines.jobs.replay import BURST, plan_replay, zipf
 from pipelines.jobs.trace import Trace
 

@@ -31,6 +31,20 @@ def test_steps_are_aligned_to_the_epoch_and_a_half_seen_one_counts():
     assert math.isnan(regular([151], [7], [29], STEP).values[0])
 
 
+@given(
+    st.lists(st.tuples(st.booleans(), st.floats(0, 1e6)), min_size=1, max_size=12), st.sampled_from([0.1, 1, 60, 300])
+)
+def test_a_record_of_a_whole_step_counts_as_its_two_halves_do(records, step_s):
+    whole, halves = [], []
+    for number, (split, value) in enumerate(records, 29_000_000):
+        begin, middle, end = number * step_s, (number + 0.5) * step_s, (number + 1) * step_s
+        whole.append((begin, value, end - begin))
+        halves += [(begin, value, middle - begin), (middle, value, end - middle)] if split else whole[-1:]
+    found, expected = pushed(whole, step_s), pushed(halves, step_s)
+    assert [begin for begin, _ in found] == [begin for begin, _ in expected]
+    assert [value for _, value in found] == pytest.approx([value for _, value in expected])
+
+
 def test_a_gap_is_missing_not_zero():
     series = regular([0, 180], [5, 6], [60, 60], STEP)
     np.testing.assert_equal(series.values, [5, math.nan, math.nan, 6])

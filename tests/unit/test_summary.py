@@ -35,6 +35,13 @@ def test_the_keys_are_the_documented_ones_and_the_file_is_strict_json(forecast):
     assert json.loads((folder / "summary.json").read_text(), parse_constant=pytest.fail) == json.loads(json.dumps(s))
 
 
+def test_a_stand_in_is_not_passed_over(forecast):
+    *_, s = forecast
+    assert "stood in" not in table(s)
+    said = table({**s, "policy": "dqn", "stood_in": 3, "decisions": 7})
+    assert "In 3 of 7 decisions another policy stood in for dqn." in said
+
+
 def test_the_table_shows_the_figures(forecast):
     _, facts, s = forecast
     text = table(s)

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from configs.settings import Replay
+from configs.sections import Replay
 from pipelines.jobs.trace import TRACES, TraceError, load_trace
 
 

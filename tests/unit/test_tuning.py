@@ -39,9 +39,21 @@ def test_most_knob_values_lie_where_the_violation_passes(falling):
     assert ((found > inner[0]) & (found < inner[1])).sum() >= 6
 
 
-def test_further_values_aim_at_the_violations_that_are_compared():
+def test_further_values_aim_at_the_compared_violations_of_which_least_is_known():
     knobs, share = np.array([0.5, 0.7, 0.9]), np.array([0.0001, 0.001, 0.1])
-    assert refined(knobs, share, 2) == pytest.approx([0.7, 0.8])  # 0.1 % is there, 1 % half-way over the logarithm
+    # 0.1 % is there; 1 % lies half-way between 0.7 and 0.9 over the logarithm; then 5 %, seven tenths from there on
+    assert refined(knobs, share, 2) == pytest.approx([0.8, 0.8 + 0.1 * np.log10(5)])
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_level_farthest_from_what_is_known_comes_first(turn):
+    knobs, share = np.array([1.0, 2.0, 3.0]), np.array([0.00001, 0.009, 0.06])[::turn]
+    assert turn * refined(knobs, share, 1)[0] < turn * 2  # 0.1 %; 1 % and 5 % are nearly there
+
+
+def test_what_no_value_reaches_is_not_aimed_for():
+    knobs, share = np.array([1.0, 2.0, 3.0]), np.array([0.0001, 0.0002, 0.0008])
+    assert refined(knobs, share, 1) == pytest.approx([2.5])  # the widest gap instead
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=9), st.integers(3, 9))

@@ -53,6 +53,16 @@ def test_a_batch_per_second_takes_overhead_and_work() -> None:
     assert run(replace(JOB, most=1, latency_target_s=1.7), [10.0] * SECONDS, (1,)).violation[0] == 0
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_came_before_the_count_begins_is_late_on_nobodys_account(ends: bool) -> None:
+    # 1,000 records/s for 20 s keep the one executor busy for 200 s; only the seconds from 20 on count
+    rate = [1000.0] * 20 + [0.0] * (200 if ends else 60)
+    arrived = np.concatenate([[0.0], np.cumsum(rate)])[None]
+    load = Load(arrived, np.zeros(1, np.int64), counts=np.array([20]))
+    found = simulate(stack([replace(JOB, most=1)]), load, Told((1,)), Looks(every_s=5), np.array([1]))
+    assert (found.violation[0], found.worst_s[0]) == (0, 0)
+
+
 def test_an_executor_is_paid_from_its_request_and_works_after_its_start_up() -> None:
     found = run(JOB, [10.0] * SECONDS, (2,))
     assert found.executor_s[0] == 2 * SECONDS
@@ -78,6 +88,27 @@ def test_an_executor_that_finds_a_waiting_task_makes_the_batch_in_flight_the_col
 )
 def test_else_the_next_batch_is_the_cold_one(job: Job, worst: float) -> None:
     assert run(job, [10.0] * SECONDS, (2,)).worst_s[0] == pytest.approx(worst)
+
+
+def test_the_batches_of_a_fresh_query_take_longer() -> None:
+    # 0.5 s + 10 ms per record, times 1 + exp(-k / 2). The first begins at 1.0, has 10 records and ends at 2.2; the next
+    # begins at once with the 12 that came since, the third with 9.96 and the fourth with what came in its 0.82 s.
+    job = replace(JOB, most=1, warmup=1.0, warmup_batches=2.0)
+    latency = seen(run(job, [10.0] * SECONDS, (1,)), "latency_s")
+    assert latency[2] == pytest.approx(2.2)
+    second = 2.2 + (0.5 + 0.12) * (1 + np.exp(-0.5))
+    assert latency[3] == pytest.approx(second - 1)
+    third = second + (0.5 + 0.01 * (10 * second - 22)) * (1 + np.exp(-1.0))
+    fourth = third + (0.5 + 0.01 * 10 * (third - second)) * (1 + np.exp(-1.5))
+    assert latency[4] == pytest.approx(fourth - 3)  # both ended in this second
+    warm = run(replace(JOB, most=1), [10.0] * SECONDS, (1,))
+    assert latency[-1] == pytest.approx(seen(warm, "latency_s")[-1], abs=1e-4)
+
+
+def test_a_cold_executor_does_not_take_longer_still_in_a_fresh_query() -> None:
+    # It joins at 5.7, between two batches; the seventh batch, of 10 records on two executors, begins at 6.0.
+    job = replace(JOB, startup_s=(5.7,), warmup=0.2, warmup_batches=2.0)
+    assert run(job, [10.0] * SECONDS, (2,)).worst_s[0] == pytest.approx(1 + 0.55 * (1 + 0.2 * np.exp(-2.5)) + 3.0)
 
 
 def test_executors_leave_when_the_batch_in_flight_has_ended() -> None:
@@ -117,7 +148,18 @@ def test_a_rate_that_is_none_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("scaling", 1.2), ("per_record_s", 0.0), ("startup_s", ()), ("least", 3), ("cold_s", -1.0)]
+    ("field", "value"),
+    [
+        ("scaling", 1.2),
+        ("per_record_s", 0.0),
+        ("startup_s", ()),
+        ("least", 3),
+        ("cold_s", -1.0),
+        ("warmup", -0.1),
+        ("warmup", float("nan")),
+        ("warmup_batches", 0.0),
+        ("warmup_batches", float("inf")),
+    ],
 )
 def test_a_job_that_cannot_be_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(TwinError, match=field):
@@ -129,7 +171,7 @@ JOBS = st.builds(
     overhead_s=st.floats(0, 1.5), per_record_s=st.floats(1e-4, 0.05), most=st.just(6), tasks=st.integers(1, 12),
     scaling=st.floats(0.4, 1.0), trigger_s=st.just(1.0), batch_rows=st.sampled_from([50.0, 1000.0, float("inf")]),
     startup_s=st.sampled_from([(2.0,), (3.3, 9.0)]), cold_s=st.floats(0, 4), noise=st.sampled_from([0.0, 0.3]),
-    restart_s=st.sampled_from([(), (4.0, 6.5)]),
+    restart_s=st.sampled_from([(), (4.0, 6.5)]), warmup=st.sampled_from([0.0, 1.0]), warmup_batches=st.floats(1, 30),
 )  # fmt: skip
 RATES = st.lists(st.integers(0, 200).map(float), min_size=SECONDS, max_size=SECONDS)
 TARGETS = st.lists(st.integers(1, 6), min_size=8, max_size=8).map(tuple)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.twin.fit import Batches, Startups, UnfinishedFitError, fit, joined, most_rows, normal_s, trigger
+from models.twin.durations import normal_s
+from models.twin.fit import UnfinishedFitError, fit
 from models.twin.job import Job, TwinError
+from models.twin.measurements import Batches, Startups, joined, most_rows, trigger
 from models.twin.outages import Recording, as_latency, capacity, outages, over, restarting
 from models.twin.replayed import normalised_error, replayed
 
@@ -22,12 +24,14 @@ NONE = Startups(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 ONE = Startups(np.array([1.0]), np.array([3.5]), np.array([4]))
 
 
-def made(job: Job, count: int, executors: tuple[int, ...], seed: int = 0) -> Batches:
+def made(job: Job, count: int, executors: tuple[int, ...], seed: int = 0, first: float = np.inf) -> Batches:
+    """Batches of a query that did so many before; by default one that has been warm for long."""
     chance = np.random.default_rng(seed)
     n, rows = chance.choice(executors, count).astype(float), chance.integers(50, 1500, count).astype(float)
-    took = normal_s(job, rows, n) * np.exp(job.noise * chance.standard_normal(count))
+    number = first + np.arange(count)
+    took = normal_s(job, Batches(rows, rows, rows, n, number)) * np.exp(job.noise * chance.standard_normal(count))
     ends = np.cumsum(took)
-    return Batches(ends - took, ends, rows, n)
+    return Batches(ends - took, ends, rows, n, number)
 
 
 def test_the_job_that_made_the_batches_lies_within_the_intervals() -> None:
@@ -38,7 +42,24 @@ def test_the_job_that_made_the_batches_lies_within_the_intervals() -> None:
         assert getattr(found.job, name) == pytest.approx(getattr(TRUE, name), rel=0.15)
     assert found.job.noise == pytest.approx(0.1, rel=0.2)
     assert found.job.startup_s == (2.5,)
-    assert found.unsure == ("cold_s",)  # one cold batch
+    assert found.unsure == ("warmup", "cold_s")  # no fresh query, one cold batch
+    assert found.job.warmup == 0 and found.between["warmup"] == (0.0, np.inf)
+
+
+def test_a_warm_up_is_found_and_told_from_none() -> None:
+    warming = replace(TRUE, warmup=0.9, warmup_batches=12.0)
+    parts = [(made(warming, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]
+    parts[0][0].end_s[0] += 9.0  # the first batch of a query makes its plan and its state, and teaches nothing
+    found = fit(*joined(parts), TRUE, draws=40)
+    for name in ("overhead_s", "per_record_s", "warmup", "warmup_batches"):
+        low, high = found.between[name]
+        assert getattr(found.job, name) == pytest.approx(getattr(warming, name), rel=0.2)
+        assert low < getattr(found.job, name) < high < 1.5 * low
+    assert found.batches == 6 * (80 - 2)  # neither the first nor the cold one
+    none = fit(*joined([(made(TRUE, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]), TRUE, draws=40)
+    assert none.job.warmup < 0.1 and not {"warmup", "warmup_batches"} & set(none.unsure)
+    blind = fit(*joined([(replace(b, number=np.full(80, np.inf)), s) for b, s in parts]), TRUE, draws=20)
+    assert blind.job.warmup == 0 and blind.job.noise > 1.3 * found.job.noise  # it is taken for noise then
 
 
 def test_a_measured_capacity_curve_gives_its_exponent() -> None:
@@ -50,7 +71,9 @@ def test_a_measured_capacity_curve_gives_its_exponent() -> None:
     took = 0.2 + 0.002 * rows / worth[p]
     ends = np.cumsum(took)
     known = replace(TRUE, most=26, tasks=26_000)
-    found = fit(Batches(ends - took, ends, rows, workers[p].astype(float)), ONE, known, draws=20)
+    found = fit(
+        Batches(ends - took, ends, rows, workers[p].astype(float), np.full(len(p), np.inf)), ONE, known, draws=20
+    )
     assert found.job.scaling == pytest.approx(0.83, abs=0.03)
 
 
@@ -81,7 +104,7 @@ def test_too_little_is_said_to_be_too_little() -> None:
 
 def test_trigger_and_rows_are_read_from_batches_that_show_them() -> None:
     start = np.arange(10) * 2.0
-    idle = Batches(start, start + 0.7, np.full(10, 5.0), np.ones(10))
+    idle = Batches(start, start + 0.7, np.full(10, 5.0), np.ones(10), start)
     assert trigger(idle) == 2.0 and most_rows(idle) == 5.0
     assert trigger(made(TRUE, 30, (1,))) is None  # one after another
     assert most_rows(made(TRUE, 30, (1,))) == float("inf")
@@ -106,7 +129,7 @@ def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
     found = fit(*joined(parts), known, draws=5)
     twin = replayed(
         found.job, np.array(run["arrived"], float), np.array(run["at_s"]), np.array(run["targets"], np.int64),
-        run["executors"], np.arange(10),
+        run["executors"], np.arange(10), batches=run["done"],
     )  # fmt: skip
     latency = np.array([np.nan if v is None else v for v in run["latency_s"]], float)
     assert normalised_error(np.array(run["lag"], float), twin.lag.mean(axis=0)) < 0.20

@@ -23,7 +23,8 @@ from pipelines.twin.words import of_fit, of_recordings
 def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
     ends = 100.0 + 2.0 * np.arange(12)
     metrics = pd.DataFrame({
-        "kind": "batch", "wall_time": ends, "batch_s": 0.5, "batch_rows": 40.0, "executors": 2.0, "task_ceiling": 8.0
+        "kind": "batch", "wall_time": ends, "batch_s": 0.5, "batch_rows": 40.0, "executors": 2.0, "task_ceiling": 8.0,
+        "batch_id": [3.0, np.nan, *range(5, 15)],
     })  # fmt: skip
     intervals = metrics.assign(kind="interval", wall_time=ends + 0.1)
     outcomes = pd.DataFrame([
@@ -40,6 +41,7 @@ def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_batches_and_start_ups_are_read_from_the_two_tables() -> None:
     batches, startups, known = measured(*rows(), load_contract("word_count", load().contracts_dir))
     assert batches.start_s[0] == 99.5 and len(batches.rows) == 12
+    assert batches.number[:3].tolist() == [3.0, np.inf, 5.0]  # of one that nobody numbered nothing is known
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
     assert startups.batch.tolist() == [2]  # the one that ended at 104
     assert known.trigger_s == 2.0 and known.batch_rows == 40.0 and known.tasks == 8

@@ -1,0 +1,76 @@
+"""A job's forecast out of the fast path's store, as of a micro-batch's time, instead of off the topic."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipelines.serve.keys import forecast_key
+from pipelines.serve.records import ForecastValue, unpacked
+from pipelines.store import Reader, StoreError
+from tidecast.messages import Forecast, MessageError, decode
+
+
+class Reading(NamedTuple):
+    """What a read found.
+
+    Attributes:
+        forecast: fields as in `tidecast.messages.Forecast`; None without a usable one.
+        used: for the decision's log: `as_of` and the record's `ts` (ns), its `version` and `generation`, or what was
+            in the way as `problem`.
+    """
+
+    forecast: dict[str, Any] | None
+    used: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class StoreForecasts:
+    """Where a worker of the query reads forecasts; it travels to the workers, an open store would not.
+
+    Attributes:
+        folder: of the store.
+        step_s: of the windows whose forecasts are read.
+    """
+
+    folder: Path
+    step_s: float
+
+    def read(self, job: str, batch_s: float) -> Reading:
+        """The job's newest forecast as of the batch's time, or as of the frontier if that is not so far.
+
+        Between the frontier and the batch's time nothing can be committed any more, because a commit takes the time of
+        its own clock: a batch that is tried again sees what it saw.
+
+        Args:
+            job: whose.
+            batch_s: wall time at which the micro-batch was planned; the same if it is tried again.
+        """
+        try:
+            reader = _reader(self.folder)
+            as_of = min(round(batch_s * 1e9), reader.frontier()[0])
+            record = reader.get_at_time(forecast_key(job, self.step_s), as_of)
+        except StoreError as error:
+            _reader.cache_clear()  # a store that was made anew, or is not there yet, is opened again
+            return Reading(None, {"problem": str(error)})
+        if record is None:
+            return Reading(None, {"as_of": as_of, "problem": "no forecast yet"})
+        value = unpacked(ForecastValue, record.value)
+        used = {"as_of": as_of, "ts": record.ts, "version": record.version, "generation": value.generation}
+        if not value.message or value.doubted:
+            return Reading(None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"})
+        try:
+            forecast = decode(Forecast, value.message, batch_s)  # the store's clock does not follow the wall's steps
+        except MessageError as error:
+            return Reading(None, {**used, "problem": str(error)})
+        # It is as fresh as the store is: the server that keeps it alive has nothing newer to say.
+        fresh = dataclasses.replace(forecast, wall_time=max(forecast.wall_time, as_of / 1e9))
+        return Reading(dataclasses.asdict(fresh), used)
+
+
+@lru_cache(maxsize=1)
+def _reader(folder: Path) -> Reader:
+    """One per process, opened where it is used."""
+    return Reader.open(folder)

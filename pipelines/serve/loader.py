@@ -1,0 +1,127 @@
+"""The thread that looks for new champions and makes them ready, so that the serving loop only has to swap."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from models.forecast.forecaster import Forecaster
+from models.forecast.series import SeriesError
+from pipelines.registry import RegistryError
+from pipelines.serve.model_set import ModelSetError, pack
+from pipelines.serve.swapping import Ready, prepare
+from pipelines.store import Store, StoreError
+
+log = logging.getLogger(__name__)
+AGAIN_S = 30.0
+"""After a champion could not be fetched it is tried again."""
+
+
+class Champions(Protocol):
+    """Where champions come from: `pipelines.registry.Registry`, or what a test puts in its place."""
+
+    def champion_version(self, job: str) -> str | None:
+        """Version that serves, None without one."""
+
+    def model_name(self, job: str) -> str:
+        """Under which it is registered."""
+
+    def load(self, job: str, version: str | None = None) -> Forecaster:
+        """The forecaster."""
+
+    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
+        """Its files."""
+
+
+class Loader:
+    """Looks every few seconds; what is ready waits in `ready`, and `wake` is called."""
+
+    def __init__(
+        self, store: Store, champions: Callable[[], Champions], step_s: float, jobs: Callable[[], Sequence[str]],
+        every_s: float, wake: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Make a loader; `start` starts it.
+
+        Args:
+            store: whose windows a model is warmed on.
+            champions: opens the registry, in the loader's thread: that takes seconds.
+            step_s: seconds per window.
+            jobs: those that have windows or may get some.
+            every_s: between two looks, wall seconds.
+            wake: called from this thread when something is ready.
+        """
+        self._store, self._open, self._step_s, self._jobs = store, champions, step_s, jobs
+        self._every_s, self._wake = every_s, wake
+        self.ready: deque[Ready] = deque()
+        self.serving: dict[str, str] = {}
+        """Version in service by job, as told by the loop."""
+        self._refused: dict[str, str] = {}
+        self._offered: dict[str, str] = {}
+        self._later: dict[str, tuple[str, float]] = {}
+        """Version that could not be fetched by job, and when it is tried again."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        self._thread.join(30)
+
+    def _run(self) -> None:
+        champions: Champions | None = None
+        said = ""
+        while not self._stop.is_set():
+            try:
+                champions = champions or self._open()
+                for job in self._jobs():
+                    self._look(champions, job)
+                said = ""
+            except (RegistryError, StoreError) as error:
+                if str(error) != said:  # once, not every two seconds
+                    print(f"serving: {error}", flush=True)
+                    said = str(error)
+            except Exception:  # the champions in service go on, and the next look may succeed
+                log.exception("serving: looking for champions failed")
+            self._stop.wait(self._every_s)
+
+    def _look(self, champions: Champions, job: str) -> None:
+        version = champions.champion_version(job)
+        if version is None or version in (self._refused.get(job), self._offered.get(job)):
+            return
+        failed, again = self._later.get(job, ("", 0.0))
+        if version == failed and time.monotonic() < again:
+            return
+        if version == self.serving.get(job) and job not in self._offered:
+            self._offered[job] = version  # it served before this process began
+            return
+        try:
+            made = pack(champions.load(job, version), _archive(champions, job, version))
+            ready = prepare(self._store, self._step_s, job, champions.model_name(job), version, made)
+        except RegistryError as error:  # it may have been away for a moment
+            self._later[job] = version, time.monotonic() + AGAIN_S
+            print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
+            return
+        except (ModelSetError, SeriesError) as error:
+            self._refused[job] = version
+            print(f"serving {job}: {error}; the present champion stays", flush=True)
+            return
+        self._refused.pop(job, None)
+        self._offered[job] = version
+        self.ready.append(ready)
+        self._wake()
+
+
+def _archive(champions: Champions, job: str, version: str) -> bytes | None:
+    """The network's archive as it was registered; None for a kind without one."""
+    folder, _ = champions.download(job, version)
+    found = sorted(folder.rglob("*.pt2"))
+    return found[0].read_bytes() if found else None

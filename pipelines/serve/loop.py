@@ -1,0 +1,159 @@
+"""The serving loop: one thread, one selector; samples in by socket and log, forecasts out, swaps between two events."""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pipelines.broker import BrokerError
+from pipelines.serve.core import Arrival, Core
+from pipelines.serve.event import encoded
+from pipelines.serve.loader import Loader
+from pipelines.serve.outbox import Sends
+from pipelines.serve.reading import answer, refusal
+from pipelines.serve.socket_server import BATCH, Door
+from pipelines.serve.status import STATUS, status
+from pipelines.serve.swapping import swap
+from pipelines.serve.wire import Answer
+from pipelines.store import StoreError
+
+EVERY_S = 0.1
+"""Between two rounds of housekeeping."""
+FULL_S = 1.0
+"""After the store took nothing, log and champions wait so long before they are tried again."""
+
+
+class Log(Protocol):
+    """What is followed beside the socket: `pipelines.serve.log_feed.LogFeed`."""
+
+    def __len__(self) -> int: ...
+
+    def arrivals(self, most: int) -> list[Arrival]:
+        """What waits, oldest first; given again until `taken`."""
+
+    def taken(self, count: int) -> None:
+        """So many of the oldest are in the store."""
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the reading for good; None while it goes on."""
+
+
+class Sender(Sends, Protocol):
+    """Who sends and says later what arrived."""
+
+    def poll(self) -> None:
+        """Call back what has arrived."""
+
+
+class Loop:
+    """Everything that the one thread does; `round` is one turn, so that a test can drive it."""
+
+    def __init__(self, core: Core, path: Path) -> None:
+        """Open the socket at `path`.
+
+        Raises:
+            SocketError: it cannot be opened.
+        """
+        self.core, self.log, self.sender, self.loader = core, None, None, None
+        self._selector = selectors.DefaultSelector()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._bell, selectors.EVENT_READ, self._heard)
+        self._door = Door(path, self._selector, self._puts, lambda request: answer(core, request))
+        self._housekeeping = self._log_from = self._swap_from = 0.0
+
+    log: Log | None
+    sender: Sender | None
+    loader: Loader | None
+
+    def wake(self) -> None:
+        """Let the loop look at once; from any thread."""
+        os.eventfd_write(self._bell, 1)
+
+    def round(self, wait_s: float = EVERY_S) -> None:
+        """Wait for something to do and do it."""
+        busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
+        frames = []
+        for key, mask in self._selector.select(0 if busy else wait_s):
+            frames += key.data(mask)
+        if frames:
+            self._door.answer(frames)
+        self._follow()
+        self._send()
+        if self.loader is not None:
+            self._swap(self.loader)
+        if time.monotonic() >= self._housekeeping:
+            self._housekeeping = time.monotonic() + EVERY_S
+            self._note()
+            self._door.resume()
+
+    def close(self) -> None:
+        """Let every client go."""
+        self._door.close()
+        self._selector.close()
+        os.close(self._bell)
+
+    def _heard(self, mask: int) -> Sequence[tuple[object, bytes]]:
+        os.eventfd_read(self._bell)
+        return []
+
+    def _puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
+        try:
+            return self.core.take([Arrival(sample) for sample in samples])
+        except StoreError as error:
+            return [refusal(error)] * len(samples)
+
+    def _follow(self) -> None:
+        """Take what waits of the log; what the store has no room for waits on, and the cursor with it."""
+        if self.log is None or not len(self.log) or time.monotonic() < self._log_from:
+            return
+        arrivals = self.log.arrivals(BATCH)
+        try:
+            self.core.take(arrivals)
+        except StoreError as error:
+            print(f"serving: {error}; trying again", flush=True)
+            self._log_from = time.monotonic() + FULL_S
+            return
+        self.log.taken(len(arrivals))
+
+    def _send(self) -> None:
+        if self.sender is None:
+            return
+        try:
+            self.core.outbox.send(self.sender)
+            for said in self.core.renewals:
+                self.sender.send("forecasts", said.job, encoded(said), ())
+        except BrokerError as error:
+            self.core.counts["broker full"] += 1
+            if self.core.counts["broker full"] == 1:
+                print(f"serving: {error}", flush=True)
+        self.core.renewals.clear()
+        self.sender.poll()
+
+    def _swap(self, loader: Loader) -> None:
+        while loader.ready and time.monotonic() >= self._swap_from:
+            ready = loader.ready[0]
+            try:
+                made = swap(self.core, ready)
+            except StoreError as error:  # the loader offers a version once: it waits for room like the log
+                print(f"serving {ready.job}: {error}; the present champion stays, trying again", flush=True)
+                self._swap_from = time.monotonic() + FULL_S
+                return
+            loader.ready.popleft()
+            kind = ready.made.forecaster.kind
+            said = f"champion is version {made.model_version} ({kind}) from window {made.first_origin} on"
+            print(f"serving {ready.job}: {said}", flush=True)
+            gc.freeze()  # a model is for long: the collector need not look at it again
+
+    def _note(self) -> None:
+        if self.log is not None and (failure := self.log.failure) is not None:
+            raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
+        try:
+            self.core.store.set_meta(STATUS, status(self.core, time.time()))
+        except StoreError as error:
+            print(f"serving: {error}", flush=True)

@@ -1,0 +1,144 @@
+"""A forecaster as the three members of an affinity set, in data formats only: weights, scaler, hyper-parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.forecast.forecaster import Forecaster
+from models.forecast.series import Series, SeriesError
+from models.kinds import KindError, Networked, describe, revive, shapes
+
+MEMBERS = ("weights", "scaler", "hyper")
+_SCALER = ("low", "span")
+_DIGEST_BYTES = 16
+
+
+class ModelSetError(ValueError):
+    """Members that make no forecaster that can serve; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class ModelSet:
+    """A forecaster and what it was made of.
+
+    Attributes:
+        members: weights, scaler and hyper as bytes; equal sets of two jobs have equal members.
+        forecaster: what they make.
+    """
+
+    members: Mapping[str, bytes]
+    forecaster: Forecaster
+
+    @property
+    def digests(self) -> tuple[str, str, str]:
+        """Of weights, scaler and hyper-parameters."""
+        return digests(self.members)
+
+
+def digests(members: Mapping[str, bytes]) -> tuple[str, str, str]:
+    """BLAKE2b of weights, scaler and hyper-parameters, hexadecimal."""
+    made = [hashlib.blake2b(members[name], digest_size=_DIGEST_BYTES).hexdigest() for name in MEMBERS]
+    return made[0], made[1], made[2]
+
+
+def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
+    """The set of a forecaster.
+
+    Args:
+        forecaster: any kind.
+        archive: its network as a torch.export archive (`pt2`); exported anew where it is not given.
+    """
+    described = describe(forecaster)
+    scaler = {name: described.pop(name) for name in _SCALER if name in described}
+    parameters = described.pop("parameters", None)
+    weights = b"" if parameters is None else _text(parameters)
+    if isinstance(forecaster, Networked):
+        weights = archive or _exported(forecaster)
+    hyper = _text({**described, "carry": isinstance(forecaster, Networked)})
+    return unpack({"weights": weights, "scaler": _text(scaler), "hyper": hyper})
+
+
+def unpack(members: Mapping[str, bytes]) -> ModelSet:
+    """The set that its members make.
+
+    Raises:
+        ModelSetError: a member is missing or is not what it should be.
+    """
+    if missing := sorted(set(MEMBERS) - set(members)):
+        raise ModelSetError(f"the set lacks {', '.join(missing)}. Put all of {', '.join(MEMBERS)} at once.")
+    try:
+        hyper, scaler = json.loads(members["hyper"]), json.loads(members["scaler"])
+        networked = hyper.pop("carry")
+        module: Callable[..., Any] | None = None
+        described = {**hyper, **scaler}
+        if networked:
+            module = _imported(members["weights"])
+        elif members["weights"]:
+            described["parameters"] = json.loads(members["weights"])
+        forecaster = revive(described, module)
+    except (KindError, SeriesError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelSetError(f"the set makes no forecaster: {error!r}. Register the model anew.") from None
+    return ModelSet(dict(members), forecaster)
+
+
+def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> None:
+    """Refuse a set before it is swapped in (seed 6.2, step 1).
+
+    Args:
+        candidate: to be checked.
+        named: its model and version, for errors.
+        step_s: seconds per window that is served.
+        recent: the newest windows, on which its output must be finite; may be empty.
+
+    Raises:
+        ModelSetError: another step, or an output of another shape or not finite.
+    """
+    made = candidate.forecaster
+    if made.step_s != step_s:
+        raise ModelSetError(f"{named} has {made.step_s:g} s steps, training.step_s is {step_s:g}. Retrain it.")
+    try:
+        state = made.init(recent)
+        said = made.current(state)
+    except (SeriesError, ValueError, RuntimeError, IndexError) as error:  # weights of other shapes show here
+        raise ModelSetError(f"{named} fails on the newest {len(recent)} windows: {error}") from None
+    if said.shape != (made.horizon, len(made.levels)):
+        raise ModelSetError(f"{named} says {said.shape}, not {(made.horizon, len(made.levels))}")
+    if made.trust(state) != "none" and not np.isfinite(said).all():
+        raise ModelSetError(f"{named} says {said.ravel()[~np.isfinite(said.ravel())][0]} on the newest windows")
+
+
+def _text(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _exported(forecaster: Networked) -> bytes:
+    import torch
+
+    reads, _ = shapes(forecaster)
+    example = tuple(torch.zeros(2, *shape[1:]) for shape in reads.values())  # one in the batch would be frozen
+    batch = torch.export.Dim("batch")
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network: Any = forecaster.module
+        program = torch.export.export(network, example, dynamic_shapes=tuple({0: batch} for _ in example))
+        torch.export.save(program, buffer)
+    return buffer.getvalue()
+
+
+def _imported(archive: bytes) -> Callable[..., Any]:
+    import torch
+
+    try:
+        module: Callable[..., Any] = torch.export.load(io.BytesIO(archive)).module()
+    except Exception as error:  # torch raises what its unpacking meets
+        raise ModelSetError(f"weights of {len(archive)} bytes are no pt2 archive: {error!r:.200}") from None
+    return module

@@ -1,0 +1,45 @@
+"""What the server says of itself, kept in the store, so that whoever asks does not disturb it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pipelines.serve.core import Core  # with all of torch, which a reader of the status does not need
+
+STATUS = "status"
+
+
+class Status(msgspec.Struct, array_like=True):
+    """The server as it was a tenth of a second ago.
+
+    Attributes:
+        wall_time: when that was.
+        process: its id.
+        epoch: its claim on `control`.
+        counts: what came and what became of it, by name.
+        waiting: messages that wait for the broker.
+    """
+
+    wall_time: float
+    process: int
+    epoch: int
+    counts: dict[str, int]
+    waiting: int
+
+
+_DECODER = msgspec.msgpack.Decoder(Status)
+
+
+def status(core: Core, now: float) -> bytes:
+    """The status as it is kept."""
+    found = Status(now, os.getpid(), core.closing.stepper.epoch, dict(core.counts), len(core.outbox))
+    return msgspec.msgpack.encode(found)
+
+
+def read_status(raw: bytes | None) -> Status | None:
+    """The status that was kept; None where no server has run yet."""
+    return None if raw is None else _DECODER.decode(raw)

@@ -1,0 +1,191 @@
+"""What goes over the fast path's Unix socket: frames of a length (u32, little-endian) and a msgpack message.
+
+A sample travels as the very bytes it has on `metrics`, a forecast as the record it is in the store. Answers come in the
+order of the requests of a connection, so that a client may send several before it reads.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+MOST = 1 << 20
+"""Longest frame, bytes."""
+_LENGTH = struct.Struct("<I")
+
+
+class WireError(ValueError):
+    """Bytes that are no frame or no message of this protocol; `code` is what the other side is told."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Put(msgspec.Struct, array_like=True, tag=1):
+    """A sample, as on `metrics`; answered by `Took`."""
+
+    sample: bytes
+
+
+class Get(msgspec.Struct, array_like=True, tag=2):
+    """The newest version of a key, or the one named; answered by `Found` or `Absent`."""
+
+    key: str
+    version: int | None = None
+
+
+class AsOf(msgspec.Struct, array_like=True, tag=3):
+    """A key as it was at a commit time, ns; answered by `Found` or `Absent`."""
+
+    key: str
+    t: int
+
+
+class Versions(msgspec.Struct, array_like=True, tag=4):
+    """Versions `lo` to `hi` of a key; answered by `History`."""
+
+    key: str
+    lo: int = 0
+    hi: int = 2**63 - 1
+
+
+class Frontier(msgspec.Struct, array_like=True, tag=5):
+    """Up to when reads are stable; answered by `Edge`."""
+
+
+class Ping(msgspec.Struct, array_like=True, tag=6):
+    """Answered by the same payload; nothing else happens."""
+
+    payload: bytes = b""
+
+
+class WhatIf(msgspec.Struct, array_like=True, tag=7):
+    """What the champion would say if the next window's rate were this, records/s; writes nothing. Gets `Foretold`."""
+
+    job: str
+    rate: float
+
+
+class Found(msgspec.Struct, array_like=True, tag=16):
+    """One version of a key: its number, commit and event time (ns since the epoch), and value."""
+
+    version: int
+    ts: int
+    event_time: int
+    value: bytes
+
+
+class Took(msgspec.Struct, array_like=True, tag=17):
+    """What a sample did.
+
+    Attributes:
+        verdict: "applied" (it closed windows), "pending" (none yet), "duplicate" or "stale".
+        forecasts: records of `/forecast`: what it caused, or for a duplicate what it had caused.
+    """
+
+    verdict: str
+    forecasts: list[Found]
+
+
+class Absent(msgspec.Struct, array_like=True, tag=18):
+    """There is no such version."""
+
+
+class History(msgspec.Struct, array_like=True, tag=19):
+    """(version, commit time in ns), rising in both."""
+
+    versions: list[tuple[int, int]]
+
+
+class Edge(msgspec.Struct, array_like=True, tag=20):
+    """Commit time last committed and last flushed, ns."""
+
+    ts: int
+    durable_ts: int
+
+
+class Pong(msgspec.Struct, array_like=True, tag=21):
+    """A ping's payload."""
+
+    payload: bytes
+
+
+class Foretold(msgspec.Struct, array_like=True, tag=22):
+    """(horizon, levels) records/s and the levels; empty where there is nothing to go by."""
+
+    quantiles: list[list[float]]
+    levels: list[float]
+
+
+class Refused(msgspec.Struct, array_like=True, tag=23):
+    """An error: its code, and in words what, which value and what would be right."""
+
+    code: str
+    message: str
+
+
+Request = Put | Get | AsOf | Versions | Frontier | Ping | WhatIf
+Answer = Found | Took | Absent | History | Edge | Pong | Foretold | Refused
+_ENCODER = msgspec.msgpack.Encoder()
+_REQUEST: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_ANSWER: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+
+
+def framed(message: Request | Answer) -> bytes:
+    """The message as a frame.
+
+    Raises:
+        WireError: it is longer than MOST.
+    """
+    body = _ENCODER.encode(message)
+    if len(body) > MOST:
+        raise WireError("oversized", f"a message of {len(body)} bytes; at most {MOST} fit a frame")
+    return _LENGTH.pack(len(body)) + body
+
+
+def unframe(buffer: bytearray) -> list[bytes]:
+    """Take the whole frames off the front of a buffer; what is left of it is the beginning of the next.
+
+    Raises:
+        WireError: the first frame is announced as longer than MOST; where the next one begins cannot be known.
+    """
+    found: list[bytes] = []
+    at = 0
+    while len(buffer) - at >= 4:
+        (length,) = _LENGTH.unpack_from(buffer, at)
+        if length > MOST and found:
+            break  # those before it are whole
+        if length > MOST:
+            raise WireError("oversized", f"a frame of {length} bytes is announced; at most {MOST} are taken")
+        if len(buffer) - at - 4 < length:
+            break
+        found.append(bytes(buffer[at + 4 : at + 4 + length]))
+        at += 4 + length
+    del buffer[:at]
+    return found
+
+
+def read_request(frame: bytes) -> Request:
+    """The request in a frame.
+
+    Raises:
+        WireError: it is none.
+    """
+    try:
+        return _REQUEST.decode(frame)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError("frame", f"{len(frame)} bytes are no request: {error}") from None
+
+
+def read_answer(frame: bytes) -> Answer:
+    """The answer in a frame.
+
+    Raises:
+        WireError: it is none.
+    """
+    try:
+        return _ANSWER.decode(frame)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError("frame", f"{len(frame)} bytes are no answer: {error}. Is the server older?") from None

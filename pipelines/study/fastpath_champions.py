@@ -1,0 +1,69 @@
+"""Champions in a folder instead of a registry: the loader takes them from there by its ordinary path.
+
+A version is a folder with the set's three members; which of them is a job's champion stands in a file of the job's
+name. A registry would take seconds to start and say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from models.forecast.forecaster import Forecaster
+from models.kinds import Networked
+from pipelines.serve.model_set import MEMBERS, ModelSet, unpack
+
+
+class Champions:
+    """What `pipelines.registry.Registry` is to the loader."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def champion_version(self, job: str) -> str | None:
+        """Version that serves, None without one."""
+        try:
+            return (self._folder / "champion" / job).read_text()
+        except FileNotFoundError:
+            return None
+
+    def model_name(self, job: str) -> str:
+        """Under which it would be registered."""
+        return f"{job}-forecaster"
+
+    def load(self, job: str, version: str | None = None) -> Forecaster:
+        """The forecaster."""
+        return _read(self._folder / (version or self.champion_version(job) or "")).forecaster
+
+    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
+        """The folder of its files."""
+        found = version or self.champion_version(job) or ""
+        return self._folder / found, found
+
+
+def shelve(folder: Path, version: str, made: ModelSet) -> None:
+    """Keep a set as a version."""
+    home = folder / version
+    home.mkdir(parents=True, exist_ok=True)
+    for name in MEMBERS:
+        (home / f"{name}{_ending(name, made)}").write_bytes(made.members[name])
+
+
+def crown(folder: Path, jobs: Iterable[str], version: str) -> None:
+    """Make a version the champion of jobs; the server sees it at its next look."""
+    home = folder / "champion"
+    home.mkdir(parents=True, exist_ok=True)
+    for job in jobs:
+        new = home / f".{job}"
+        new.write_text(version)
+        new.replace(home / job)
+
+
+def _ending(name: str, made: ModelSet) -> str:
+    return ".pt2" if name == "weights" and isinstance(made.forecaster, Networked) else ".json"
+
+
+@lru_cache(maxsize=8)
+def _read(home: Path) -> ModelSet:
+    return unpack({name: next(home.glob(f"{name}.*")).read_bytes() for name in MEMBERS})

@@ -1,0 +1,53 @@
+"""Fast servers as processes with one known champion: `python -m tests.fakes.fast_child` forks one per line it reads.
+
+What takes seconds to import is imported once, and each server is a process of its own that can be killed.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from configs.settings import load
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from pipelines.serve.fast_server import serve_fast
+
+JOB = "word_count"
+STEP = 3600.0
+MADE = Naive(Task(STEP, 3, (0.1, 0.5, 0.9)))
+
+
+class One:
+    """A registry with one version for one job."""
+
+    def champion_version(self, job):
+        return "1" if job == JOB else None
+
+    def model_name(self, job):
+        return f"{job}-forecaster"
+
+    def load(self, job, version=None):
+        return MADE
+
+    def download(self, job, version=None, into=None):
+        return Path("/nowhere"), "nothing"
+
+
+def main():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    for _ in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            sys.stdin.close()
+            try:
+                serve_fast(load(), One)
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+        print(pid, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""The fast server as a process on a real broker: killed, robbed of its store, and fenced by its successor."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import psutil
+import pytest
+
+from configs.settings import load
+from pipelines.broker import BrokerError, Publisher
+from pipelines.fast_broker import read_back
+from pipelines.fast_options import options
+from pipelines.serve.claim import Claim
+from pipelines.serve.client import Client, ClientError
+from pipelines.serve.core import Arrival, Core
+from pipelines.serve.keys import forecast_key
+from pipelines.serve.model_set import pack
+from pipelines.serve.records import ForecastValue, unpacked
+from pipelines.serve.swapping import prepare, swap
+from pipelines.store import Store
+from tests.fakes.fast_child import JOB, MADE, STEP
+from tests.fakes.serving import BEGIN
+from tidecast.messages import Forecast, MetricSample, decode, encode
+
+pytestmark = pytest.mark.integration
+KEY = forecast_key(JOB, STEP)
+
+
+class Server:
+    """One process at a time over one folder, each forked from a process that has imported everything."""
+
+    def __init__(self, var, bootstrap):
+        self.var, self.log, self.pid = var, var.parent / f"{var.name}.log", None
+        env = {**os.environ, "TIDECAST_VAR": str(var), "TIDECAST_KAFKA__BOOTSTRAP": bootstrap, "OMP_NUM_THREADS": "1"}
+        env["TIDECAST_TRAINING__STEP_S"] = str(STEP)
+        command = [sys.executable, "-m", "tests.fakes.fast_child"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        with self.log.open("w") as log:
+            self.parent = subprocess.Popen(command, env=env, stderr=log, **pipes)
+
+    @property
+    def folder(self):
+        return self.var / "fast"
+
+    def start(self):
+        """A connection to a server that has begun."""
+        self.parent.stdin.write("start\n")
+        self.parent.stdin.flush()
+        self.pid = next(int(line) for line in self.parent.stdout if line.strip().isdigit())
+        return wait_for(self._client)
+
+    def _client(self):
+        assert self.lives(), self.log.read_text()
+        try:
+            client = Client(self.folder / "socket")
+            client.ping()
+            return client
+        except ClientError:
+            return None
+
+    def lives(self):
+        return psutil.pid_exists(self.pid)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        wait_for(lambda: not self.lives())
+
+    def stop(self):
+        if self.pid is not None and self.lives():
+            os.kill(self.pid, signal.SIGTERM)
+            wait_for(lambda: not self.lives())
+        self.parent.stdin.close()
+        self.parent.wait(30)
+
+
+def window(i):
+    fields = {"time_scale": 720.0, "span_s": STEP, "arrival_rps": 100.0 + i % 24 + i / 100, "lag_records": 3}
+    return MetricSample(JOB, "interval", (BEGIN + i) * STEP, 1_760_000_000.0 + i, **fields)
+
+
+def wait_for(holds, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := holds():
+            return found
+        time.sleep(0.02)
+    return pytest.fail(f"not within {seconds} s")
+
+
+def undisturbed(folder, first, windows, epoch):
+    """What a run says that nothing befell: forecasts from window `first` on."""
+    with Store.open(folder) as store:
+        core = Core(store, STEP, {JOB}, epoch)
+        for i in range(windows):
+            if BEGIN + i == first + 1:
+                swap(core, prepare(store, STEP, JOB, f"{JOB}-forecaster", "1", pack(MADE)))
+            core.take([Arrival(encode(window(i)))])
+        return {r.version: unpacked(ForecastValue, r.value).message for r in store.history(KEY)}
+
+
+def told(folder, path):
+    """What the HTTP endpoint of the server that runs now says."""
+    wait_for((folder / "http").exists)
+    token, where = (folder / "token").read_text(), (folder / "http").read_text()
+    request = urllib.request.Request(where + path, headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return json.load(answer)
+
+
+def has(client, i):
+    return wait_for(lambda: (found := client.get(KEY)) is not None and found.version >= BEGIN + i)
+
+
+def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, tmp_path):
+    kafka, server = empty_topics, Server(tmp_path / "var", empty_topics.bootstrap)
+    publisher = Publisher(kafka)
+
+    def publish(first, last):
+        for i in range(first, last):
+            publisher.send("metrics", JOB, window(i))
+        publisher.flush()
+
+    try:
+        publish(0, 40)
+        client = server.start()
+        has(client, 39)
+        first = client.versions(KEY)[0][0]
+        publish(40, 140)
+        has(client, 60)  # somewhere in the middle
+        server.kill()
+        publish(140, 200)
+        client = server.start()
+        has(client, 199)
+        wait_for(lambda: len(read_back(kafka, "forecasts")) >= BEGIN + 200 - first)
+        before = [client.get(KEY, v).value for v, _ in client.versions(KEY)]
+        server.kill()
+        hot = server.folder / "hot" / "data.mdb"
+        hot.write_bytes(bytes(8192) + hot.read_bytes()[8192:])
+        again = server.start()
+        has(again, 199)
+        assert [again.get(KEY, v).value for v, _ in again.versions(KEY)] == before
+        assert len(list(server.folder.glob("hot.damaged-*"))) == 1
+        publish(200, 230)
+        has(again, 229)
+        assert told(server.folder, f"/jobs/{JOB}/forecast")["version"] == BEGIN + 229
+        wait_for(lambda: len(read_back(kafka, "forecasts")) >= BEGIN + 230 - first)
+        claim = Claim(kafka, publisher)
+        wait_for(lambda: not server.lives())
+        assert claim.epoch > decode(Forecast, read_back(kafka, "forecasts")[-1].value).epoch
+        claim.close()
+    finally:
+        server.stop()
+        publisher.close()
+    check_sent(kafka, first, tmp_path / "whole")
+
+
+def check_sent(kafka, first, folder):
+    """Every origin once or more, always with the bytes that an undisturbed run has, in order."""
+    sent: dict[int, set[bytes]] = {}
+    order = []
+    for record in read_back(kafka, "forecasts"):
+        assert record.headers["key"].decode() == KEY and record.key == JOB and int(record.headers["ts"]) > 0
+        version = int(record.headers["version"])
+        sent.setdefault(version, set()).add(record.value)
+        order.append(version)
+    assert list(dict.fromkeys(order)) == list(range(first, BEGIN + 230))
+    epoch = decode(Forecast, next(iter(sent[first]))).epoch
+    assert sent == {version: {body} for version, body in undisturbed(folder, first, 230, epoch).items()}
+
+
+def test_security_is_translated_or_refused():
+    security = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "ssl_check_hostname": "false"}
+    found = options(load(kafka={"bootstrap": "b:1", "security": security}).kafka)
+    assert (found["security.protocol"], found["sasl.username"]) == ("SASL_SSL", "u")
+    assert found["ssl.endpoint.identification.algorithm"] == "none"
+    with pytest.raises(BrokerError, match="no counterpart"):
+        options(load(kafka={"bootstrap": "b:1", "security": {"sasl_oauth_token_provider": "x"}}).kafka)
+    with pytest.raises(BrokerError, match="not set"):
+        options(load().kafka)

@@ -1,0 +1,85 @@
+"""The same samples through the serving loop's core and through the streaming query: the same forecasts."""
+
+import json
+
+import pytest
+
+from configs.settings import load
+from models.forecast.naive import Naive
+from pipelines.serve.core import Arrival, Core
+from pipelines.serve.fleet_query import forecasts
+from pipelines.serve.fleet_step import publish
+from pipelines.serve.model_set import pack
+from pipelines.serve.swapping import prepare, swap
+from pipelines.store import Store
+from tests.fakes.forecasters import STEP, TASK, network
+from tests.fakes.serving import JOBS, NOW, Wire, log_of
+from tidecast.messages import Forecast, MetricSample, decode
+
+pytestmark = pytest.mark.spark
+SWAPS = {
+    70: ("orders", "1", network),
+    80: ("rides", "1", lambda: Naive(TASK)),
+    110: ("orders", "2", lambda: Naive(TASK)),
+}
+
+
+def by_core(folder, log, sets):
+    """Run the log through a core; what it sent after every job had a model."""
+    wire = Wire()
+    with Store.open(folder) as store:
+        core = Core(store, STEP, JOBS, epoch=7, follows=True)
+        for i, record in enumerate(log):
+            if i in SWAPS:
+                job, version, forecaster = SWAPS[i]
+                made = pack(forecaster())
+                generation = swap(core, prepare(store, STEP, job, f"{job}-forecaster", version, made))
+                publish(sets, job, generation, dict(made.members))
+            core.take([Arrival(record, ("metrics", 0, i), str(i).encode())], NOW)
+            core.outbox.send(wire)
+    return wire.sent
+
+
+def by_query(spark, tmp_path, log, sets):
+    """The same log as two files, one micro-batch each: the state is carried over."""
+    for n, begin in enumerate(range(0, len(log), 100)):
+        rows = []
+        for i, record in enumerate(log[begin : begin + 100], begin):
+            try:
+                key = decode(MetricSample, record, NOW).job
+            except ValueError:
+                key = JOBS[0]  # a producer keys by job whatever it sends
+            rows.append(json.dumps({"key": key, "value": record.decode(), "partition": 0, "offset": i}))
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / f"{n:04}.json").write_text("\n".join(rows))
+    source = (
+        spark.readStream.schema("key string, value string, partition int, offset bigint")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(tmp_path / "in"))
+    )
+    spark.conf.set("spark.sql.shuffle.partitions", "1")  # a worker less that has to import everything
+    out = []
+    settings = load(training={"step_s": STEP})
+    query = (
+        forecasts(source, settings, sets, JOBS, 7)
+        .writeStream.foreachBatch(lambda frame, _: out.extend(map(tuple, frame.collect())))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .outputMode("update")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(120)
+    return out
+
+
+def test_the_query_says_what_the_core_says(spark, tmp_path):
+    log, sets = log_of(5), tmp_path / "sets"
+    sent = by_core(tmp_path / "store", log, sets)
+    said = by_query(spark, tmp_path, log, sets)
+    for job in JOBS:
+        core = [decode(Forecast, value) for topic, key, _, value in sent if (topic, key) == ("forecasts", job)]
+        query = [decode(Forecast, value) for topic, key, value in said if (topic, key) == ("forecasts", job)]
+        assert len(core) > 8 and query == core
+    assert len([t for t, *_ in said if t == "rejects"]) == len(
+        [v for t, _, _, v in sent if t == "rejects" and b"is closed with" not in v]
+    )

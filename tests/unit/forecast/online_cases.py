@@ -1,0 +1,101 @@
+"""One forecaster of every kind, small, and loads for them to follow."""
+
+import math
+from functools import cache
+
+import numpy as np
+import torch
+
+from models.adapt.network import TravellingGru
+from models.adapt.pupil import Pupil, Voice
+from models.adapt.rows import Scale
+from models.forecast.blend import Blend
+from models.forecast.classical import Classical, Recursion
+from models.forecast.forecaster import Task
+from models.forecast.harmonics import Harmonics
+from models.forecast.linear import fit_linear
+from models.forecast.naive import Naive
+from models.forecast.recurrent import Recurrent
+from models.forecast.series import Series
+from models.forecast.training import trained
+from models.forecast.windows import View
+
+HOUR = 3600.0
+TASK = Task(HOUR, 4, (0.1, 0.5, 0.9))
+BRIEF = Task(6 * HOUR, 3, (0.25, 0.5, 0.75))  # a week has 28 steps: rings are short and turn over soon
+DAYS = 16
+
+
+def load(steps, seed=1, day=24):
+    """A daily and a weekly cycle under noise that grows with the load."""
+    rng, at = np.random.default_rng(seed), np.arange(steps)
+    level = 120 + 60 * np.sin(2 * np.pi * at / day) + 25 * np.sin(2 * np.pi * at / (7 * day))
+    return level * rng.gamma(30, 1 / 30, steps)
+
+
+def series(values, task=TASK, start=0.0):
+    return Series(start, task.step_s, np.asarray(values, dtype=float))
+
+
+def spoilt(values, seed):
+    """With gaps, zeros, a jump for good and one spike."""
+    rng, values = np.random.default_rng(seed), values.copy()
+    values[rng.random(len(values)) < 0.06] = 0.0
+    values[rng.random(len(values)) < 0.06] = math.nan
+    jump = int(rng.integers(len(values)))
+    values[jump:] *= rng.choice([0.2, 5.0])
+    values[int(rng.integers(len(values)))] *= 30.0
+    return values
+
+
+def drawn(cell, season, task=TASK, hidden=8):
+    """A network whose weights were drawn by chance, all of them far from 0."""
+    generator = torch.Generator().manual_seed(4)
+    module = Recurrent(view := View(task, season), cell, hidden, generator)
+    with torch.no_grad():
+        for weight in (module.linear, module.head.weight, module.width, module.steep, module.restless, module.centre):
+            weight.normal_(0.0, 0.1, generator=generator)
+        module.typical.fill_(-2.0)
+    return trained(module, view)
+
+
+def _pupil():
+    generator = torch.Generator().manual_seed(2)
+    network = TravellingGru(TASK.horizon, 8, generator)
+    torch.nn.init.normal_(network.head.weight, std=0.1, generator=generator)
+    return Pupil(TASK, Voice(network).eval(), Scale(20.0, 200.0))
+
+
+def _classical():
+    daily = Harmonics((7,), (120.0, 0.0, 60.0))
+    return Classical("ets", TASK, daily, Recursion((1.0, 1.0), ((1.0, 0.9), (0.0, 0.9)), (0.4, 0.1), (0.0, 0.0)))
+
+
+MAKERS = {
+    "gru": lambda: drawn("gru", 24),
+    "lstm": lambda: drawn("lstm", 168),
+    "seasonal_naive": lambda: Naive(TASK),
+    "yesterday": lambda: Naive(TASK, weekly=False),
+    "last_value": lambda: Naive(TASK, seasonal=False),
+    "seasonal_naive, 6 h": lambda: Naive(BRIEF),
+    "last_value, 6 h": lambda: Naive(BRIEF, seasonal=False),
+    "ridge": lambda: fit_linear(TASK, series(load(24 * DAYS))),
+    "ridge, short": lambda: fit_linear(TASK, series(load(24 * 5))),
+    "blend": lambda: Blend(TASK),
+    "blend, 6 h": lambda: Blend(BRIEF),
+    "ets": _classical,
+    "adapted": _pupil,
+}
+KINDS = tuple(MAKERS)
+NETWORKS = ("gru", "lstm")
+
+
+@cache
+def forecaster(name):
+    """Of that kind; made once."""
+    return MAKERS[name]()
+
+
+def near(name):
+    """How near it must come to the forecaster's own step, as a share of the load: a network counts in 32 bits."""
+    return 1e-5 if name in NETWORKS else 1e-9

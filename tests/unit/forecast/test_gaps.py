@@ -1,0 +1,70 @@
+"""Each figure was worked out by hand from the rule: up to 24 missing windows are stepped over, more begin anew."""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.forecast.gaps import LONGEST, ROW, Streak, arrived, over, resets, silence
+from models.forecast.series import SeriesError
+
+NAN = math.nan
+
+
+def come(*missing, streak=None):
+    """The streak after samples before each of which so many windows are missing."""
+    for many in missing:
+        streak = arrived(streak, many)
+    return streak
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        pytest.param([0], Streak(0, 1, True), id="the first sample begins the row"),
+        pytest.param([0] * 23, Streak(0, 23, True), id="23 in a row are too few"),
+        pytest.param([0] * 24, Streak(0, 24, False), id="the 24th may speak"),
+        pytest.param([0] * 24 + [3], Streak(3, 1, False), id="3 missing: stepped over, since_gap 0"),
+        pytest.param([0] * 24 + [24], Streak(24, 1, False), id="24 missing are stepped over still"),
+        pytest.param([0] * 24 + [25], Streak(0, 1, True), id="25 missing begin anew"),
+        pytest.param([0] * 24 + [25] + [0] * 23, Streak(0, 24, False), id="and 24 in a row later it speaks again"),
+        pytest.param([0] * 20 + [1] + [0] * 22, Streak(1, 23, True), id="a gap while warming: the row begins again"),
+        pytest.param([0] * 20 + [1] + [0] * 23, Streak(1, 24, False), id="and is full 24 samples after the gap"),
+        pytest.param([0] * 24 + [5, 0, 2], Streak(2, 1, False), id="the newest gap counts, not their sum"),
+    ],
+)
+def test_by_hand(missing, expected):
+    assert come(*missing) == expected
+
+
+def test_a_reset_is_asked_for_where_nothing_can_be_stepped_on():
+    settled = come(*[0] * ROW)
+    assert [resets(settled, many) for many in (0, 1, LONGEST, LONGEST + 1)] == [False, False, False, True]
+    assert resets(None, 0)
+
+
+def test_a_planner_doubts_what_follows_a_gap_of_more_than_three():
+    settled = come(*[0] * ROW)
+    short, long = come(3, streak=settled), come(4, streak=settled)
+    assert not short.doubted and long.doubted
+    # since_gap is 0 at the sample that ends the gap, then 1, 2, 3: from 3 on it is believed
+    assert [come(*[0] * more, streak=long).doubted for more in (1, 2, 3)] == [True, True, False]
+
+
+def test_a_history_says_the_same_as_its_samples():
+    values = [NAN, 1.0, 2.0, NAN, NAN, 3.0, 4.0]
+    assert over(np.array(values)) == come(0, 0, 2, 0) == Streak(2, 2, True)
+    assert over(np.array([NAN, NAN])) is None and over(np.array([])) is None
+
+
+def test_why_nothing_is_said():
+    settled, sound = come(*[0] * ROW), np.ones((2, 3))
+    broken = np.array([[1.0, NAN, 2.0]])
+    assert silence(settled, sound) == ""
+    assert silence(come(0), sound) == silence(None, sound) == "warming"
+    assert silence(settled, broken) == silence(settled, np.array([[math.inf]])) == "model_error"
+
+
+def test_a_sample_that_is_no_newer_is_refused():
+    with pytest.raises(SeriesError, match=r"missing=-1.*stale"):
+        arrived(come(0), -1)

@@ -1,0 +1,400 @@
+"""One event: every verdict of the seed's 6.1, by hand."""
+
+import json
+import math
+import time
+
+import numpy as np
+import pytest
+
+from models.forecast.catalogue import CATALOGUE
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.online import Online
+from models.forecast.series import Series
+from pipelines.serve.core import CURSOR, Arrival, Core
+from pipelines.serve.fleet import KEPT_STEPS
+from pipelines.serve.following import Following
+from pipelines.serve.keys import active_key, forecast_key, quarantine_key, sample_key, state_key
+from pipelines.serve.model_set import pack
+from pipelines.serve.reading import answer
+from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
+from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.wire import Absent, AsOf, Edge, Foretold, Found, Frontier, Get, History, Refused, Versions, WhatIf
+from pipelines.store import Store, StoreFull, transactions
+from tests.fakes.forecasters import STEP, TASK, series
+from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
+from tidecast.messages import Forecast, decode
+
+JOB = "orders"
+KEY = forecast_key(JOB, STEP)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture
+def core(store):
+    return Core(store, STEP, {JOB, "rides"}, epoch=7)
+
+
+def put(core, *samples):
+    return core.take([Arrival(one) for one in samples], NOW)
+
+
+def feed(core, first, last, rate=100.0, job=JOB):
+    return [put(core, raw(job, w, rate + w % 24))[0] for w in range(first, last)]
+
+
+def crown(core, forecaster=None, version="1", job=JOB):
+    made = pack(forecaster or Naive(TASK))
+    return swap(core, prepare(core.store, STEP, job, f"{job}-forecaster", version, made))
+
+
+def value_of(found):
+    return unpacked(ForecastValue, found.value)
+
+
+def taken_by_a_full_store(core, arrival, monkeypatch):
+    def full(*arguments):
+        raise StoreFull("the map is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.store.transactions.commit", full)
+        with pytest.raises(StoreFull):
+            core.take([arrival], NOW)
+
+
+def test_without_a_model_windows_are_kept_and_nothing_is_said(core, store):
+    (took,) = put(core, raw(JOB, BEGIN, 100.0))
+    assert (took.verdict, took.forecasts) == ("applied", [])
+    assert unpacked(SampleValue, store.get(sample_key(JOB, STEP)).value) == SampleValue(100.0, 3, 0.0, 720.0)
+    assert store.get(sample_key(JOB, STEP)).version == BEGIN and store.get(KEY) is None
+
+
+def test_a_part_of_a_window_waits_for_the_rest(core):
+    assert put(core, raw(JOB, BEGIN, 50.0, 0, 2))[0].verdict == "pending"
+    assert put(core, raw(JOB, BEGIN, 70.0, 1, 2))[0].verdict == "applied"
+    assert unpacked(SampleValue, core.store.get(sample_key(JOB, STEP)).value).rate == 60.0
+
+
+def test_window_state_and_forecast_have_one_time_and_the_forecast_is_the_models(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    (took,) = put(core, raw(JOB, BEGIN + 30, 77.0))
+    (found,) = took.forecasts
+    keys = (sample_key(JOB, STEP), state_key(JOB, STEP), KEY)
+    assert {store.get(key).ts for key in keys} == {found.ts} and found.version == BEGIN + 30
+    value = value_of(found)
+    message = decode(Forecast, value.message, NOW + 60)
+    assert message.time == (BEGIN + 31) * STEP and message.epoch == 7 and message.version == "1"
+    assert message.wall_time == pytest.approx(NOW + 30) and message.history_steps == 31
+    loads = [100.0 + w % 24 for w in range(BEGIN, BEGIN + 30)] + [77.0]
+    expected = Naive(TASK).current(Naive(TASK).init(Series(BEGIN * STEP, STEP, np.array(loads))))
+    np.testing.assert_allclose(message.quantiles, expected)
+    assert unpacked(StateValue, store.get(keys[1]).value).generation == value.generation == 1
+    assert value.digests == core.job(JOB).generations[0].digests and value.model_version == "1"
+
+
+def test_the_first_model_speaks_for_the_newest_window_at_once(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    made = crown(core)
+    assert made.first_origin == BEGIN + 29 and store.get(KEY).version == BEGIN + 29
+    again = crown(core, Naive(TASK, seasonal=False), "2")
+    assert again.first_origin == BEGIN + 30 and store.get(KEY).version == BEGIN + 29
+
+
+def test_models_that_no_job_needs_any_more_are_let_go(core):
+    shared = Naive(TASK)
+    for job in (JOB, "rides"):
+        feed(core, BEGIN, BEGIN + 30, job=job)
+        crown(core, shared, job=job)
+    first = core.job(JOB).online
+    assert first is core.job("rides").online and len(core.shelf) == 1
+    for version in range(2, 6):
+        crown(core, CATALOGUE["ridge"](TASK, series(300 + 10 * version)), str(version))
+    assert len(core.shelf) == 2 and list(first) == ["rides"]
+    assert all(feed(core, BEGIN + 30, BEGIN + 31, job=job)[0].forecasts for job in (JOB, "rides"))
+
+
+def test_the_same_again_is_a_duplicate_with_the_forecast_of_then(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    (first,) = put(core, raw(JOB, BEGIN + 30, 90.0))
+    before = contents(store)
+    (second,) = put(core, raw(JOB, BEGIN + 30, 90.0))
+    assert (second.verdict, second.forecasts) == ("duplicate", first.forecasts)
+    both = put(core, raw(JOB, BEGIN + 31, 91.0), raw(JOB, BEGIN + 31, 91.0))
+    assert [t.verdict for t in both] == ["applied", "duplicate"] and both[0].forecasts == both[1].forecasts
+    assert {k: v[-1] for k, v in before.items()}[KEY][0] == BEGIN + 30
+
+
+def test_other_bytes_for_a_closed_window_are_a_conflict_and_the_first_stay(core, store):
+    feed(core, BEGIN, BEGIN + 3)
+    before = contents(store)
+    (refused,) = put(core, raw(JOB, BEGIN + 1, 9.0))
+    assert isinstance(refused, Refused) and refused.code == "conflict" and contents(store) == before
+    (kept,) = core.take([Arrival(raw(JOB, BEGIN + 1, 9.0), ("metrics", 0, 5), b"6")], NOW)
+    assert kept.code == "conflict" and store.get_meta(CURSOR) == b"6"
+    assert json.loads(store.get(quarantine_key("metrics")).value)["reason"].startswith(f"window {BEGIN + 1} of orders")
+
+
+def test_a_wall_clock_that_is_set_forward_does_not_keep_samples_out(tmp_path):
+    with Store.open(tmp_path / "store", clock=lambda: time.time_ns() - 3600 * 10**9) as store:
+        core, now = Core(store, STEP, {JOB}, epoch=7), time.time()
+        said = core.take([Arrival(raw(JOB, BEGIN + i, 5.0, wall_time=now)) for i in range(3)], now)
+        assert [took.verdict for took in said] == ["applied"] * 3
+
+
+def test_an_older_window_that_was_never_seen_is_stale(core, store):
+    feed(core, BEGIN, BEGIN + 2)
+    feed(core, BEGIN + 4, BEGIN + 6)
+    before = contents(store)
+    assert put(core, raw(JOB, BEGIN + 2, 9.0))[0].verdict == "stale"
+    assert put(core, raw(JOB, BEGIN + 5, 9.0, 0, 2))[0].verdict == "stale"
+    assert contents(store) == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        (b"hello", "message"),
+        (raw(JOB, BEGIN, 5.0).replace(b":5.0,", b":NaN,"), "message"),
+        (raw(JOB, BEGIN, 5.0).replace(b":5.0,", b":-5.0,"), "message"),
+        (raw(JOB, BEGIN, 5.0, wall_time=NOW + 1e6), "message"),
+        (raw(JOB, BEGIN, 5.0, time=NOW + 1e6, time_scale=1.0), "message"),
+        (raw(JOB, BEGIN, 5.0, time=1e300), "message"),
+        (raw(JOB, BEGIN, 5.0, lag_records=10**30), "message"),
+        (raw(JOB, BEGIN + 2, 1e308), "message"),
+        (raw(JOB, BEGIN + 2, 1e308, 0, 2), "message"),
+        (raw("stranger", BEGIN, 5.0), "unknown_job"),
+    ],
+)
+def test_bad_input_leaves_the_store_as_it_was_and_the_log_keeps_it_aside(core, store, bad, code):
+    feed(core, BEGIN, BEGIN + 2)
+    before = contents(store)
+    (refused,) = put(core, bad)
+    assert refused.code == code and contents(store) == before
+    core.take([Arrival(bad, ("metrics", 0, 8), b"9")], NOW)
+    assert contents(store) == {**before, quarantine_key("metrics"): contents(store)[quarantine_key("metrics")]}
+    assert store.get_meta(CURSOR) == b"9" and len(core.outbox) == 1
+    assert put(core, raw(JOB, BEGIN + 2, 5.0))[0].verdict == "applied"
+
+
+@pytest.mark.parametrize("step_s", [STEP * 12, STEP / 24])
+def test_windows_of_another_length_are_begun_anew_after_a_restart(core, store, step_s):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    put(core, raw(JOB, BEGIN + 30, 77.0, 0, 2))
+    task = Task(step_s, 3, (0.5,))
+    first = math.ceil((BEGIN + 31) * STEP / step_s)
+
+    def window(w):
+        return raw(JOB, BEGIN, 5.0, time=w * step_s, span_s=step_s, wall_time=NOW)
+
+    again = Core(store, step_s, {JOB}, epoch=8)
+    said = put(again, *(window(w) for w in range(first, first + 30)))
+    assert {took.verdict for took in said} == {"applied"} and not any(took.forecasts for took in said)
+    made = swap(again, prepare(store, step_s, JOB, f"{JOB}-forecaster", "2", pack(Naive(task))))
+    assert (made.number, made.first_origin) == (2, first + 29)
+    (took,) = put(again, window(first + 30))
+    assert value_of(took.forecasts[0]).generation == 2 and value_of(took.forecasts[0]).message
+
+
+def test_a_long_record_that_is_refused_leaves_a_reject_that_the_broker_takes(core, store):
+    bad = raw(JOB, BEGIN, 5.0)[:-1] + b',"more":"' + "\u00e9".encode() * 300_000 + b'"}'
+    core.take([Arrival(bad, ("metrics", 0, 0), b"1")], NOW)
+    ((_, entry),) = store.outbox()
+    assert len(bad) < 1_000_000 and len(entry) < 50_000
+
+
+def test_a_job_that_begins_is_silent_until_there_are_24_windows_in_a_row(core):
+    crown(core)
+    said = feed(core, BEGIN, BEGIN + 26)
+    reasons = [value_of(took.forecasts[0]).reason for took in said]
+    assert reasons == ["warming"] * 23 + [""] * 3
+    assert all(value_of(t.forecasts[0]).message == b"" for t in said[:23])
+    assert all(value_of(t.forecasts[0]).message for t in said[23:])
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_forecasts_wait_to_be_sent_only_where_somebody_sends_them(store, follows):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=follows)
+    logged = [Arrival(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(32)]
+    core.take(logged[:30], NOW)
+    crown(core)
+    core.take(logged[30:], NOW)
+    assert len(core.outbox) == len(store.outbox()) == (3 if follows else 0)
+
+
+def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core):
+    made, first = CATALOGUE["ets"](TASK, series(400)), BEGIN + 7
+    crown(core, made)
+    (*_, last) = feed(core, first, first + 30)
+    loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
+    expected = made.current(made.init(Series(first * STEP, STEP, loads)))
+    np.testing.assert_allclose(json.loads(value_of(last.forecasts[0]).message)["quantiles"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("later", "warmed"), [(0, 0), (KEPT_STEPS + 50, 30)])
+def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core, store, monkeypatch, later, warmed):
+    feed(core, BEGIN, BEGIN + warmed)
+    ready = prepare(store, STEP, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK)))
+    first = 480_000 if not later else BEGIN + later
+    for w in range(first, first + 30):
+        put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))
+    lengths, history = [], Following.history
+
+    def measured(self, windows, first, last):
+        lengths.append(last - first + 1)
+        return history(self, windows, first, last)
+
+    monkeypatch.setattr(Following, "history", measured)
+    swap(core, ready)
+    assert lengths and max(lengths) <= KEPT_STEPS
+    loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
+    expected = Naive(TASK).current(Naive(TASK).init(Series(first * STEP, STEP, loads)))
+    np.testing.assert_allclose(json.loads(value_of(answer(core, Get(KEY))).message)["quantiles"], expected)
+
+
+def test_a_short_gap_is_stepped_over_and_said(core):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    feed(core, BEGIN + 30, BEGIN + 32)
+    values = [value_of(t.forecasts[0]) for t in feed(core, BEGIN + 37, BEGIN + 42)]
+    assert [(v.imputed, v.since_gap, v.doubted, v.reason) for v in values] == [
+        (5, 0, True, ""), (5, 1, True, ""), (5, 2, True, ""), (5, 3, False, ""), (5, 4, False, "")
+    ]  # fmt: skip
+    online = Online(Naive(TASK))
+    loads = np.array([100.0 + w % 24 for w in range(BEGIN, BEGIN + 42)])
+    loads[32:37] = math.nan
+    online.admit("x", Series(BEGIN * STEP, STEP, loads))
+    assert json.loads(values[-1].message)["quantiles"] == online.current("x").tolist()
+
+
+def test_after_a_long_gap_the_job_begins_anew(core):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    values = [value_of(t.forecasts[0]) for t in feed(core, BEGIN + 56, BEGIN + 81)]
+    assert [v.reason for v in values] == ["warming"] * 23 + ["", ""]
+    assert {v.imputed for v in values} == {0}
+
+
+def test_a_model_that_fails_says_so_and_the_next_window_is_served(core, monkeypatch):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+
+    def broken(self, job, value):
+        raise RuntimeError("no such weight")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Online, "step", broken)
+        (took,) = put(core, raw(JOB, BEGIN + 30, 80.0))
+    assert value_of(took.forecasts[0]).reason == "model_error" and took.verdict == "applied"
+    (took,) = put(core, raw(JOB, BEGIN + 31, 80.0))
+    assert value_of(took.forecasts[0]).reason == ""
+
+
+def test_a_full_store_acknowledges_nothing_and_loses_nothing(core, store, monkeypatch):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    before = contents(store)
+    sample = Arrival(raw(JOB, BEGIN + 30, 80.0), ("metrics", 0, 30), b"31")
+
+    taken_by_a_full_store(core, sample, monkeypatch)
+    assert contents(store) == before and store.get_meta(CURSOR) is None
+    (took,) = core.take([sample], NOW)
+    undisturbed = Online(Naive(TASK))
+    undisturbed.admit("x", Series(BEGIN * STEP, STEP, np.array([100.0 + w % 24 for w in range(BEGIN, BEGIN + 30)])))
+    assert json.loads(value_of(took.forecasts[0]).message)["quantiles"] == undisturbed.step("x", 80.0).tolist()
+
+
+def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_store(store, monkeypatch):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    logged = [Arrival(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(33)]
+    core.take(logged[:30], NOW)
+    whole = transactions.commit
+
+    def full(memory, persistent, *rest):
+        if not persistent:
+            raise StoreFull("the map is full")
+        whole(memory, persistent, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.store.transactions.commit", full)
+        with pytest.raises(StoreFull):
+            crown(core)
+    core.take(logged[30:], NOW)
+    wire = Wire()
+    core.outbox.send(wire)
+    assert [(topic, int(version)) for topic, _, version, _ in wire.sent] == [
+        ("forecasts", BEGIN + 30), ("forecasts", BEGIN + 31), ("forecasts", BEGIN + 32)
+    ]  # fmt: skip
+    assert store.outbox() == []
+
+
+def test_what_was_adopted_is_kept_until_it_is_in_the_store(store, monkeypatch):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    crown(core)
+    said = ForecastValue(1, "1", ("a", "b", "c"), 0, 0, False, "", b"as it was sent")
+    core.closing.adopted[JOB, BEGIN] = said
+    arrival = Arrival(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")
+
+    taken_by_a_full_store(core, arrival, monkeypatch)
+    (took,) = core.take([arrival], NOW)
+    assert value_of(took.forecasts[0]) == said and not core.closing.adopted and not len(core.outbox)
+
+
+def test_beside_a_log_a_socket_may_not_decide_what_is_missing(store):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    assert put(core, raw(JOB, BEGIN, 80.0))[0].code == "gap"  # nothing is known yet
+    core.take([Arrival(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")], NOW)
+    assert put(core, raw(JOB, BEGIN + 1, 81.0))[0].verdict == "applied"
+    assert put(core, raw(JOB, BEGIN + 3, 83.0))[0].code == "gap"
+    (same,) = core.take([Arrival(raw(JOB, BEGIN + 1, 81.0), ("metrics", 0, 1), b"2")], NOW)
+    assert same.verdict == "duplicate" and store.get_meta(CURSOR) == b"2"
+
+
+def test_a_forecast_is_renewed_while_a_long_window_goes_on(store):
+    core = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    put(core, raw(JOB, BEGIN + 30, 80.0))
+    for part in range(4):
+        put(core, raw(JOB, BEGIN + 31, 80.0, part, 100, wall_time=NOW + 30 + part))
+    first, second = core.renewals[0], core.closing.renewed(core.job(JOB), NOW + 40.0, 720.0, 2.0)
+    assert [r.wall_time for r in core.renewals] == [NOW + 32] and second.wall_time == NOW + 40
+    assert first.time == second.time == (BEGIN + 31) * STEP and first.quantiles == second.quantiles
+    assert len(store.list_versions(KEY)) == 2  # the store knows nothing of it
+
+
+def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    before = contents(store)
+    foretold = answer(core, WhatIf(JOB, 500.0))
+    assert isinstance(foretold, Foretold) and contents(store) == before
+    (took,) = put(core, raw(JOB, BEGIN + 30, 500.0))
+    assert json.loads(value_of(took.forecasts[0]).message)["quantiles"] == foretold.quantiles
+    assert (
+        answer(core, WhatIf(JOB, math.nan)).code == "message" and answer(core, WhatIf("x", 1.0)).code == "unknown_job"
+    )
+    assert answer(core, WhatIf("rides", 1.0)) == Foretold([], [])
+
+
+def test_reads_answer_as_of_a_time_and_refuse_what_is_not_stable(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    took = [put(core, raw(JOB, BEGIN + 30 + i, 80.0))[0].forecasts[0] for i in range(3)]
+    assert answer(core, Get(KEY)) == took[-1] and answer(core, Get(KEY, BEGIN + 31)) == took[1]
+    assert answer(core, AsOf(KEY, took[1].ts)) == took[1] and answer(core, AsOf(KEY, took[1].ts - 1)) == took[0]
+    assert isinstance(answer(core, Get("/nothing/here")), Absent)
+    assert answer(core, AsOf(KEY, 2**62)).code == "not_stable" and answer(core, Get("no path")).code == "input"
+    edge = answer(core, Frontier())
+    assert isinstance(edge, Edge) and edge.ts == took[-1].ts
+    versions = answer(core, Versions(KEY, BEGIN + 30))
+    assert versions == History([(f.version, f.ts) for f in took])
+    assert isinstance(answer(core, Get(active_key(JOB))), Found)

@@ -1,0 +1,20 @@
+"""The streaming form's step without Spark: what no sample is, is rejected, and the job goes on."""
+
+import json
+
+from pipelines.serve.fleet_step import FleetStep
+from tests.fakes.forecasters import STEP
+from tests.fakes.serving import BEGIN, NOW, raw
+
+JOB = "orders"
+
+
+def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_next_is_taken(tmp_path):
+    step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7)
+    long = raw(JOB, BEGIN, 5.0)[:-1] + b',"more":"' + b"x" * 900_000 + b'"}'
+    values = [None, long.decode(), raw(JOB, BEGIN, 5.0).decode()]
+    rows = [{"key": JOB, "value": v, "partition": 0, "offset": i} for i, v in enumerate(values)]
+    state, out = step.take(None, rows, NOW)
+    assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 0), ("rejects", 1)]
+    assert max(len(value) for _, _, value in out) < 10_000
+    assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).take(state, [], NOW)[0] == state

@@ -1,0 +1,88 @@
+"""The HTTP endpoint on a real store: what it shows, and to whom."""
+
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+
+from models.forecast.naive import Naive
+from pipelines.serve.core import Arrival, Core
+from pipelines.serve.http_app import app
+from pipelines.serve.keys import forecast_key
+from pipelines.serve.model_set import pack
+from pipelines.serve.status import STATUS, status
+from pipelines.serve.swapping import prepare, swap
+from pipelines.store import Store
+from tests.fakes.forecasters import STEP, TASK
+from tests.fakes.serving import BEGIN, NOW, raw
+
+JOB = "orders"
+BEARER = {"Authorization": "Bearer s3cret"}
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    with Store.open(tmp_path_factory.mktemp("http") / "store") as store:
+        core = Core(store, STEP, {JOB, "rides"}, epoch=7)
+        for i in range(30):
+            core.take([Arrival(raw(JOB, BEGIN + i, 100.0))], NOW)
+        swap(core, prepare(store, STEP, JOB, "orders-forecaster", "4", pack(Naive(TASK))))
+        core.take([Arrival(raw(JOB, BEGIN + 30, 50.0))], NOW)
+        yield core
+
+
+@pytest.fixture(scope="module")
+def web(core):
+    return TestClient(app(core.store, STEP, {JOB, "rides"}, "s3cret"))
+
+
+def test_a_forecast_as_it_is_and_as_it_was(core, web):
+    now = web.get(f"/jobs/{JOB}/forecast", headers=BEARER).json()
+    assert now["version"] == BEGIN + 30 and now["forecast"]["job"] == JOB and now["model_version"] == "4"
+    assert now["reason"] is None and set(now["digests"]) == {"weights", "scaler", "hyper"}
+    before = web.get(f"/jobs/{JOB}/forecast", headers=BEARER, params={"as_of": now["ts"] - 1}).json()
+    assert before["version"] == BEGIN + 29 and before["ts"] < now["ts"]
+    assert core.store.get(forecast_key(JOB, STEP)).ts == now["ts"]
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "status"),
+    [
+        ("/jobs/rides/forecast", {}, 404),
+        ("/jobs/stranger/forecast", {}, 404),
+        (f"/jobs/{JOB}/forecast", {"as_of": 2**62}, 409),
+        (f"/jobs/{JOB}/forecast", {"as_of": 5}, 404),
+        (f"/jobs/{JOB}/forecast", {"as_of": -1}, 422),
+        (f"/jobs/{JOB}/forecast", {"as_of": "then"}, 422),
+    ],
+)
+def test_what_is_not_there_is_said(web, path, params, status):
+    assert web.get(path, headers=BEARER, params=params).status_code == status
+
+
+@pytest.mark.parametrize("path", [f"/jobs/{JOB}/forecast", "/frontier", "/metrics"])
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}])
+def test_nothing_is_told_without_the_token(web, path, headers):
+    answer = web.get(path, headers=headers)
+    assert answer.status_code == 401 and "forecast" not in answer.text
+
+
+def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web):
+    assert web.get("/health").status_code == 503
+    core.store.set_meta(STATUS, status(core, time.time()))
+    assert web.get("/health").json() == {"serving": True}
+    core.store.set_meta(STATUS, status(core, time.time() - 60))
+    assert web.get("/health").status_code == 503
+
+
+def test_prometheus_reads_counts_and_ages(core, web):
+    core.store.set_meta(STATUS, status(core, time.time()))
+    text = web.get("/metrics", headers=BEARER).text
+    assert 'tidecast_fast_events_total{what="windows"} 31.0' in text
+    assert 'tidecast_fast_forecast_age_seconds{job="orders"}' in text
+    assert "tidecast_fast_outbox_messages 0.0" in text
+
+
+def test_the_frontier_is_that_of_the_store(core, web):
+    found = web.get("/frontier", headers=BEARER).json()
+    assert (found["ts"], found["durable_ts"]) == core.store.frontier()

@@ -1,0 +1,293 @@
+"""The serving loop on a real socket: typed answers, whatever bytes come, and a swap under load."""
+
+import json
+import os
+import resource
+import socket
+import struct
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.forecast.catalogue import CATALOGUE
+from models.forecast.naive import Naive
+from pipelines.registry import RegistryError
+from pipelines.serve import wire
+from pipelines.serve.client import Client, ClientError, RefusedError
+from pipelines.serve.core import Core
+from pipelines.serve.generations import serving
+from pipelines.serve.keys import forecast_key
+from pipelines.serve.loader import Loader
+from pipelines.serve.loop import Loop
+from pipelines.serve.records import ForecastValue, unpacked
+from pipelines.serve.socket_server import SocketError
+from pipelines.serve.swapping import swap
+from pipelines.store import Store, StoreFull
+from tests.fakes.forecasters import STEP, TASK, series
+from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
+
+JOB = "orders"
+KEY = forecast_key(JOB, STEP)
+CHAMPIONS = (Naive(TASK), Naive(TASK, seasonal=False), CATALOGUE["ridge"](TASK, series(400)))
+
+
+class Shelf:
+    """A registry of forecasters: version n is the n-th, round and round; "9" is broken."""
+
+    def __init__(self):
+        self.version = None
+
+    def champion_version(self, job):
+        return self.version if job == JOB else None
+
+    def model_name(self, job):
+        return f"{job}-forecaster"
+
+    def load(self, job, version=None):
+        if version == "bad":
+            return Naive(type(TASK)(STEP / 2, 3, (0.5,)))
+        return CHAMPIONS[int(version) % len(CHAMPIONS)]
+
+    def download(self, job, version=None, into=None):
+        return into or _NOWHERE, "nothing"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nowhere(tmp_path_factory):
+    global _NOWHERE
+    _NOWHERE = tmp_path_factory.mktemp("nowhere")
+
+
+@contextmanager
+def served(folder, shelf=None):
+    """A loop in a thread of its own; (socket, core)."""
+    ready, stop = threading.Event(), threading.Event()
+    found = {}
+
+    def run():
+        with Store.open(folder) as store:
+            core = found["core"] = Core(store, STEP, {JOB, "rides"}, epoch=7)
+            loop = Loop(core, folder / "socket")
+            if shelf is not None:
+                loop.loader = Loader(store, lambda: shelf, STEP, lambda: [JOB], 0.02, loop.wake)
+                loop.loader.start()
+            ready.set()
+            while not stop.is_set():
+                loop.round(0.02)
+            if loop.loader is not None:
+                loop.loader.close()
+            loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield folder / "socket", found["core"]
+    finally:
+        stop.set()
+        thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("served") / "store") as found:
+        yield found
+
+
+def test_a_client_puts_and_reads_back(door):
+    with Client(door[0]) as client:
+        took = client.put(sample("rides", BEGIN, 50.0))
+        assert took.verdict == "applied" and client.ping(b"abc") == b"abc"
+        found = client.get("/sample/rides/all/3600")
+        assert found.version == BEGIN and client.versions("/sample/rides/all/3600") == [(BEGIN, found.ts)]
+        assert client.as_of("/sample/rides/all/3600", found.ts) == found
+        ts, durable = client.frontier()
+        assert ts >= found.ts and durable <= ts and client.get("/nothing") is None
+        assert client.forecast("rides", STEP) is None and client.what_if("rides", 5.0).quantiles == []
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda c: c.put(sample("stranger", BEGIN, 5.0)), "unknown_job"),
+        (lambda c: c.put(sample(JOB, BEGIN, 5.0, wall_time=9e9)), "message"),
+        (lambda c: c.put(sample(JOB, BEGIN, -5.0)), "message"),
+        (lambda c: c.as_of(KEY, 2**62), "not_stable"),
+        (lambda c: c.get("no path"), "input"),
+        (lambda c: c.what_if(JOB, float("inf")), "message"),
+        (lambda c: c.ping(bytes(wire.MOST - 3)), "oversized"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_code_and_the_server_goes_on(door, call, code):
+    before = contents(door[1].store)
+    with Client(door[0]) as client:
+        with pytest.raises((RefusedError, wire.WireError)) as refused:
+            call(client)
+        assert refused.value.code == code
+        assert client.ping(b"still") == b"still"
+    assert contents(door[1].store) == before
+
+
+def test_puts_sent_at_once_are_answered_in_their_order(door):
+    with Client(door[0]) as client:
+        answers = client.put_all([raw(JOB, BEGIN + i, float(i)) if i % 7 else b"bad" for i in range(100)])
+    assert [type(a).__name__ for a in answers] == ["Took" if i % 7 else "Refused" for i in range(100)]
+    versions = [v for v, _ in door[1].store.list_versions("/sample/orders/all/3600")]
+    assert versions == [BEGIN + i for i in range(100) if i % 7]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=60), st.binary(max_size=40).map(lambda b: struct.pack("<I", len(b)) + b)),
+        max_size=4,
+    )
+)
+def test_no_bytes_end_the_server_or_touch_the_store(door, pieces):
+    before = contents(door[1].store)
+    noise = socket.socket(socket.AF_UNIX)
+    noise.connect(str(door[0]))
+    for piece in pieces:
+        try:
+            noise.sendall(piece)
+        except OSError:
+            break  # cut off after an oversized frame
+    noise.close()
+    with Client(door[0]) as client:
+        assert client.ping(b"here") == b"here"
+    assert contents(door[1].store) == before
+
+
+def test_an_oversized_frame_is_refused_and_its_sender_cut_off(door):
+    with socket.socket(socket.AF_UNIX) as rude:
+        rude.connect(str(door[0]))
+        rude.settimeout(5)
+        rude.sendall(struct.pack("<I", 1 << 30))
+        answer = wire.read_answer(wire.unframe(bytearray(rude.recv(4096)))[0])
+        assert answer.code == "oversized" and rude.recv(10) == b""
+
+
+def test_what_came_whole_before_an_oversized_frame_is_answered_first(door):
+    with socket.socket(socket.AF_UNIX) as rude:
+        rude.connect(str(door[0]))
+        rude.settimeout(5)
+        rude.sendall(wire.framed(wire.Ping(b"1")) + wire.framed(wire.Ping(b"2")) + struct.pack("<I", 1 << 30))
+        got = bytearray()
+        while data := rude.recv(4096):
+            got += data
+        first, second, last = (wire.read_answer(frame) for frame in wire.unframe(got))
+        assert (first.payload, second.payload, last.code) == (b"1", b"2", "oversized")
+
+
+def test_one_who_is_cut_off_and_does_not_read_does_not_keep_the_loop_busy(door):
+    with socket.socket(socket.AF_UNIX) as rude:
+        rude.connect(str(door[0]))
+        rude.sendall(wire.framed(wire.Ping(bytes(900_000))) * 3 + struct.pack("<I", 1 << 30))
+        time.sleep(0.2)
+        rude.sendall(b"more")
+        before = time.process_time()
+        time.sleep(0.3)
+        assert time.process_time() - before < 0.15
+
+
+def test_only_this_user_may_connect_and_only_one_server_listens(door, tmp_path):
+    assert os.stat(door[0]).st_mode & 0o777 == 0o600
+    with Store.open(tmp_path / "other") as store, pytest.raises(SocketError, match="answers there already"):
+        Loop(Core(store, STEP, {JOB}, 1), door[0])
+    with pytest.raises(ClientError, match="no server"):
+        Client(tmp_path / "none")
+
+
+def test_a_champion_that_could_not_be_fetched_is_fetched_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.serve.loader.AGAIN_S", 0.05)
+    shelf, failed, load = Shelf(), [], Shelf.load
+
+    def away(self, job, version=None):
+        if not failed:
+            failed.append(version)
+            raise RegistryError("the registry does not answer")
+        return load(self, job, version)
+
+    monkeypatch.setattr(Shelf, "load", away)
+    with served(tmp_path / "store", shelf) as (_, core):
+        shelf.version = "0"
+        deadline = time.monotonic() + 5
+        while not core.counts["swaps"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert failed == ["0"] and core.counts["swaps"] == 1
+
+
+def test_a_champion_that_the_store_had_no_room_for_is_swapped_in_later(tmp_path, monkeypatch):
+    shelf, refused = Shelf(), []
+
+    def full(core, ready):
+        if not refused:
+            refused.append(ready)
+            raise StoreFull("the map is full")
+        return swap(core, ready)
+
+    monkeypatch.setattr("pipelines.serve.loop.swap", full)
+    monkeypatch.setattr("pipelines.serve.loop.FULL_S", 0.05)
+    with served(tmp_path / "store", shelf) as (_, core):
+        shelf.version = "0"
+        deadline = time.monotonic() + 5
+        while not core.counts["swaps"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert refused and core.counts["swaps"] == 1
+
+
+@pytest.mark.parametrize("most", [4, 512])
+def test_more_clients_than_can_be_had_wait_and_those_there_are_served_on(tmp_path, monkeypatch, most):
+    monkeypatch.setattr("pipelines.serve.socket_server.CLIENTS", most)
+    with served(tmp_path / "store") as (path, _), Client(path) as first:
+        assert first.ping(b"1") == b"1"
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = len(os.listdir("/proc/self/fd")) + 8
+        others = []
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (spare, before[1]))
+            with suppress(OSError):
+                for _ in range(20):
+                    others.append(socket.socket(socket.AF_UNIX))
+                    others[-1].settimeout(1)
+                    others[-1].connect(str(path))
+            assert first.ping(b"2") == b"2"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            for one in others:
+                one.close()
+        with Client(path) as later:
+            assert later.ping(b"3") == b"3" and first.ping(b"4") == b"4"
+
+
+def test_swaps_under_load_miss_no_forecast_double_none_and_mix_none(tmp_path):
+    shelf = Shelf()
+    with served(tmp_path / "store", shelf) as (path, core), Client(path) as client:
+        client.put_all([raw(JOB, BEGIN + i, 100.0 + i % 24) for i in range(40)])
+        shelf.version, at, seen = "0", BEGIN + 40, []
+        swaps = 0
+        while swaps < 6 and at < BEGIN + 4000:
+            took = client.put(sample(JOB, at, 100.0 + at % 24, wall_time=NOW))
+            at += 1
+            seen += took.forecasts
+            newest = unpacked(ForecastValue, seen[-1].value).model_version if seen else None
+            if newest == shelf.version:
+                swaps += 1
+                shelf.version = str(swaps) if swaps != 3 else "bad"
+            elif shelf.version == "bad" and len(seen) % 50 == 0:
+                shelf.version = "3"
+        generations = core.job(JOB).generations
+        first = generations[0].first_origin
+        stored = [f.version for f in map(lambda v: client.get(KEY, v), range(first, at))]
+    assert swaps == 6 and [g.number for g in generations] == list(range(1, len(generations) + 1))
+    assert "bad" not in {g.model_version for g in generations}
+    assert stored == list(range(first, at))
+    assert [f.version for f in seen] == list(range(seen[0].version, at))
+    for found in seen:
+        value, by = unpacked(ForecastValue, found.value), serving(generations, found.version)
+        assert (value.generation, value.model_version, value.digests) == (by.number, by.model_version, by.digests)
+        assert json.loads(value.message)["version"] == by.model_version

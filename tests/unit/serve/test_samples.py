@@ -1,0 +1,69 @@
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.serve.samples import END_S, read_sample
+from tests.fakes.records import GOOD, NOW, bad_records, record
+from tidecast.messages import MessageError, MetricSample, decode
+
+FIELDS = sorted({f.name for f in dataclasses.fields(MetricSample)})
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-3, 2000), st.floats(), st.lists(st.integers(), max_size=1),
+    st.sampled_from(["interval", "batch", "act", "", "5"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "bad"), bad_records("metrics").items(), ids=lambda v: v if isinstance(v, str) else "")
+def test_a_bad_record_is_refused_in_the_words_of_the_slow_reader(name, bad):
+    value = bad[0] or b""
+    try:
+        decode(MetricSample, value, NOW)
+    except MessageError as error:
+        with pytest.raises(MessageError) as quick:
+            read_sample(value, NOW)
+        assert str(quick.value) == str(error)
+
+
+@given(
+    st.dictionaries(st.sampled_from([*FIELDS, "colour"]), ODD, max_size=5), st.sets(st.sampled_from(FIELDS), max_size=2)
+)
+def test_both_readers_agree_on_every_record(changes, missing):
+    data = {k: v for k, v in {**GOOD["metrics"], **changes}.items() if k not in missing}
+    raw = json.dumps(data).encode()
+    try:
+        slow = decode(MetricSample, raw, NOW)
+    except MessageError:
+        with pytest.raises(MessageError):
+            read_sample(raw, NOW)
+        return
+    ahead = slow.time_scale == 1 and slow.time > NOW + 300
+    if min(slow.time, slow.wall_time) < 0 or slow.time + slow.span_s > END_S or ahead:
+        with pytest.raises(MessageError):
+            read_sample(raw, NOW)
+        return
+    quick = read_sample(raw, NOW)
+    assert {name: getattr(quick, name) for name in FIELDS} == {name: getattr(slow, name) for name in FIELDS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"time": NOW + 400, "time_scale": 1.0}, "set the sender's clock"),
+        ({"time": -1.0}, "after 1970"),
+        ({"wall_time": -5.0}, "after 1970"),
+        ({"time": 1e23, "time_scale": 720.0, "span_s": 1e9}, "before the year 10000"),
+        ({"time": 1e300, "time_scale": 720.0}, "before the year 10000"),
+        ({"span_s": 1e300}, "before the year 10000"),
+        ({"lag_records": 10**400}, "at most 2"),
+    ],
+)
+def test_what_no_window_could_have_is_refused(changes, word):
+    with pytest.raises(MessageError, match=word):
+        read_sample(record("metrics", **changes), NOW)
+
+
+def test_a_replay_may_run_ahead_of_the_wall():
+    assert read_sample(record("metrics", time=NOW + 400, time_scale=720.0), NOW).time == NOW + 400

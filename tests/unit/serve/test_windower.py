@@ -1,0 +1,97 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.forecast.series import SeriesError, regular
+from pipelines.serve.keys import window_of
+from pipelines.serve.windower import Filling, Window, fill
+from tidecast.messages import MetricSample
+
+STEP = 10.0
+
+
+def second(time, rate, span=1.0, **changes):
+    return MetricSample("j", "interval", time, 1000.0 + time, 1.0, span, rate, lag_records=7, **changes)
+
+
+def run(samples, step=STEP):
+    filling, closed, late = Filling(), [], 0
+    for one in samples:
+        filled = fill(filling, one, step)
+        filling, late = filled.filling, late + filled.late
+        closed += filled.closed
+    return filling, closed, late
+
+
+def test_ten_seconds_make_one_window_closed_by_the_record_that_reaches_its_end():
+    filling, closed, _ = run([second(t, float(t)) for t in range(20, 29)])
+    assert not closed and filling.weight == 9
+    closed = fill(filling, second(29.0, 29.0), STEP).closed
+    assert closed == [Window(2, 24.5, 7, 0.0)]  # the mean of 20 ... 29
+
+
+def test_a_record_over_several_windows_closes_them_oldest_first():
+    _, closed, _ = run([second(5.0, 6.0, 30.0)])
+    assert [(w.version, w.rate) for w in closed] == [(0, 6.0), (1, 6.0), (2, 6.0)]
+    _, closed, _ = run([second(5.0, 6.0, 30.0), second(35.0, 2.0, 5.0)])
+    assert closed[-1][:2] == (3, 4.0)  # half at 6, half at 2
+
+
+def test_a_missing_window_is_a_gap_in_the_versions():
+    _, closed, _ = run([second(0.0, 5.0, 10.0), second(30.0, 7.0, 10.0)])
+    assert [w.version for w in closed] == [0, 3]
+
+
+def test_a_window_of_which_less_than_half_was_seen_is_missing():
+    _, closed, _ = run([second(6.0, 5.0, 4.0), second(10.0, 7.0, 10.0)])
+    assert [w.version for w in closed] == [1]
+
+
+def test_what_comes_again_or_late_changes_nothing():
+    samples = [second(float(t), 5.0) for t in range(10)]
+    filling, closed, late = run([*samples[:6], samples[5], samples[2], *samples[6:]])
+    assert (filling, closed) == run(samples)[:2] and late == 2
+
+
+def test_a_whole_window_that_comes_again_is_named_so_that_it_can_be_compared():
+    filling, _, _ = run([second(0.0, 5.0, 10.0), second(10.0, 6.0, 10.0)])
+    assert fill(filling, second(0.0, 4.0, 10.0), STEP).again == Window(0, 4.0, 7, 0.0)
+    assert fill(filling, second(1.0, 4.0, 9.0), STEP).again is None
+    assert fill(filling, second(5.0, 4.0, 10.0), STEP).again is None
+
+
+def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
+    batch = MetricSample("j", "batch", 3.0, 1003.0, batch_s=0.75)
+    _, closed, _ = run([second(0.0, 5.0, 5.0), batch, batch, second(5.0, 5.0, 5.0), second(10.0, 5.0, 10.0)])
+    assert [w.busy_s for w in closed] == [1.5, 0.0]
+
+
+def test_a_record_a_million_windows_ahead_is_refused_and_nothing_changes():
+    filling, _, _ = run([second(0.0, 5.0)])
+    with pytest.raises(SeriesError, match="wrong clock"):
+        fill(filling, second(2e7, 5.0), STEP)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.5, 1.0, 2.5, 25.0]), st.floats(0, 1e6)), max_size=60))
+def test_windows_are_the_steps_that_training_sees(pieces):
+    """The same records give the same steps whether they come one by one or are read as a history."""
+    time, samples = 1000.0, []
+    for pause, span, rate in pieces:
+        time += pause
+        samples.append(second(time, rate, span))
+        time += span
+    _, closed, late = run(samples)
+    columns = [[getattr(s, name) for s in samples] for name in ("time", "arrival_rps", "span_s")]
+    whole = regular(*columns, STEP)
+    first = round(whole.start / STEP)
+    expected = {first + i: v for i, v in enumerate(whole.values) if not math.isnan(v)}
+    assert {w.version: w.rate for w in closed} == pytest.approx(expected) and not late
+
+
+def test_the_index_is_that_of_the_begin_also_where_floats_fall_short():
+    assert window_of(1_800.0 * 784_417, 1800.0) == 784_417
+    assert window_of(0.1 * 3, 0.1) == 3 and window_of(np.nextafter(30.0, 0), 10.0) == 3
+    assert window_of(29.9, 10.0) == 2

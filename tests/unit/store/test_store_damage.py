@@ -1,0 +1,153 @@
+"""Database files that are not what the store wrote: rebuilt where that can be, else refused and left alone."""
+
+import pytest
+
+from pipelines.store import Corrupt, Pruned, Store, StoreError
+from pipelines.store.environment import Environment
+
+
+def filled(folder):
+    with Store.open(folder, map_bytes=1 << 24) as store:
+        for version in range(300):
+            store.put("/a/x", b"%d" % version * 50, version)
+        for version in range(30):
+            store.put("/a/d", b"%d" % version * 500, version, "persistent")
+        return store.frontier()[0]
+
+
+def flip(path, needle):
+    raw = bytearray(path.read_bytes())
+    assert needle in raw
+    at = raw.rindex(needle)
+    raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+DAMAGE = {
+    "rubbish": lambda path: path.write_bytes(b"rubbish" * 10_000),
+    "empty": lambda path: path.write_bytes(b""),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 // 4096 * 4096]),
+    "zeros": lambda path: path.write_bytes(path.read_bytes()[:8192] + bytes(path.stat().st_size - 8192)),
+    "noise": lambda path: path.write_bytes(path.read_bytes()[:8192] + b"\xa5" * (path.stat().st_size - 8192)),
+    "one bit": lambda path: flip(path, b"299" * 50 if path.parent.name == "hot" else b"29" * 500),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_hot_file_is_put_aside_and_begun_anew(tmp_path, damage, caplog):
+    before = filled(tmp_path)
+    DAMAGE[damage](tmp_path / "hot" / "data.mdb")
+    with Store.open(tmp_path, map_bytes=1 << 24) as store:
+        assert "begun anew" in caplog.text
+        assert (tmp_path / "hot.damaged-1" / "data.mdb").exists()
+        assert store.get("/a/x") is None
+        for key in ("/a/x", "/a/never"):
+            with pytest.raises(Pruned):
+                store.get_at_time(key, before)
+        assert store.get_at_time("/a/d", before).version == 29
+        assert store.put("/a/x", b"again", 300) == "applied"
+        assert store.get_at_time("/a/x", store.frontier()[0]).value == b"again"
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_durable_file_is_an_error_and_is_left_alone(tmp_path, damage):
+    filled(tmp_path)
+    path = tmp_path / "durable" / "data.mdb"
+    whole = path.read_bytes()
+    DAMAGE[damage](path)
+    found = path.read_bytes()
+    with pytest.raises(Corrupt, match="durable"):
+        Store.open(tmp_path)
+    assert path.read_bytes() == found
+    path.write_bytes(whole)
+    with Store.open(tmp_path) as store:
+        assert store.get("/a/d").version == 29
+
+
+def test_a_file_without_its_last_pages_is_whole_if_none_of_them_is_in_use(tmp_path, caplog):
+    filled(tmp_path)
+    for name in ("hot", "durable"):
+        env = Environment(tmp_path / name, 1 << 24)
+        with env.lmdb.begin(write=True) as txn:
+            for number in range(200):  # pages at the end, taken and given back
+                txn.put(b"%d" % number, bytes(9000), db=env.meta)
+            for number in range(200):
+                txn.delete(b"%d" % number, db=env.meta)
+        short = (env.lmdb.info()["last_pgno"] + 1) * 4096 - (tmp_path / name / "data.mdb").stat().st_size
+        env.close()
+        assert short > 0
+    with Store.open(tmp_path) as store:
+        assert store.get("/a/x").version == 299
+        assert store.get("/a/d").version == 29
+    assert not caplog.text
+
+
+def test_after_a_host_crash_every_record_is_looked_at_and_after_a_kill_the_newest(tmp_path):
+    filled(tmp_path)
+    flip(tmp_path / "hot" / "data.mdb", b"150" * 50)
+    with Store.open(tmp_path) as store:
+        assert store.get("/a/x").version == 299
+        with pytest.raises(Corrupt, match="version 150"):
+            store.get("/a/x", 150)
+    (tmp_path / "hot" / "data.mdb").touch()  # a file that is as it was closed is taken as it is
+    last_run = tmp_path / "last_run"
+    last_run.write_text("another-boot\n" + last_run.read_text().split("\n", 1)[1])
+    with Store.open(tmp_path) as store:
+        assert store.get("/a/x") is None
+
+
+def test_a_durable_environment_that_is_gone_answers_no_older_times(tmp_path):
+    before = filled(tmp_path)
+    (tmp_path / "durable").rename(tmp_path / "elsewhere")
+    with Store.open(tmp_path) as store:
+        assert store.get_at_time("/a/x", before).version == 299
+        with pytest.raises(Pruned):
+            store.get_at_time("/a/d", before)
+        assert store.put("/a/d", b"1", 1, "persistent") == "applied"
+        assert store.get_at_time("/a/d", store.frontier()[0]).version == 1
+
+
+def test_an_interrupt_inside_a_commit_is_not_written_over(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with Store.open(tmp_path) as store:
+        store.put("/a/x", b"1", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr("pipelines.store.commit.next_ts", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.put("/a/x", b"2", 2)
+        with pytest.raises(StoreError, match="open it again"):
+            store.put("/a/x", b"2", 2)
+    with Store.open(tmp_path) as store:
+        assert store.put("/a/x", b"2", 2) == "applied"
+
+
+def test_a_hot_environment_that_is_gone_is_begun_anew(tmp_path):
+    before = filled(tmp_path)
+    (tmp_path / "hot").rename(tmp_path / "elsewhere")
+    with Store.open(tmp_path) as store:
+        with pytest.raises(Pruned):
+            store.get_at_time("/a/x", before)
+        assert store.low() > before
+
+
+def test_a_store_that_could_not_be_brought_to_the_disk_was_not_closed_well(tmp_path):
+    store = Store.open(tmp_path)
+    store.put("/pool/a", b"x", 1)
+    environment = store._opened.memory.hot.env
+
+    class Deaf:
+        def sync(self, force):
+            raise OSError("no disk")
+
+        def close(self):
+            pass
+
+    whole, environment.lmdb = environment.lmdb, Deaf()
+    with pytest.raises(OSError, match="no disk"):
+        store.close()
+    whole.close()
+    assert len((tmp_path / "last_run").read_text().splitlines()) == 1
+    with Store.open(tmp_path) as again:
+        assert again.get("/pool/a").value == b"x"

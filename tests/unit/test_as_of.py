@@ -1,0 +1,135 @@
+"""The autoscaler's forecasts out of a real store: what it decides, what it writes down, what it does without one."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from configs.contract import Contract
+from models.policy.memory import fresh
+from models.policy.replay import replayed
+from pipelines.scale.as_of import StoreForecasts, _reader
+from pipelines.scale.processor import Scaler
+from pipelines.serve.keys import forecast_key
+from pipelines.serve.records import ForecastValue, packed
+from pipelines.store import Store
+from tests.unit.test_processor import forecast, metric, row
+
+CONTRACT = Contract(job="orders")
+KEY = forecast_key("orders", 60.0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture
+def reads(store, tmp_path, monkeypatch):
+    """Reads in the writer itself: a process may open a store once. The last test opens one from outside."""
+
+    def opened(folder):
+        return store
+
+    opened.cache_clear = lambda: None
+    monkeypatch.setattr("pipelines.scale.as_of._reader", opened)
+    return StoreForecasts(tmp_path / "store", 60.0)
+
+
+def value(message="", **changes):
+    fields = {"generation": 1, "model_version": "1", "digests": ("a", "b", "c"), "imputed": 0, "since_gap": 0}
+    return packed(ForecastValue(**{**fields, "doubted": False, "reason": "", "message": message.encode(), **changes}))
+
+
+def decisions(now, rounds, store=None, reads=None):
+    """A second of metrics and its decision, a round each; forecasts come as rows, or are in the store by then."""
+    scaler = Scaler("orders", CONTRACT, "forecast", "act", store=reads)
+    memory, made = fresh(CONTRACT), []
+    for i, said in enumerate(rounds):
+        rows = [row("metrics", metric(time=float(i), wall_time=now + i))]
+        if said is not None and store is not None:
+            store.put(KEY, value(said), i)
+        elif said is not None:
+            rows.append(row("forecasts", said))
+        memory, _, _ = scaler.take(memory, rows, now + i)
+        memory, decision = scaler.decide(scaler.look(memory, time.time() + 60), now + i + 0.2)
+        made.append(decision)
+    return made
+
+
+def test_at_equal_visibility_store_and_topic_give_the_same_decisions(store, reads):
+    now = time.time()
+    rounds = [None, *(forecast(wall_time=now + i, quantiles=[[10.0 * i, 150.0 * i]]) for i in range(1, 5)), None]
+    by_topic = decisions(now, rounds)
+    by_store = decisions(now, rounds, store, reads)
+    assert len({d.executors for d in by_topic}) > 1  # the forecasts matter
+    for ours, theirs in zip(by_store, by_topic, strict=True):
+        assert (ours.executors, ours.reason, ours.codes) == (theirs.executors, theirs.reason, theirs.codes)
+        assert replayed(vars(ours)) == (ours.executors, ours.reason, ours.codes)
+        same = {name: v for name, v in ours.inputs.items() if name != "forecast_read"}
+        assert same == theirs.inputs
+    assert [d.inputs["forecast_read"].get("version") for d in by_store] == [None, 1, 2, 3, 4, 4]
+    assert all(d.inputs["forecast_read"]["ts"] <= d.inputs["forecast_read"]["as_of"] for d in by_store[1:])
+
+
+def test_a_batch_that_is_tried_again_sees_what_it_saw(store, reads):
+    store.put(KEY, value(forecast(quantiles=[[1.0, 2.0]])), 1)
+    batch_s = time.time()
+    before = reads.read("orders", batch_s)
+    time.sleep(0.005)
+    store.put(KEY, value(forecast(quantiles=[[5.0, 9.0]])), 2)
+    again, later = reads.read("orders", batch_s), reads.read("orders", time.time())
+    assert again.used["version"] == before.used["version"] == 1
+    assert again.forecast["quantiles"] == before.forecast["quantiles"] == [[1.0, 2.0]]
+    assert later.used["version"] == 2
+
+
+def test_a_forecast_is_read_also_where_the_stores_clock_is_behind_the_walls(tmp_path, monkeypatch):
+    now = time.time()
+    with Store.open(tmp_path / "late", clock=lambda: time.time_ns() - 3600 * 10**9) as late:
+        late.put(KEY, value(forecast(wall_time=now)), 1)
+        monkeypatch.setattr("pipelines.scale.as_of._reader", lambda folder: late)
+        assert StoreForecasts(tmp_path / "late", 60.0).read("orders", now + 1).forecast["wall_time"] == now
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [({"doubted": True, "imputed": 5}, "5 windows"), ({"reason": "warming"}, "warming"), ({}, "not JSON")],
+)
+def test_a_forecast_that_is_none_or_doubted_is_not_planned_with(store, reads, changes, problem):
+    said = forecast() if "doubted" in changes else "" if changes else "{"
+    store.put(KEY, value(said, **changes), 1)
+    found = reads.read("orders", time.time() + 1)
+    assert found.forecast is None and problem in found.used["problem"]
+    now = time.time()
+    scaler = Scaler("orders", CONTRACT, "forecast", "act", store=reads)
+    memory, _, _ = scaler.take(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
+    memory, _, _ = scaler.take(memory, [row("metrics", metric(wall_time=now))], now)
+    _, decision = scaler.decide(scaler.look(memory, now + 1), now)
+    assert "no_forecast" in decision.codes and problem in decision.inputs["forecast_read"]["problem"]
+
+
+def test_without_a_store_what_is_held_grows_old_and_the_log_says_why(tmp_path):
+    _reader.cache_clear()
+    scaler = Scaler("orders", CONTRACT, "forecast", "act", store=StoreForecasts(tmp_path / "none", 60.0))
+    now = time.time()
+    memory, _, _ = scaler.take(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
+    memory, _, _ = scaler.take(memory, [row("metrics", metric(wall_time=now))], now)
+    _, decision = scaler.decide(scaler.look(memory, now), now)
+    assert decision.inputs["forecast_version"] == "1" and decision.inputs["forecast_read"]["problem"]
+
+
+def test_another_process_reads_it_through_a_reader(tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        store.put(KEY, value(forecast()), 7)
+        code = (
+            "import sys, time; from pathlib import Path; from pipelines.scale.as_of import StoreForecasts\n"
+            "found = StoreForecasts(Path(sys.argv[1]), 60.0).read('orders', time.time() + 1)\n"
+            "print(found.used['version'], found.forecast['model'])"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "store")], capture_output=True, text=True, check=True
+        )
+    assert done.stdout.split() == ["7", "m"]

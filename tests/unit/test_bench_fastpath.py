@@ -1,0 +1,72 @@
+"""The bench of the fast path: its figures by hand, its verdicts, and a small run over a real store and real sockets."""
+
+import pytest
+
+from models.forecast.naive import Naive
+from pipelines.serve.model_set import pack
+from pipelines.study.fastpath_children import Children
+from pipelines.study.fastpath_figures import added, curve, over, summary
+from pipelines.study.fastpath_load import STEP_S
+from pipelines.study.fastpath_local import in_process
+from pipelines.study.fastpath_page import html
+from pipelines.study.fastpath_socket import in_turn
+from pipelines.study.fastpath_words import goals, us
+from tests.fakes.forecasters import TASK
+
+FAST, SLOW = [list(range(1000, 101_000, 1000))], [list(range(2000, 202_000, 2000))]
+
+
+def test_a_paths_figures_are_medians_over_its_runs():
+    found = summary([[1000] * 10, [2000] * 10, [9000] * 10])
+    assert (found["p50"], found["p99"], found["count"]) == (2.0, 2.0, 30)
+    assert found["range"]["p50"] == [1.0, 9.0] and found["pooled"]["p99"] == 9.0
+
+
+def test_floor_and_peer_are_compared_run_by_run():
+    fast, slow = summary(FAST), summary(SLOW)
+    assert added(slow, fast) == {"p50": 50.0, "p99": 99.0}
+    assert added(slow, fast, 1e3) == {"p50": 0.05, "p99": 0.099}
+    assert over(slow, fast) == {"p50": 2.0, "p99": 2.0}
+    assert over(summary(SLOW * 2), fast, ("p50",)) == {"p50": 2.0}
+    pairs = [[1000], [5000], [9000]], [[1000], [1000], [8000]]
+    assert added(*map(summary, pairs))["p50"] == 1.0
+
+
+def test_the_curve_says_what_share_took_longer():
+    found = curve(FAST[0])
+    assert found[0] == (1.0, 1.0)
+    at = {round(share, 3): took for share, took in found}
+    assert at[0.1] == 90 and at[0.01] == 99 and min(at) == 0.01
+
+
+@pytest.mark.parametrize(("value", "said"), [(3.14, "3.1 µs"), (99.6, "100 µs"), (1234, "1.2 ms"), (250_000, "250 ms")])
+def test_times_are_said_with_the_digits_they_deserve(value, said):
+    assert us(value) == said
+
+
+def test_a_goal_is_met_only_where_both_percentiles_are():
+    def verdict(p50, p99):
+        return goals({"socket_added_us": {"p50": p50, "p99": p99}})[0].met
+
+    assert verdict(150, 500) and not verdict(151, 400) and not verdict(100, 501)
+    assert verdict(100, -5) is None  # slower than the floor by less than nothing: other work was measured
+    swap = {"missed": 0, "doubled": 0, "mixed": 0, "events": 9, "swaps": 1, "longest_gap_ms": 1.0}
+    assert goals({"swap": swap})[0].met
+    assert not any(goals({"swap": {**swap, name: 1}})[0].met for name in ("missed", "doubled", "mixed"))
+    assert not goals({"swap": {**swap, "swaps": 0}})[0].met
+
+
+def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
+    made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
+    local = summary(in_process(tmp_path / "local", made, 2, 30, 5))
+    with Children(tmp_path / "log") as children:
+        lists = in_turn(children, tmp_path / "socket", made, 2, 30, 5, 2)
+    floor, ours = summary(lists["floor"]), summary(lists["socket"])
+    assert local["count"] == floor["count"] == ours["count"] == 60
+    assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
+    found = {
+        "host": {"cores": 2, "load_before": 0.0}, "absent": {"redis_over_fast": "it is not there"},
+        "in_process_us": local, "socket_us": ours, "socket_floor_us": floor, "socket_added_us": added(ours, floor),
+    }  # fmt: skip
+    page = html(found)
+    assert "over the Unix socket, above a bare echo" in page and "it is not there" in page
