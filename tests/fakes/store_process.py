@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import resource
+import select
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from pipelines.store import Reader, Record, Store
+from tests.fakes.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 ERROR = "error: "
 SET = ("/model/j/hyper", "/model/j/scaler", "/model/j/weights")
 ROOMY = "Store.open(folder, map_bytes=1 << 30)"
 """A writer's opening with more room than a quick machine fills in the time that a test takes; the file is sparse."""
-PACE_S = 0.0001
-"""A writer's rest beside readers: one that the system suspends inside a read keeps every page that is freed since."""
+ENOUGH = "enough"
+"""A file in the store's folder: readers have seen what they wanted to, and the writer beside them ends."""
+BRISK, PACE_S, SLOW_S = 4000, 0.0001, 0.002
+"""A writer's rest beside readers: one that the system suspends inside a read keeps every page that is freed since.
+
+After so many puts it rests longer, so that the file stays small however long a reader is kept from the processor.
+"""
 
 
 class Refused(Exception):
@@ -28,24 +37,41 @@ class Refused(Exception):
 
 
 class StoreProcess:
-    """`do` evaluates an expression over `store` and answers what it is, or raises Refused; `start` does not wait."""
+    """`do` evaluates an expression over `store` and answers what it is, or raises Refused; `start` does not wait.
+
+    A process that has ended raises EOFError; one that does not answer, or does not end, is killed and fails the test.
+    """
 
     def __init__(self, opening: str, folder: Path) -> None:
         command = [sys.executable, "-m", "tests.fakes.store_process", opening, str(folder)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._asked, self._said = "its opening", bytearray()
         self.answer()
 
     def start(self, expression: str) -> None:
         assert self.process.stdin
-        self.process.stdin.write(expression + "\n")
+        self._asked = expression
+        self.process.stdin.write(expression.encode() + b"\n")
         self.process.stdin.flush()
 
     def answer(self) -> Any:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
+        line = self._line()
         if line.startswith(ERROR):
-            raise Refused(line.removeprefix(ERROR).strip())
-        return ast.literal_eval(line) if line else None
+            raise Refused(line.removeprefix(ERROR))
+        return ast.literal_eval(line)
+
+    def _line(self) -> str:
+        assert self.process.stdout
+        out, deadline = self.process.stdout.fileno(), time.monotonic() + PATIENCE_S
+        while b"\n" not in self._said:
+            if not select.select([out], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                self.kill()
+                raise AssertionError(f"no answer to {self._asked} within {PATIENCE_S:g} s")
+            if not (some := os.read(out, 1 << 16)):
+                raise EOFError(f"the process ended before it answered to {self._asked}: {self.process.wait()}")
+            self._said += some
+        line, _, self._said = self._said.partition(b"\n")
+        return line.decode()
 
     def do(self, expression: str) -> Any:
         self.start(expression)
@@ -58,8 +84,19 @@ class StoreProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate()  # the end of its input ends it
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self.process.stdin and self.process.stdout
+        try:
+            if kind is not None:
+                self.process.kill()  # it may be at something without end
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()  # which ends it
+            self.process.wait(PATIENCE_S)
+        finally:
+            self.kill()
+            self.process.stdout.close()
 
 
 def value_of(key: str, version: int) -> bytes:
@@ -90,63 +127,79 @@ def flood(store: Store) -> None:
             store.sent([number for number, entry in store.outbox()])
 
 
-def put_log(store: Store, count: int) -> list[tuple[int, int, int]]:
+def in_time(what: str) -> Iterator[int]:
+    """0, 1, 2, ... until that takes longer than a test may: then it fails with these words."""
+    deadline, number = time.monotonic() + PATIENCE_S, 0
+    while time.monotonic() < deadline:
+        yield number
+        number += 1
+    raise AssertionError(f"{what}: not within {PATIENCE_S:g} s")
+
+
+def paced(folder: Path, brisk: int = 1) -> Iterator[int]:
+    """Versions from 0 on, until the readers have seen enough; a rest after every `brisk` of them."""
+    for version in in_time("the readers have not seen enough"):
+        if (folder / ENOUGH).exists():
+            return
+        yield version
+        if version % brisk == 0:
+            time.sleep(PACE_S if version < BRISK else SLOW_S)
+
+
+def put_log(store: Store, folder: Path) -> list[tuple[int, int, int]]:
     """(start, end, version) of each put, at an uneven pace, on the clock that all processes share."""
     log = []
-    for version in range(count):
+    for version in paced(folder, 7):
         start = time.monotonic_ns()
         store.put("/a/x", b"%d" % version, version)
         log.append((start, time.monotonic_ns(), version))
-        if version % 7 == 0:
-            time.sleep(PACE_S)
     return log
 
 
-def alternate(store: Store) -> None:
-    """Put /hot v, then /durable v, then both v + 1, without end."""
-    version = 0
-    while True:
-        version += 1
+def alternate(store: Store, folder: Path) -> None:
+    """Put /hot v, then /durable v, then both v + 1, and so on."""
+    for version in paced(folder):
         store.put("/hot", b"1", version)
         store.put("/durable", b"1", version, "persistent")
-        time.sleep(PACE_S)
 
 
-def get_log(reader: Reader, last: int) -> list[tuple[int, int, int]]:
-    """(start, end, version read) of gets until the version `last` was read; -1 stands for none.
+def get_log(reader: Reader, folder: Path, changes: int) -> list[tuple[int, int, int]]:
+    """(start, end, version read) of gets until so often another version was read; -1 stands for none.
 
     Of gets in a row that read the same version, the first and the last say all about order that the others could.
     """
     log: list[tuple[int, int, int]] = []
-    while not log or log[-1][2] < last:
+    for _ in in_time(f"{changes} versions read"):
         start = time.monotonic_ns()
         record = reader.get("/a/x")
         found = (start, time.monotonic_ns(), -1 if record is None else record.version)
         if len(log) > 1 and log[-1][2] == log[-2][2] == found[2]:
             log.pop()
+        changes -= not log or log[-1][2] != found[2]
         log.append(found)
+        if changes < 0:
+            break
+    (folder / ENOUGH).touch()
     return log
 
 
-def swap(store: Store, seconds: float) -> int:
+def swap(store: Store, folder: Path) -> int:
     """Put the set again and again, its members all of one version; how often."""
-    version, until = 0, time.monotonic() + seconds
-    while time.monotonic() < until:
-        version += 1
+    for version in paced(folder):
         store.put_set("/model/j", dict.fromkeys(SET, b"%d" % version), version)
-        time.sleep(PACE_S)
     return version
 
 
-def torn(reader: Reader, seconds: float, apart: bool) -> tuple[int, int]:
-    """(reads, how many mixed two versions): by one snapshot, or by gets apart."""
-    reads, mixed, until = 0, 0, time.monotonic() + seconds
-    while time.monotonic() < until:
+def torn(reader: Reader, reads: int, apart: bool) -> tuple[int, int]:
+    """(reads, how many mixed two versions): by snapshots, so many; or by gets apart, until so many were mixed."""
+    mixed = 0
+    for done in in_time(f"{reads} reads"):
+        if (mixed if apart else done) == reads:
+            break
         found: dict[str, Record | None]
         found = {key: reader.get(key) for key in SET} if apart else reader.snapshot("/model/j")
-        reads += 1
         mixed += len({record and record.value for record in found.values()}) > 1
-    return reads, mixed
+    return done, mixed
 
 
 def _say(said: object) -> None:

@@ -3,14 +3,15 @@
 import itertools
 import random
 import shutil
-import threading
 import time
 from bisect import bisect_left
 
 import pytest
 
 from pipelines.store import Reader, Store
-from tests.fakes.store_process import ROOMY, SET, StoreProcess
+from pipelines.store.reader import LOOK_NS
+from tests.fakes.store_process import ENOUGH, ROOMY, SET, StoreProcess, in_time
+from tests.fakes.waiting import wait_until
 
 READER = "Reader.open(folder)"
 
@@ -88,10 +89,9 @@ def some_order_explains(puts, gets):
 
 def test_real_processes_read_in_a_linear_order(tmp_path):
     with StoreProcess(ROOMY, tmp_path) as writer, StoreProcess(READER, tmp_path) as reader:
-        writer.start("put_log(store, 4000)")
-        reader.start("get_log(store, 3999)")
-        puts, gets = writer.answer(), reader.answer()
-    assert len({version for _, _, version in gets}) > 20, "the reader ran beside the writer"
+        writer.start("put_log(store, folder)")
+        gets, puts = reader.do("get_log(store, folder, 500)"), writer.answer()
+    assert len({version for _, _, version in gets}) >= 500, "the reader ran beside the writer"
     assert disorder(puts, gets) is None
     swapped = [(start, end, version - 40) for start, end, version in gets]
     assert disorder(puts, swapped) is not None
@@ -100,40 +100,48 @@ def test_real_processes_read_in_a_linear_order(tmp_path):
 def test_a_snapshot_of_a_set_is_never_torn(tmp_path):
     with StoreProcess(ROOMY, tmp_path) as writer:
         assert writer.do(f"store.declare('/model/j', {SET})") is None
-        writer.start("swap(store, 1.6)")
+        writer.start("swap(store, folder)")
         with StoreProcess(READER, tmp_path) as reader:
-            reads, torn = reader.do("torn(store, 0.6, False)")
-            apart, torn_apart = reader.do("torn(store, 0.3, True)")
-        assert writer.answer() > 100
-    assert (torn, reads > 100, apart > 100) == (0, True, True)
-    assert torn_apart > 0, "the check can see a torn read"
+            apart, torn_apart = reader.do("torn(store, 10, True)")
+            assert torn_apart == 10, "the check can see a torn read"
+            reads, torn = reader.do(f"torn(store, {max(3000, apart)}, False)")
+        (tmp_path / ENOUGH).touch()
+        assert writer.answer() >= torn_apart
+    assert (torn, reads) == (0, max(3000, apart))
 
 
 def test_a_snapshot_over_both_environments_is_one_cut(tmp_path):
     """The writer puts /hot v, then /durable v, then both v + 1: a cut never shows /durable ahead, or behind by two."""
     seen = set()
     with StoreProcess(ROOMY, tmp_path) as writer, Reader.open(tmp_path) as reader:
-        writer.start("alternate(store)")
-        while len(seen) < 100:
+        writer.start("alternate(store, folder)")
+        for _ in in_time("100 cuts"):
             cut = reader.snapshot(["/hot", "/durable"])
-            hot, durable = (0 if record is None else record.version for record in cut.values())
+            hot, durable = (-1 if record is None else record.version for record in cut.values())
             assert durable <= hot <= durable + 1
             ts, safe = reader.frontier()
             assert reader.snapshot(["/hot", "/durable"], ts) == reader.snapshot(["/hot", "/durable"], ts)
             assert safe <= ts
             seen.add(durable)
-        writer.kill()
+            if len(seen) == 100:
+                break
+        (tmp_path / ENOUGH).touch()
+        writer.answer()
 
 
 def test_an_answer_at_the_frontier_never_changes(tmp_path):
     with StoreProcess(ROOMY, tmp_path) as writer, Reader.open(tmp_path) as reader:
-        writer.start("put_log(store, 4000)")
-        answers = []
-        while len({record for _, record in answers}) < 50:
+        writer.start("put_log(store, folder)")
+        answers = {}
+        for _ in in_time("50 answers"):
             ts, _ = reader.frontier()
-            answers.append((ts, reader.get_at_time("/a/x", ts)))
+            record = reader.get_at_time("/a/x", ts)
+            assert answers.setdefault(ts, record) == record
+            if len(answers) == 50:
+                break
+        (tmp_path / ENOUGH).touch()
         writer.answer()
-        assert [(ts, reader.get_at_time("/a/x", ts)) for ts, _ in answers] == answers
+        assert {ts: reader.get_at_time("/a/x", ts) for ts in answers} == answers
 
 
 def test_a_reader_follows_a_file_that_outgrows_its_map(tmp_path):
@@ -156,8 +164,7 @@ def test_a_reader_finds_the_hot_environment_that_was_begun_anew(tmp_path):
         (tmp_path / "hot").rename(tmp_path / "gone")
         with StoreProcess(ROOMY, tmp_path) as writer:
             writer.do("store.put('/a/x', b'new', 7)")
-            while reader.get("/a/x").value == b"old":
-                pass
+            wait_until(lambda: reader.get("/a/x").value != b"old", "the new file")
             assert reader.get("/a/x").version == 7
             assert {key: record.value for key, record in reader.snapshot(["/a/x", "/a/d"]).items()} == {
                 "/a/x": b"new",
@@ -183,25 +190,20 @@ def test_a_reader_sees_a_store_that_was_removed_and_made_anew(tmp_path):
         reader = StoreProcess(READER, folder)
         assert reader.do("store.get('/pool/a').value") == b"old"
     shutil.rmtree(folder)
-    with Store.open(folder) as store:
+    with reader, Store.open(folder) as store:
         store.put("/pool/a", b"new", 2, kind="persistent")
-        time.sleep(0.03)  # it looks now and then
-        reader.start("(store.frontier()[0], store.get('/pool/a').value, store.get_meta('said'))")
-        answered = threading.Timer(5, reader.process.kill)  # it looked for a cut without end
-        answered.start()
-        assert reader.answer() == (store.frontier()[0], b"new", None)
-        answered.cancel()
-    reader.kill()
+        time.sleep(1.5 * LOOK_NS / 1e9)  # it looks now and then
+        asked = "(store.frontier()[0], store.get('/pool/a').value, store.get_meta('said'))"
+        assert reader.do(asked) == (store.frontier()[0], b"new", None)  # once it looked for a cut without end
 
 
 def test_a_reader_that_is_asked_for_meta_alone_sees_a_file_begun_anew(tmp_path):
     with Store.open(tmp_path) as store:
         store.set_meta("status", b"old")
-    reader = StoreProcess(READER, tmp_path)
-    assert reader.do("store.get_meta('status')") == b"old"
-    (tmp_path / "hot").rename(tmp_path / "hot.damaged-1")
-    with Store.open(tmp_path) as store:
-        store.set_meta("status", b"new")
-        time.sleep(0.03)  # it looks now and then
-        assert reader.do("store.get_meta('status')") == b"new"
-    reader.kill()
+    with StoreProcess(READER, tmp_path) as reader:
+        assert reader.do("store.get_meta('status')") == b"old"
+        (tmp_path / "hot").rename(tmp_path / "hot.damaged-1")
+        with Store.open(tmp_path) as store:
+            store.set_meta("status", b"new")
+            time.sleep(1.5 * LOOK_NS / 1e9)  # it looks now and then
+            assert reader.do("store.get_meta('status')") == b"new"

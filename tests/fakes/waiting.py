@@ -1,0 +1,22 @@
+"""Waiting in tests: for what is to come, until a deadline that a fault reaches and a slow or busy machine does not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+PATIENCE_S = 120.0
+
+
+def wait_until(holds: Callable[[], T], what: str, seconds: float = PATIENCE_S, every_s: float = 0.002) -> T:
+    """What `holds` gives once that is true of it; after so many seconds the test fails and says what did not come."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what}: not within {seconds:g} s")
+        time.sleep(every_s)
+    return found
