@@ -1,12 +1,13 @@
 """Upcalls: after the commit, in order, three attempts, then parked; subscribers that are slow, late or broken."""
 
 import threading
-import time
 
 import pytest
 
 from pipelines.store import BadInput, Flusher, Keep, Pruned, Store
 from pipelines.store.upcalls import ATTEMPTS
+from tests.fakes import waiting
+from tests.fakes.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -16,10 +17,7 @@ def store(tmp_path):
 
 
 def wait_until(holds):
-    until = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < until, "it did not come to that in 10 s"
-        time.sleep(0.001)
+    waiting.wait_until(holds, "what the subscribers should have seen")
 
 
 def test_a_watch_sees_commits_under_its_path_in_order_and_nothing_else(store):
@@ -64,9 +62,9 @@ def test_putting_threads_keep_the_order_of_commits(store):
         for version in range(200):
             store.put(key, b"1", version)
 
-    threads = [threading.Thread(target=put, args=(f"/a/{name}",)) for name in "xyz"]
+    threads = [threading.Thread(target=put, args=(f"/a/{name}",), daemon=True) for name in "xyz"]
     [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    [thread.join(PATIENCE_S) for thread in threads]
     wait_until(lambda: len(seen) == 600)
     assert seen == sorted(seen)
 
@@ -112,7 +110,7 @@ def test_a_slow_subscriber_to_all_misses_nothing_and_one_to_latest_goes_to_the_n
 
     def slow(into):
         def callback(key, record):
-            gate.wait(10)
+            gate.wait(PATIENCE_S)
             into.append((key, record.version))
 
         return callback
@@ -151,7 +149,7 @@ def test_a_replay_below_what_is_kept_is_refused_and_an_overtaken_subscriber_told
 
     def slow(key, record):
         seen.append(record.version)
-        gate.wait(10)
+        gate.wait(PATIENCE_S)
 
     subscription = store.subscribe("/short", slow)
     store.put("/short/x", b"1", 100)
