@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from configs.sections import Kafka
 from configs.settings import load
@@ -20,6 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: w
 if not hasattr(sys.modules["__main__"], "__file__"):
     # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it.
     sys.modules["__main__"].__file__ = __file__
+
+# Hypothesis measures examples against a fifth of a second, and how fast it draws them; that judges the machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 ORDER = ("ring", "unit", "dags", "spark", "integration")
 POLITE = 10
