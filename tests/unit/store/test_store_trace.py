@@ -1,8 +1,12 @@
 """One store by hand (seed section 9.2): every verdict, time and error worked out on paper."""
 
+from itertools import accumulate, repeat
+from types import SimpleNamespace
+
 import pytest
 
 from pipelines.store import Conflict, Keep, NotStable, Pruned, Store
+from pipelines.store import clock as clocks
 
 
 class Hand:
@@ -102,6 +106,16 @@ def test_a_restart_after_the_clock_went_back_goes_on_from_the_newest_time(tmp_pa
         store.put("/a", b"q", 2)
         assert store.get("/a").ts == 10**12 + 1
         assert store.epoch == 2
+
+
+def test_a_process_that_is_suspended_while_it_sets_its_clock_is_not_late_for_good(monkeypatch):
+    took = accumulate([1, 10**8, *repeat(1, 20)])  # ns up to each look; the first pair has a pause within
+
+    def now():
+        return next(took)
+
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(time_ns=lambda: 10**18 + now(), monotonic_ns=now))
+    assert clocks.steady()() >= 10**18 + 10**8
 
 
 @pytest.mark.parametrize("gap", [1, 7, 1000])
