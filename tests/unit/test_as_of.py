@@ -14,6 +14,7 @@ from pipelines.scale.processor import Scaler
 from pipelines.serve.keys import forecast_key
 from pipelines.serve.records import ForecastValue, packed
 from pipelines.store import Store
+from tests.fakes.waiting import PATIENCE_S
 from tests.unit.test_processor import forecast, metric, row
 
 CONTRACT = Contract(job="orders")
@@ -74,13 +75,22 @@ def test_at_equal_visibility_store_and_topic_give_the_same_decisions(store, read
     assert all(d.inputs["forecast_read"]["ts"] <= d.inputs["forecast_read"]["as_of"] for d in by_store[1:])
 
 
-def test_a_batch_that_is_tried_again_sees_what_it_saw(store, reads):
-    store.put(KEY, value(forecast(quantiles=[[1.0, 2.0]])), 1)
-    batch_s = time.time()
-    before = reads.read("orders", batch_s)
-    time.sleep(0.005)
-    store.put(KEY, value(forecast(quantiles=[[5.0, 9.0]])), 2)
-    again, later = reads.read("orders", batch_s), reads.read("orders", time.time())
+def test_a_batch_that_is_tried_again_sees_what_it_saw(tmp_path, monkeypatch):
+    now = [time.time_ns()]
+
+    def a_second_later():
+        now[0] += 10**9
+        return now[0] / 1e9
+
+    with Store.open(tmp_path / "by hand", clock=lambda: now[0]) as store:
+        monkeypatch.setattr("pipelines.scale.as_of._reader", lambda folder: store)
+        reads = StoreForecasts(tmp_path / "by hand", 60.0)
+        store.put(KEY, value(forecast(quantiles=[[1.0, 2.0]])), 1)
+        batch_s = a_second_later()
+        before = reads.read("orders", batch_s)
+        a_second_later()
+        store.put(KEY, value(forecast(quantiles=[[5.0, 9.0]])), 2)
+        again, later = reads.read("orders", batch_s), reads.read("orders", a_second_later())
     assert again.used["version"] == before.used["version"] == 1
     assert again.forecast["quantiles"] == before.forecast["quantiles"] == [[1.0, 2.0]]
     assert later.used["version"] == 2
@@ -130,6 +140,10 @@ def test_another_process_reads_it_through_a_reader(tmp_path):
             "print(found.used['version'], found.forecast['model'])"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / "store")], capture_output=True, text=True, check=True
+            [sys.executable, "-c", code, str(tmp_path / "store")],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_S,
         )
     assert done.stdout.split() == ["7", "m"]
