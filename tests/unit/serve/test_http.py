@@ -1,11 +1,13 @@
 """The HTTP endpoint on a real store: what it shows, and to whom."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.naive import Naive
+from pipelines.serve import http_app
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.http_app import app
 from pipelines.serve.keys import forecast_key
@@ -67,12 +69,17 @@ def test_nothing_is_told_without_the_token(web, path, headers):
     assert answer.status_code == 401 and "forecast" not in answer.text
 
 
-def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web):
+def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web, monkeypatch):
+    monkeypatch.setattr(http_app, "time", SimpleNamespace(time=lambda: NOW))
+    core.store.set_meta(STATUS, status(core, NOW - http_app.SILENT_S))
     assert web.get("/health").status_code == 503
-    core.store.set_meta(STATUS, status(core, time.time()))
+    core.store.set_meta(STATUS, status(core, NOW - http_app.SILENT_S + 1))
     assert web.get("/health").json() == {"serving": True}
-    core.store.set_meta(STATUS, status(core, time.time() - 60))
-    assert web.get("/health").status_code == 503
+
+
+def test_health_where_no_server_ever_was(tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        assert TestClient(app(store, STEP, {JOB}, "s3cret")).get("/health").status_code == 503
 
 
 def test_prometheus_reads_counts_and_ages(core, web):
