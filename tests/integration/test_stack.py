@@ -1,11 +1,11 @@
 """The embedded stack against real processes: what it starts, what it says, and that nothing of it is left."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -16,14 +16,17 @@ from pipelines.stack import java, processes, state
 from pipelines.stack.place import StackError
 from pipelines.stack.ports import PortError
 from pipelines.stack.stack import Stack, down
+from tests.fakes.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.integration
 
-# A child that leaves its session and ignores SIGTERM, as badly behaved ones do.
+# A child that leaves its session and ignores SIGTERM, as badly behaved ones do; it says so by a file.
 STRAY = (
-    "import os, signal, time\n"
+    "import os, pathlib, signal, sys, time\n"
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "if os.fork() == 0: os.setsid()\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    pathlib.Path(sys.argv[1]).touch()\n"
     "time.sleep(300)\n"
 )
 OWNER = f"""
@@ -37,8 +40,10 @@ if sys.argv[3] == "detach":
     stack.spawn("job", ["sleep", "300"])
     stack.detach()
 else:
-    stack.spawn("stray", [sys.executable, "-c", {STRAY!r}])
-    time.sleep(0.5)
+    away = Path(sys.argv[1]) / "away"
+    stack.spawn("stray", [sys.executable, "-c", {STRAY!r}, str(away)])
+    while not away.exists():
+        time.sleep(0.02)
     print(stack.id, *(p.pid for p in stack.processes.values()), flush=True)
     time.sleep(300)
 """
@@ -46,15 +51,6 @@ else:
 
 def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
     return processes.members(sessions, stack_id)
-
-
-def wait_until(holds, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.1)
-    return bool(holds())
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +77,7 @@ def test_children_are_told_the_addresses(stack, tmp_path):
         "open(sys.argv[1], 'w').write(f'{told.kafka.bootstrap} {told.spark.master} {told.var_dir}')"
     )
     child = stack.spawn("child", [sys.executable, "-c", script, str(out)])
-    assert child.wait(30) == 0, child.last_lines()
+    assert child.wait(PATIENCE_S) == 0, child.last_lines()
     assert out.read_text() == f"{stack.settings.kafka.bootstrap} {stack.settings.spark.master} {stack.settings.var_dir}"
     found = state.running(stack.settings.var_dir)
     assert found is not None and found.id == stack.id and {"broker", "spark-worker"} <= set(found.living())
@@ -101,6 +97,8 @@ def test_killed_owner_leaves_nothing(tmp_path):
     )
     try:
         assert owner.stdout is not None and owner.stderr is not None
+        told, _, _ = select.select([owner.stdout], [], [], PATIENCE_S)
+        assert told, f"the owner says nothing within {PATIENCE_S:g} s"
         line = owner.stdout.readline().split()
         assert line, owner.stderr.read()
         stack_id, sessions = line[0], [int(pid) for pid in line[1:]]
@@ -108,11 +106,11 @@ def test_killed_owner_leaves_nothing(tmp_path):
     finally:
         owner.send_signal(signal.SIGKILL)
         owner.communicate()
-    assert wait_until(lambda: not survivors(stack_id, sessions), 20)
+    wait_until(lambda: not survivors(stack_id, sessions), "the end of what it started", every_s=0.1)
 
 
 def test_detached_stack_outlives_its_owner_until_down(tmp_path):
-    subprocess.run([sys.executable, "-c", OWNER, str(tmp_path), "broker", "detach"], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", OWNER, str(tmp_path), "broker", "detach"], check=True, timeout=2 * PATIENCE_S)
     found = state.running(tmp_path)
     assert found is not None
     sessions = [pid for pid, _ in found.processes.values()]
