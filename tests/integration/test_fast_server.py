@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 
 import psutil
@@ -25,6 +24,7 @@ from pipelines.serve.swapping import prepare, swap
 from pipelines.store import Store
 from tests.fakes.fast_child import JOB, MADE, STEP
 from tests.fakes.serving import BEGIN
+from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.messages import Forecast, MetricSample, decode, encode
 
 pytestmark = pytest.mark.integration
@@ -35,13 +35,13 @@ class Server:
     """One process at a time over one folder, each forked from a process that has imported everything."""
 
     def __init__(self, var, bootstrap):
-        self.var, self.log, self.pid = var, var.parent / f"{var.name}.log", None
+        self.var, self.pid, self.started = var, None, 0
+        self.log, self.said = var.parent / f"{var.name}.log", var.parent / f"{var.name}.said"
         env = {**os.environ, "TIDECAST_VAR": str(var), "TIDECAST_KAFKA__BOOTSTRAP": bootstrap, "OMP_NUM_THREADS": "1"}
         env["TIDECAST_TRAINING__STEP_S"] = str(STEP)
         command = [sys.executable, "-m", "tests.fakes.fast_child"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        with self.log.open("w") as log:
-            self.parent = subprocess.Popen(command, env=env, stderr=log, **pipes)
+        with self.log.open("w") as log, self.said.open("w") as said:
+            self.parent = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=said, stderr=log, text=True)
 
     @property
     def folder(self):
@@ -51,13 +51,18 @@ class Server:
         """A connection to a server that has begun."""
         self.parent.stdin.write("start\n")
         self.parent.stdin.flush()
-        self.pid = next(int(line) for line in self.parent.stdout if line.strip().isdigit())
-        return wait_for(self._client)
+        self.started += 1
+        (self.pid,) = wait_until(lambda: self._forked()[self.started - 1 :], "a fork")
+        return wait_until(self._client, "a server that answers")
+
+    def _forked(self):
+        assert self.parent.poll() is None, self.log.read_text()
+        return [int(line) for line in self.said.read_text().splitlines() if line.isdigit()]
 
     def _client(self):
         assert self.lives(), self.log.read_text()
         try:
-            client = Client(self.folder / "socket")
+            client = Client(self.folder / "socket", PATIENCE_S)
             client.ping()
             return client
         except ClientError:
@@ -68,28 +73,22 @@ class Server:
 
     def kill(self):
         os.kill(self.pid, signal.SIGKILL)
-        wait_for(lambda: not self.lives())
+        self.wait_for_end()
 
     def stop(self):
         if self.pid is not None and self.lives():
             os.kill(self.pid, signal.SIGTERM)
-            wait_for(lambda: not self.lives())
+            self.wait_for_end()
         self.parent.stdin.close()
-        self.parent.wait(30)
+        self.parent.wait(PATIENCE_S)
+
+    def wait_for_end(self):
+        wait_until(lambda: not self.lives(), "the end of the server")
 
 
 def window(i):
     fields = {"time_scale": 720.0, "span_s": STEP, "arrival_rps": 100.0 + i % 24 + i / 100, "lag_records": 3}
     return MetricSample(JOB, "interval", (BEGIN + i) * STEP, 1_760_000_000.0 + i, **fields)
-
-
-def wait_for(holds, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := holds():
-            return found
-        time.sleep(0.02)
-    return pytest.fail(f"not within {seconds} s")
 
 
 def undisturbed(folder, first, windows, epoch):
@@ -105,15 +104,19 @@ def undisturbed(folder, first, windows, epoch):
 
 def told(folder, path):
     """What the HTTP endpoint of the server that runs now says."""
-    wait_for((folder / "http").exists)
+    wait_until((folder / "http").exists, "the HTTP endpoint")
     token, where = (folder / "token").read_text(), (folder / "http").read_text()
     request = urllib.request.Request(where + path, headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
         return json.load(answer)
 
 
 def has(client, i):
-    return wait_for(lambda: (found := client.get(KEY)) is not None and found.version >= BEGIN + i)
+    wait_until(lambda: (found := client.get(KEY)) is not None and found.version >= BEGIN + i, f"window {i}")
+
+
+def have_been_sent(kafka, count):
+    wait_until(lambda: len(read_back(kafka, "forecasts")) >= count, f"{count} forecasts", every_s=0.1)
 
 
 def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, tmp_path):
@@ -136,7 +139,7 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
         publish(140, 200)
         client = server.start()
         has(client, 199)
-        wait_for(lambda: len(read_back(kafka, "forecasts")) >= BEGIN + 200 - first)
+        have_been_sent(kafka, BEGIN + 200 - first)
         before = [client.get(KEY, v).value for v, _ in client.versions(KEY)]
         server.kill()
         hot = server.folder / "hot" / "data.mdb"
@@ -148,9 +151,9 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
         publish(200, 230)
         has(again, 229)
         assert told(server.folder, f"/jobs/{JOB}/forecast")["version"] == BEGIN + 229
-        wait_for(lambda: len(read_back(kafka, "forecasts")) >= BEGIN + 230 - first)
+        have_been_sent(kafka, BEGIN + 230 - first)
         claim = Claim(kafka, publisher)
-        wait_for(lambda: not server.lives())
+        server.wait_for_end()
         assert claim.epoch > decode(Forecast, read_back(kafka, "forecasts")[-1].value).epoch
         claim.close()
     finally:
