@@ -16,12 +16,14 @@ from pipelines.jobs.results import compare, counted
 from pipelines.jobs.running import start_of
 from pipelines.jobs.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
+from tests.fakes.waiting import wait_until
 from tidecast.clock import announced
 from tidecast.messages import Control, MetricSample, Reject, decode
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_S = 120
+PATIENCE_S = 300
+"""A job's session alone takes half a minute where other tests share two cores with it."""
 
 
 @pytest.fixture
@@ -38,9 +40,9 @@ def start(empty_topics, tmp_path):
     }
     started = []
 
-    def run(module, *options):
+    def run(module, *options, **more):
         command = [sys.executable, "-m", f"pipelines.jobs.{module}", "--run-dir", str(tmp_path), *options]
-        started.append(subprocess.Popen(command, env=environment, start_new_session=True))
+        started.append(subprocess.Popen(command, env=environment | more, start_new_session=True))
         return started[-1]
 
     yield run
@@ -50,17 +52,14 @@ def start(empty_topics, tmp_path):
             process.wait()
 
 
-def wait_until(happened, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S} s"
-        time.sleep(0.2)
+def wait_for(happened, what):
+    wait_until(happened, what, PATIENCE_S, every_s=0.2)
 
 
 def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(start, empty_topics, tmp_path):
     job = start("word_count", "--no-agent")
     summary = tmp_path / "word_count.json"
-    wait_until(lambda: summary.is_file(), "first batch")
+    wait_for(lambda: summary.is_file(), "first batch")
     assert start("load_generator", "--warm-up").wait(PATIENCE_S) == 0
     generator = start("load_generator")
     publisher = Publisher(empty_topics)
@@ -69,10 +68,10 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     publisher.close()
 
     def rows():
-        lines = (tmp_path / "word_count.progress.jsonl").read_text().splitlines()
-        return sum(json.loads(line)["numInputRows"] for line in lines)
+        *whole, _ = (tmp_path / "word_count.progress.jsonl").read_text().split("\n")  # the job may be at the last one
+        return sum(json.loads(line)["numInputRows"] for line in whole)
 
-    wait_until(lambda: rows() > 0, "a batch with records")
+    wait_for(lambda: rows() > 0, "a batch with records")
     job.kill()
     job.wait()
     job = start("word_count", "--no-agent")
@@ -80,9 +79,9 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     truth = json.loads((tmp_path / "truth.json").read_text())
     start_at = start_of(tmp_path, "word_count")["results"]
     exact = {"produced": truth["produced"], "counted": truth["produced"], "lost": 0, "duplicated": 0}
-    wait_until(lambda: compare(truth, counted(empty_topics, start_at)) == exact, "counts equal to the truth")
+    wait_for(lambda: compare(truth, counted(empty_topics, start_at)) == exact, "counts equal to the truth")
     job.terminate()
-    assert job.wait(30) == 0
+    assert job.wait(PATIENCE_S) == 0
     rejects = {(r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_all(empty_topics, "rejects"))}
     assert len(rejects) == len(BAD_EVENTS)
     assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
@@ -91,10 +90,10 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
 
 
 def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):
-    generator = start("load_generator")
-    wait_until(lambda: sum(1 for _ in read_all(empty_topics, "events")) > 0, "first records")
+    generator = start("load_generator", TIDECAST_REPLAY__LIVE_HOURS="48")  # minutes: it is not done before it is ended
+    wait_for(lambda: sum(1 for _ in read_all(empty_topics, "events")) > 0, "first records")
     generator.terminate()
-    assert generator.wait(30) == 0
+    assert generator.wait(PATIENCE_S) == 0
     truth = json.loads((tmp_path / "truth.json").read_text())
     assert 0 < truth["produced"] < truth["planned"]
     assert truth["produced"] == sum(1 for _ in read_all(empty_topics, "events"))
@@ -102,10 +101,11 @@ def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_pat
 
 def test_history_is_published_as_intervals_of_trace_time(empty_topics):
     settings = load(kafka={"bootstrap": empty_topics.bootstrap}, replay={"history_days": 2})
+    began = time.time()
     assert publish_history(settings) == 96
     samples = [decode(MetricSample, record.value, time.time()) for record in read_all(empty_topics, "metrics")]
     times, rates = load_trace(settings.replay).history()
     assert [sample.time for sample in samples] == times.tolist()
     assert [sample.arrival_rps for sample in samples] == rates.tolist()
     assert {(s.job, s.kind, s.span_s, s.time_scale) for s in samples} == {("word_count", "interval", 1800, 720)}
-    assert abs(samples[0].wall_time - time.time()) < 60
+    assert began <= samples[0].wall_time <= time.time()
