@@ -1,17 +1,9 @@
-"""The bench of the fast path: its figures by hand, its verdicts, and a small run over a real store and real sockets."""
+"""The bench of the fast path: its figures by hand, and its verdicts."""
 
 import pytest
 
-from models.forecast.naive import Naive
-from pipelines.serve.model_set import pack
-from pipelines.study.fastpath_children import Children
 from pipelines.study.fastpath_figures import added, curve, over, summary
-from pipelines.study.fastpath_load import STEP_S
-from pipelines.study.fastpath_local import in_process
-from pipelines.study.fastpath_page import html
-from pipelines.study.fastpath_socket import in_turn
 from pipelines.study.fastpath_words import goals, us
-from tests.fakes.forecasters import TASK
 
 FAST, SLOW = [list(range(1000, 101_000, 1000))], [list(range(2000, 202_000, 2000))]
 
@@ -54,19 +46,3 @@ def test_a_goal_is_met_only_where_both_percentiles_are():
     assert goals({"swap": swap})[0].met
     assert not any(goals({"swap": {**swap, name: 1}})[0].met for name in ("missed", "doubled", "mixed"))
     assert not goals({"swap": {**swap, "swaps": 0}})[0].met
-
-
-def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
-    made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
-    local = summary(in_process(tmp_path / "local", made, 2, 30, 5))
-    with Children(tmp_path / "log") as children:
-        lists = in_turn(children, tmp_path / "socket", made, 2, 30, 5, 2)
-    floor, ours = summary(lists["floor"]), summary(lists["socket"])
-    assert local["count"] == floor["count"] == ours["count"] == 60
-    assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
-    found = {
-        "host": {"cores": 2, "load_before": 0.0}, "absent": {"redis_over_fast": "it is not there"},
-        "in_process_us": local, "socket_us": ours, "socket_floor_us": floor, "socket_added_us": added(ours, floor),
-    }  # fmt: skip
-    page = html(found)
-    assert "over the Unix socket, above a bare echo" in page and "it is not there" in page

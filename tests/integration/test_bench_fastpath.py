@@ -1,0 +1,31 @@
+"""The bench of the fast path in small, over a real store, real processes and real sockets."""
+
+import pytest
+
+from models.forecast.naive import Naive
+from pipelines.serve.model_set import pack
+from pipelines.study.fastpath_children import Children
+from pipelines.study.fastpath_figures import added, summary
+from pipelines.study.fastpath_load import STEP_S
+from pipelines.study.fastpath_local import in_process
+from pipelines.study.fastpath_page import html
+from pipelines.study.fastpath_socket import in_turn
+from tests.fakes.forecasters import TASK
+
+pytestmark = pytest.mark.integration
+
+
+def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
+    made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
+    local = summary(in_process(tmp_path / "local", made, 2, 30, 5))
+    with Children(tmp_path / "log") as children:
+        lists = in_turn(children, tmp_path / "socket", made, 2, 30, 5, 2)
+    floor, ours = summary(lists["floor"]), summary(lists["socket"])
+    assert local["count"] == floor["count"] == ours["count"] == 60
+    assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
+    found = {
+        "host": {"cores": 2, "load_before": 0.0}, "absent": {"redis_over_fast": "it is not there"},
+        "in_process_us": local, "socket_us": ours, "socket_floor_us": floor, "socket_added_us": added(ours, floor),
+    }  # fmt: skip
+    page = html(found)
+    assert "over the Unix socket, above a bare echo" in page and "it is not there" in page
