@@ -16,6 +16,7 @@ import pytest
 from configs.settings import load
 from pipelines.broker import Follower, Publisher, create_topics, read_all
 from pipelines.stack.stack import Stack
+from tests.fakes.waiting import PATIENCE_S, wait_until
 from tests.integration.attached_job import JOB
 from tidecast import control
 from tidecast.messages import Decision, MetricSample, Outcome, Reject, decode
@@ -55,7 +56,7 @@ class Life:
         )
         return id
 
-    def until(self, wanted, timeout_s, what):
+    def until(self, wanted, what, timeout_s=PATIENCE_S):
         """The next thing said for which `wanted` holds."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -70,11 +71,11 @@ class Life:
         last = "\n".join(map(str, self.said[-5:]))
         pytest.fail(f"no {what} within {timeout_s} s; the last that was said:\n{last}\n{self.job.last_lines(20)}")
 
-    def outcome(self, id, timeout_s=120):
-        return self.until(lambda m: isinstance(m, Outcome) and m.decision_id == id, timeout_s, f"outcome of {id}")
+    def outcome(self, id):
+        return self.until(lambda m: isinstance(m, Outcome) and m.decision_id == id, f"outcome of {id}")
 
-    def interval(self, wanted, timeout_s, what):
-        return self.until(lambda m: isinstance(m, MetricSample) and m.kind == "interval" and wanted(m), timeout_s, what)
+    def interval(self, wanted, what):
+        return self.until(lambda m: isinstance(m, MetricSample) and m.kind == "interval" and wanted(m), what)
 
     def executors(self):
         """Executor processes, oldest first."""
@@ -105,29 +106,28 @@ def life(tmp_path_factory):
 
 def test_observing_measures_and_touches_nothing(life):
     batch = life.until(
-        lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.latency_p95_s is not None, 240, "batch"
+        lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.latency_p95_s is not None, "batch", 240
     )
     assert batch.mode == "observe"
     assert batch.batch_rows > 0 and batch.batch_s > 0 and batch.stage_s <= batch.batch_s
     assert batch.latency_p50_s <= batch.latency_p95_s <= batch.latency_max_s
     assert batch.state_rows == 17
     ignored = life.decide(3)
-    seen = [life.interval(lambda m: m.lag_records is not None, 30, "second of metrics") for _ in range(4)]
+    seen = [life.interval(lambda m: m.lag_records is not None, "second of metrics") for _ in range(4)]
     assert all(m.task_ceiling == 8 and m.pending_executors is None for m in seen)  # Spark owns its executors
     assert not any(isinstance(m, Outcome) and m.decision_id == ignored for m in life.said)
 
 
 def test_a_scale_up_is_confirmed_by_use(life):
     control.set_mode(life.kafka.bootstrap, JOB, "act")
-    found = life.interval(lambda m: m.mode == "act", 45, "acting agent")
+    found = life.interval(lambda m: m.mode == "act", "acting agent")
     if found.executors > 1:  # Spark's own manager had its way until now
         assert life.outcome(life.decide(1)).status == "confirmed"
     up = life.outcome(life.decide(3))
     assert (up.status, up.target, up.executors_after) == ("confirmed", 3, 3), up
     assert up.decided_at <= up.applied_at <= up.confirmed_at
     assert up.useful_at > up.applied_at
-    assert up.applied_at - up.decided_at < 2
-    assert life.interval(lambda m: m.executors == 3, 30, "metric of 3 executors").pending_executors == 0
+    assert life.interval(lambda m: m.executors == 3, "metric of 3 executors").pending_executors == 0
 
 
 def test_what_must_not_be_applied_is_refused(life):
@@ -135,39 +135,37 @@ def test_what_must_not_be_applied_is_refused(life):
     assert "out of bounds" in life.outcome(beyond).reason
     assert "stale" in life.outcome(old).reason
     life.publisher.send_bytes("decisions", JOB.encode(), b'{"executors": NaN')
-    reject = life.until(lambda m: isinstance(m, Reject), 45, "reject")
+    reject = life.until(lambda m: isinstance(m, Reject), "reject")
     assert (reject.topic, reject.value) == ("decisions", '{"executors": NaN')
-    assert life.interval(lambda m: True, 30, "metric").executors == 3
+    assert life.interval(lambda m: True, "metric").executors == 3
 
 
 def test_a_killed_executor_is_replaced(life):
     life.executors()[-1].kill()
-    life.interval(lambda m: m.executors == 2 and m.pending_executors == 1, 45, "metric of 2 executors")
-    life.interval(lambda m: m.executors == 3, 60, "replacement")
+    life.interval(lambda m: m.executors == 2 and m.pending_executors == 1, "metric of 2 executors")
+    life.interval(lambda m: m.executors == 3, "replacement")
 
 
 def test_frozen_executors_stay(life):
     control.set_mode(life.kafka.bootstrap, JOB, "freeze")
-    life.interval(lambda m: m.mode == "freeze", 45, "frozen agent")
+    life.interval(lambda m: m.mode == "freeze", "frozen agent")
     life.decide(1)
-    time.sleep(1.5)
-    assert life.interval(lambda m: True, 30, "metric").executors == 3
+    life.publisher.send_bytes("decisions", JOB.encode(), b"after it")
+    life.until(lambda m: isinstance(m, Reject) and m.value == "after it", "reject of what came after it")
+    assert all(life.interval(lambda m: True, "metric").executors == 3 for _ in range(2))
     control.set_mode(life.kafka.bootstrap, JOB, "act")
-    life.interval(lambda m: m.mode == "act", 45, "acting agent")
+    life.interval(lambda m: m.mode == "act", "acting agent")
 
 
 def test_a_scale_down_is_confirmed_when_they_are_gone(life):
     down = life.outcome(life.decide(1))
     assert (down.status, down.target) == ("confirmed", 1), down
-    deadline = time.monotonic() + 60
-    while len(life.executors()) > 1 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(life.executors()) == 1
+    wait_until(lambda: len(life.executors()) == 1, "one executor alone", every_s=0.2)
 
 
 def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
     life._over.set()
-    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.lag_records == 0, 240, "empty backlog")
+    life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.lag_records == 0, "empty backlog", 240)
     life.stack.end("attached")
     assert "Traceback" not in life.job.log.read_text()
 
