@@ -26,7 +26,7 @@ class Job:
         self.publisher, self.decisions = Publisher(kafka), Follower(kafka, ["decisions"])
         self.executors = 1
 
-    def until(self, wanted, seconds=90):
+    def until(self, wanted, seconds=240):
         """The first decision that is as wanted, with what came before it."""
         heard, deadline = [], time.monotonic() + seconds
         while time.monotonic() < deadline:

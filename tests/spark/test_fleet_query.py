@@ -68,7 +68,7 @@ def by_query(spark, tmp_path, log, sets):
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(120)
+    assert query.awaitTermination(600), "the query goes on"
     return out
 
 
