@@ -55,7 +55,7 @@ check: setup ## Lint, format, types, import rules, unit tests.
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest -q tests/unit
+	@$(BIN)/pytest -q tests/unit -n 2 --dist loadfile
 
 up: setup ## Start the stack, leave it running, print its addresses.
 	@$(BIN)/tidecast up $(ARGS)
