@@ -55,6 +55,8 @@ class Terms:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lead_s) and 0 < self.lead_s <= DAY_S):
             raise TwinError(f"lead_s={self.lead_s}: seconds above 0 and at most a day are expected")
+        if self.as_is and self.job is None:
+            raise TwinError("as_is without a job: whose records/s the trace is in must be known; name one with --job")
         if self.job is not None and self.executors is not None and not 1 <= self.executors <= self.job.most:
             raise TwinError(
                 f"executors={self.executors}: the job has 1 to {self.job.most}, which carry no more than that"

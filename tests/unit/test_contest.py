@@ -153,6 +153,11 @@ def test_a_peak_cannot_need_more_executors_than_the_job_may_have():
         Terms(job=Job(0.5, 0.005, most=8), executors=9)
 
 
+def test_a_load_in_a_jobs_own_records_needs_the_job():
+    with pytest.raises(TwinError, match="name one with --job"):
+        Terms(as_is=True)
+
+
 def test_every_executor_that_is_asked_for_comes_and_is_paid():
     job = Job(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
     load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
