@@ -29,6 +29,7 @@ _COLUMNS: list[tuple[str, tuple[str, ...], int]] = [
     ("ups", ("scale_ups",), 0),
     ("by forecast", ("scale_ups_by_forecast",), 0),
     ("downs", ("scale_downs",), 0),
+    ("stood in", ("stood_in",), 0),
     ("to use, s", ("decision_to_useful_s", "p50"), 1),
 ]
 
@@ -42,7 +43,8 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     if not runs:
         raise ValueError("no runs to compare; give at least one summary")
     dots = "A dot is a run. Further left is cheaper, further down keeps the latency target better."
-    every = "Latency as p50, p95 and max. Sweep runs only chose the target utilisation; the medians leave them out."
+    every = "Latency as p50, p95 and max. Sweep runs only chose the target utilisation; the medians leave them out. "
+    every += "A decision in which another policy stood in was not made by the one that the run is named for."
     body = "\n".join([
         "<h1>Tidecast: policies compared</h1>",
         f'<p class="verdict">{escape(verdict(runs))}</p>',
@@ -65,6 +67,10 @@ def verdict(runs: list[Summary]) -> str:
         over, paid = (statistics.median(r[key] for r in mine) for key in ("over_target_s", "executor_s"))
         many = f"{len(mine)} runs" if len(mine) > 1 else "1 run"
         said.append(f"{policy}: {over:g} s over the target for {number(paid)} executor-seconds (median of {many}).")
+        if stood := sum(r.get("stood_in", 0) for r in mine):
+            said.append(
+                f"In {stood} of {policy}'s {sum(r['decisions'] for r in mine)} decisions another policy stood in."
+            )
     pairs = _pairs(counted)
     if pairs:
         first, second = pairs[0][0]["policy"], pairs[0][1]["policy"]

@@ -5,7 +5,8 @@ from pipelines.report.comparison import render_comparison, verdict
 
 def summary(policy, over, paid, turn):
     spread = {"p50": 1.0, "p95": 2.0, "max": 3.0, "n": 9}
-    counts = dict.fromkeys(("stopped_s", "lost", "duplicated", "scale_ups", "scale_ups_by_forecast", "scale_downs"), 0)
+    zero = ("stopped_s", "lost", "duplicated", "scale_ups", "scale_ups_by_forecast", "scale_downs", "stood_in")
+    counts = {**dict.fromkeys(zero, 0), "decisions": 10}
     return {
         "id": f"{turn}-{policy}", "policy": policy, "over_target_s": over, "executor_s": paid, "turn": turn,
         "latency_s": spread,
@@ -30,6 +31,12 @@ def test_medians_leave_the_sweep_out_and_pairs_are_matched_by_turn():
     assert "reactive: 5 s over the target for 300 executor-seconds (median of 3 runs)" in said
     assert "Of 3 pairs, forecast had fewer seconds over the target than reactive in 2" in said
     assert said.endswith("no more executor-seconds in 2.")
+
+
+def test_it_says_where_another_policy_decided():
+    assert "stood in" not in verdict(RUNS)
+    agents = [{**summary("dqn", 3, 280.0, f"pair {i}"), "stood_in": 4 * i} for i in (1, 2)]
+    assert "In 12 of dqn's 20 decisions another policy stood in." in verdict([*RUNS, *agents])
 
 
 def test_every_run_is_on_the_page(tmp_path):
