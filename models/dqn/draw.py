@@ -30,8 +30,8 @@ HEARD, HEARD_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
 because peaks are learned for each."""
 SILENT = 0.15
 """Share of the runs without any forecast; a third of it where forecasts are real."""
-UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (2.0, 8.0, 20.0), (15.0, 60.0)
-"""Of the adviser; it waits so many looks before it drops anything."""
+UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
+"""Of the adviser; it waits so many lead times before it drops anything. With less any move would be better than its."""
 
 
 def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Job:
@@ -129,7 +129,7 @@ def drawn(
     facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
     adviser = Mpc(
         "mpc", caution_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
-        chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * every,
+        chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * lead,
     )  # fmt: skip
     needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
     first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]

@@ -46,7 +46,7 @@ class Fleet:
         drawn, before = self.drawn, self._account()
         pace, every = drawn.pace_s, drawn.looks.every_s
         begin = self.look * pace
-        use = drawn.adviser.utilisation  # stretched by no price: what is learned rests on the higher floor
+        use = drawn.adviser.busy
         asked = moved(self.view, moves, floor(self.view, use))
         for now in range(begin, begin + pace, every):
             if now > begin:  # between two decisions only the floor moves the target, as in `policy.Dqn`

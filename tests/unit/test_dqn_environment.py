@@ -66,7 +66,7 @@ def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed
     chance = np.random.default_rng(seed)
     fleet = Fleet(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
     while not fleet.over:
-        bottom = floor(fleet.view, fleet.drawn.adviser.utilisation)
+        bottom = floor(fleet.view, fleet.drawn.adviser.busy)
         gained = fleet.step(chance.integers(len(MOVES), size=3))
         view = fleet.view
         assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()

@@ -219,4 +219,4 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
-    assert _heed(always_more, _trials(Training(trial=(8, 24), lead_s=30.0), (), (), 3)) == HEEDS[-1]
+    assert _heed(always_more, _trials(Training(trial=(8, 24), lead_s=60.0), (), (), 3)) == HEEDS[-1]
