@@ -18,10 +18,10 @@ from models.twin.job import MOST, Job
 
 SPARSE = 16
 """Every so many observations one is kept to know what the agent was trained on."""
-HEEDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1e9)
-"""Values of `Agent.heed`; with the last one the agent does what it is advised."""
+HEEDS = (0.1, 0.3, 1.0, 1e9)
+"""Of `Agent.heeds`; with the last one the agent does what it is advised."""
 SURE = 2.0
-"""Standard errors by which departures must have earned more than the advice, on runs that chose nothing else."""
+"""Standard errors by which departures must have earned more than the advice at a price, on runs of their own."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,11 @@ def train(
     finally:
         torch.set_num_threads(before)
     made = replace(_agent(best, training), familiar=familiar, curve=tuple(curve))
-    made = replace(made, heed=_heed(made, _trials(training, jobs, loads, seed + 3)))
     prices = np.geomspace(*PRICES, training.prices)
-    tried = np.array([tried_at(made, training, jobs, loads, price, seed + 2) for price in prices])
-    return replace(made, prices=prices, tried=tried)
+    heeds = [_heed(made, p, _trials(replace(training, price=p), jobs, loads, seed + 3)) for p in prices.tolist()]
+    made = replace(made, prices=prices, heeds=np.array(heeds))
+    tried = np.array([tried_at(made, training, jobs, loads, price, seed + 2) for price in prices.tolist()])
+    return replace(made, tried=tried)
 
 
 def tried_at(
@@ -178,11 +179,15 @@ def scores(agent: Agent, trial: Sequence[Drawn]) -> Floats:
     return np.concatenate(said)
 
 
-def _heed(made: Agent, trial: Sequence[Drawn]) -> float:
-    """How much the agent heeds: what earns most, if it surely earns more than doing what is advised."""
-    advised, best, most = scores(replace(made, heed=HEEDS[-1]), trial), HEEDS[-1], 0.0
+def _heed(made: Agent, price: float, trial: Sequence[Drawn]) -> float:
+    """How much the agent heeds at a price: what earns most, if it surely earns more than doing what is advised."""
+
+    def earned(heed: float) -> Floats:
+        return scores(replace(made, prices=np.array([price]), heeds=np.array([heed])), trial)
+
+    advised, best, most = earned(HEEDS[-1]), HEEDS[-1], 0.0
     for heed in HEEDS[:-1]:
-        more = scores(replace(made, heed=heed), trial) - advised
+        more = earned(heed) - advised
         if more.mean() > max(most, SURE * float(more.std()) / np.sqrt(len(more))):
             best, most = heed, float(more.mean())
     return best
@@ -199,7 +204,7 @@ def _rolled(fleet: Fleet, agent: Agent) -> Floats:
 def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: Training) -> Agent:
     """One that was not tried and for which nothing is familiar yet."""
     nothing = Familiar(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0)), 0.0)
-    return Agent(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros((0, 2)))
+    return Agent(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:

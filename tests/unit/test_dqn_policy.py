@@ -38,7 +38,7 @@ def agent(favourite: int, seed: int = 1) -> Agent:
     weights["last"][0][:] = 0
     weights["last"][1][favourite * PARTS] = 1.0
     tried = np.array([[1.1, 0.1], [1.3, 0.015], [1.5, 0.001]])
-    return Agent(weights, False, WIDE, np.array([1.0, 10.0, 100.0]), tried)
+    return Agent(weights, False, WIDE, np.array([1.0, 10.0, 100.0]), np.zeros(3), tried)
 
 
 def view(runs: int = 4, **other: object) -> View:
@@ -91,8 +91,17 @@ def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
 def test_another_move_than_the_advised_one_must_be_worth_enough_more() -> None:
     one, mask, price = agent(3), np.ones((2, len(MOVES)), bool), np.array([0.0, 99.0])
     seen, followed = np.zeros((2, len(FEATURES)), np.float32), np.array([STAY, STAY])
-    assert replace(one, heed=0.5).moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
+    heeding = replace(one, heeds=np.full(3, 0.5))
+    assert heeding.moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
     assert one.moves(seen, price, mask, followed).tolist() == [3, 3]
+
+
+def test_between_two_prices_the_more_heedful_counts() -> None:
+    one = replace(agent(3), heeds=np.array([0.1, 0.3, 1e9]))
+    assert one.heed_at(np.array([0.2, 1.0, 2.0, 10.0, 50.0, 100.0, 500.0])).tolist() == [
+        0.1, 0.1, 0.3, 0.3, 1e9, 1e9, 1e9,
+    ]  # fmt: skip
+    assert replace(one, prices=np.zeros(0), heeds=np.zeros(0)).heed_at(np.array([1.0])) == [0.0]
 
 
 def test_the_target_is_never_below_what_the_observed_rate_needs() -> None:
@@ -169,7 +178,9 @@ def test_numpy_and_torch_say_the_same() -> None:
     x = np.random.default_rng(2).standard_normal((6, len(FEATURES))).astype(np.float32)
     with torch.no_grad():
         said = network(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(Agent(weights, True, WIDE, np.ones(1), np.ones((1, 2))).values(x), said, atol=1e-5)
+    np.testing.assert_allclose(
+        Agent(weights, True, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
+    )
 
 
 SHORT = Training(
@@ -219,4 +230,5 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
-    assert _heed(always_more, _trials(Training(trial=(8, 24), lead_s=60.0), (), (), 3)) == HEEDS[-1]
+    trial = _trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
+    assert _heed(always_more, 10.0, trial) == HEEDS[-1]
