@@ -6,6 +6,7 @@ Topics, offsets and everything that is not on the fast path stay with `pipelines
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from pipelines.fast_options import options
 Headers = Sequence[tuple[str, bytes]]
 BATCH = 32
 """Records handed over at once, at most."""
+STUCK_S = 30.0
+"""After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
     """The records of a topic up to its present end, with headers; with `newest`, so many per partition at most.
 
     Raises:
-        BrokerError: the broker does not answer.
+        BrokerError: the broker does not answer, or no longer.
     """
     client = _consumer(kafka)
     try:
@@ -124,12 +127,21 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
                 starts.append(TopicPartition(topic, partition, low if newest is None else max(low, high - newest)))
         client.assign(starts)
         records: list[Fetched] = []
+        before: dict[int, int] = {}
+        moved = time.monotonic()
         while ends:
             for message in client.consume(1000, 0.5):
                 if _good(message):
                     records.append(_fetched(message))
             position = {p.partition: p.offset for p in client.position(starts)}
             ends = {p: end for p, end in ends.items() if position[p] < end}
+            if position != before:
+                before, moved = position, time.monotonic()
+            elif time.monotonic() - moved > STUCK_S:  # the client itself would try for ever
+                raise BrokerError(
+                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {len(records)} "
+                    "records were read. See that the broker runs (`make up` starts one), then start again."
+                )
         return records
     except KafkaException as error:
         raise BrokerError(f"topic {topic!r} at {kafka.bootstrap}: {error}. Is the broker there?") from None
