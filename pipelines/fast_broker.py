@@ -5,6 +5,7 @@ Topics, offsets and everything that is not on the fast path stay with `pipelines
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from configs.sections import Kafka
 from pipelines.broker import BrokerError
 from pipelines.fast_options import options
 
+log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
 BATCH = 32
 """Records handed over at once, at most."""
@@ -39,13 +41,15 @@ class Sender:
     """Sends without waiting; says by a callback what the broker has taken. `poll` makes the callbacks."""
 
     def __init__(self, kafka: Kafka) -> None:
+        self._refused: int | None = None
         self._producer = Producer(
             {
                 **options(kafka),
                 "linger.ms": 0,
                 "acks": "all",
                 "enable.idempotence": True,  # a retry may neither double nor overtake
-                "delivery.timeout.ms": 120_000,
+                # Never: what is given up after a while would be sent again behind what came after it.
+                "delivery.timeout.ms": 0,
             }
         )
 
@@ -59,6 +63,9 @@ class Sender:
         """
 
         def told(error: KafkaError | None, message: Message) -> None:
+            if error is not None and error.code() != self._refused:
+                self._refused = error.code()  # once, not for every message
+                log.error("topic %s: the broker refused a message: %s", topic, error.str())
             if taken is not None:
                 taken(error is None)
 

@@ -126,8 +126,9 @@ class Loop:
             return
         try:
             self.core.outbox.send(self.sender)
-            for said in self.core.renewals:
-                self.sender.send("forecasts", said.job, encoded(said), ())
+            if not len(self.core.outbox):  # said again, the newest would overtake what was not yet said
+                for said in self.core.renewals:
+                    self.sender.send("forecasts", said.job, encoded(said), ())
         except BrokerError as error:
             self.core.counts["broker full"] += 1
             if self.core.counts["broker full"] == 1:
