@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.serve.event import record, sampled
+from pipelines.serve.event import record, said_in, sampled
 from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation
 from pipelines.serve.keys import checkpoint_key, forecast_key, sample_key, state_key
@@ -76,6 +76,8 @@ class Closing:
                 entry = Outgoing("forecasts", job, forecast_key(job, following.step_s), version, note, value.message)
                 event.outbox(packed(entry))
                 self.leaving.append(entry)
+        else:
+            following.said = said_in(value)
         stored = packed(value)
         event.put(forecast_key(job, following.step_s), stored, version, happened)
         return Left(event, version, happened, stored)
