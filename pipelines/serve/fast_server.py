@@ -18,9 +18,9 @@ from configs.contract import load_contracts
 from configs.settings import Settings
 from pipelines.broker import Publisher, create_topics
 from pipelines.registry import Registry
-from pipelines.serve import http_process
 from pipelines.serve.claim import Claim
 from pipelines.serve.core import CURSOR, Core
+from pipelines.serve.http_process import Endpoint
 from pipelines.serve.loader import Champions, Loader
 from pipelines.serve.log_feed import LogFeed, recall
 from pipelines.serve.loop import Loop
@@ -82,9 +82,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
         loop.loader = loader
         loader.start()
         ends.callback(loader.close)
-        http = http_process.start(settings)
-        ends.callback(http.wait)
-        ends.callback(http.terminate)
+        ends.callback(Endpoint(settings, loop.core.counts).close)
         gc.collect()
         gc.freeze()
         print(
