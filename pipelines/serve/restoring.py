@@ -72,4 +72,4 @@ def _carry_on(store: Store, shelf: Shelf, following: Following, by: Generation, 
 def _generations(store: Store, job: str, step_s: float) -> list[Generation]:
     """The job's swaps; those for windows of another length say nothing of ours."""
     found = (unpacked(Generation, record.value) for record in store.history(intent_key(job)))
-    return [made for made in found if made.step_s in (0.0, step_s)]
+    return [made for made in found if made.step_s == step_s]

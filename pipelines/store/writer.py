@@ -41,6 +41,7 @@ class Store(Transactions):
         Raises:
             WriterPresent: another process is; its pid is in the error.
             Corrupt: the durable file is damaged. A damaged hot file is moved aside and begun anew.
+            OtherSchema: another release wrote the durable file. A hot file of it is moved aside and begun anew.
         """
         clock = clock or steady()
         return cls(open_writer(Path(folder), map_bytes, keep, clock()), keep, clock)
