@@ -67,7 +67,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
     with ExitStack() as ends:
         ends.enter_context(signals(stop))
         folder, step_s = settings.store_dir, settings.training.step_s
-        store = ends.enter_context(Store.open(folder, keep=keeps(settings.serving.history)))
+        store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
         ends.enter_context(Flusher(store))
         known = frozenset(load_contracts(settings.contracts_dir))
         loop = _loop(settings, store, known, ends, stop)

@@ -110,7 +110,7 @@ def translated(error: lmdb.Error, name: str) -> StoreError:
     """The store's own error for one of LMDB's."""
     text = str(error)
     if isinstance(error, lmdb.MapFullError):
-        return StoreFull(f"{name}: the map is full. Open with a larger map_bytes, or prune.")
+        return StoreFull(f"{name}: the map is full. Open with a larger map_bytes (serving.map_bytes), or prune.")
     if any(words in text for words in _FULL):
         return StoreFull(
             f"{name}: the disk takes no more ({text}). Free space or mend it; nothing acknowledged was lost."

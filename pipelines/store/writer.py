@@ -20,7 +20,7 @@ from pipelines.store.transactions import Transactions
 from pipelines.store.upcalls import Callback, Watch
 
 MAP_BYTES = 1 << 32
-"""Address space reserved per environment, not disk or memory used."""
+"""Address space reserved per environment, not disk or memory used; the fast path has it as a setting."""
 
 
 class Store(Transactions):
