@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipelines.serve.closing import Left
 from pipelines.serve.keys import quarantine_key
 from pipelines.serve.records import Outgoing, packed
-from pipelines.serve.wire import Answer, Found, Refused, Took
+from pipelines.serve.wire import Answer, Found, Refused, took
 from pipelines.store import Store
 from pipelines.store.event import Event
 from tidecast.messages import Reject, encode
@@ -47,7 +47,7 @@ def answered(made: Made) -> Answer:
     if made.refused is not None:
         return made.refused
     fresh = [Found(left.version, left.event.ts, left.event_time, left.value) for left in made.left]
-    return Took(made.verdict, [*fresh, *made.found])
+    return took(made.verdict, [*fresh, *made.found])
 
 
 def move(event: Event, arrival: Arrival) -> None:

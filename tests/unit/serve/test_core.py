@@ -20,7 +20,22 @@ from pipelines.serve.model_set import pack
 from pipelines.serve.reading import answer
 from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.swapping import prepare, swap
-from pipelines.serve.wire import Absent, AsOf, Edge, Foretold, Found, Frontier, Get, History, Refused, Versions, WhatIf
+from pipelines.serve.wire import (
+    ROOM,
+    Absent,
+    AsOf,
+    Edge,
+    Foretold,
+    Found,
+    Frontier,
+    Get,
+    History,
+    Refused,
+    Versions,
+    WhatIf,
+    framed,
+    read_answer,
+)
 from pipelines.store import Store, StoreFull, transactions
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
@@ -411,6 +426,28 @@ def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
         answer(core, WhatIf(JOB, math.nan)).code == "message" and answer(core, WhatIf("x", 1.0)).code == "unknown_job"
     )
     assert answer(core, WhatIf("rides", 1.0)) == Foretold([], [])
+
+
+def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it_leaves_out(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    windows = 4000
+    (took,) = put(core, raw(JOB, BEGIN + 30, 80.0, span_s=windows * STEP, wall_time=NOW))
+    assert read_answer(framed(took)[4:]) == took and took.verdict == "applied"
+    assert took.left_out > 0 and len(took.forecasts) > windows / 2
+    first = BEGIN + 30 + took.left_out
+    assert [found.version for found in took.forecasts] == list(range(first, BEGIN + 30 + windows))
+    assert store.get(KEY, first - 1) is not None
+
+
+def test_what_no_answer_has_room_for_is_refused_with_a_way_to_read_it(core, store):
+    store.put("/model/orders/weights", bytes(ROOM), 1)
+    store.put("/model/orders/weights", bytes(ROOM + 1), 2)
+    whole, refused = (answer(core, Get("/model/orders/weights", version)) for version in (1, 2))
+    assert read_answer(framed(whole)[4:]) == whole
+    assert refused.code == "oversized" and f"version 2 has {ROOM + 1} bytes" in refused.message
+    assert "Reader.open" in refused.message
+    assert answer(core, AsOf("/model/orders/weights", store.frontier()[0])).message == refused.message
 
 
 def test_reads_answer_as_of_a_time_and_refuse_what_is_not_stable(core, store):

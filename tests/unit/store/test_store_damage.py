@@ -96,9 +96,7 @@ def test_a_durable_file_of_another_release_is_refused_with_words_and_left_alone(
         remember_close(tmp_path)
     whole = {name: (tmp_path / name / "data.mdb").read_bytes() for name in ("hot", "durable")}
     for opened in (Store, Reader):
-        with pytest.raises(
-            OtherSchema, match=r"(durable|hot) is of schema tidecast-store-1; .*Move "
-        ):
+        with pytest.raises(OtherSchema, match=r"(durable|hot) is of schema tidecast-store-1; .*Move "):
             opened.open(tmp_path)
     assert {name: (tmp_path / name / "data.mdb").read_bytes() for name in whole} == whole
 
