@@ -84,7 +84,10 @@ class Sender:
 
 
 class Feed:
-    """One topic from given offsets on, read by a thread that hands records to `sink` as they come."""
+    """One topic from given offsets on, read by a thread that hands records to `sink` as they come.
+
+    What ends the reading, also an error of `sink`, is in `failure`.
+    """
 
     def __init__(
         self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Fetched]], None]
@@ -111,7 +114,6 @@ class Feed:
                     self._sink([_fetched(m) for m in (first, *more) if _good(m)])
         except Exception as error:
             self.failure = error
-            self._sink([])
         finally:
             self._consumer.close()
 

@@ -113,7 +113,7 @@ def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitSta
     loop = _opened(core, path, ends)
     loop.sender = sender = Sender(settings.kafka)
     ends.callback(sender.close)
-    loop.log = feed = LogFeed(settings.kafka, store, loop.wake)
+    loop.log = feed = LogFeed(settings.kafka, store, loop.came)
     ends.callback(feed.close)
     watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
     watch.start()
