@@ -34,7 +34,7 @@ class Closing:
         self.stepper = Stepper(store, shelf.find, epoch)
         self.adopted: dict[tuple[str, int], ForecastValue] = {}
         """Forecasts that were sent before this store was rebuilt: they keep their bytes (seed section 7)."""
-        self.leaving: list[Outgoing] = []
+        self.leaving: list[tuple[Event, Outgoing]] = []
         """What the open transaction puts into the outbox."""
 
     def close(
@@ -75,7 +75,7 @@ class Closing:
                 note = packed(record(None, "", following.streak, by))
                 entry = Outgoing("forecasts", job, forecast_key(job, following.step_s), version, note, value.message)
                 event.outbox(packed(entry))
-                self.leaving.append(entry)
+                self.leaving.append((event, entry))
         else:
             following.said = said_in(value)
         stored = packed(value)

@@ -41,7 +41,7 @@ def wait(store, box, *values, job="orders", topic="forecasts"):
         entry = Outgoing(topic, job, f"/forecast/{job}", 1, b"", value.encode())
         with store.event() as event:
             event.outbox(packed(entry))
-        box.committed([entry])
+        box.committed([(event, entry)])
 
 
 def left(store):
