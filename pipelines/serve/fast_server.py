@@ -89,6 +89,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
             f"serving fast: epoch {loop.core.closing.stepper.epoch}, process {os.getpid()}, socket {folder / SOCKET}",
             flush=True,
         )
+        ends.callback(loop.rest)  # first of all: a successor may serve already
         while not stop.is_set():
             loop.round()
 

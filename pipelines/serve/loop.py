@@ -115,6 +115,10 @@ class Loop:
         finally:
             self._turn.release()
 
+    def rest(self) -> None:
+        """Take nothing any more, in whatever thread: the turn is kept for good."""
+        self._turn.acquire()
+
     def close(self) -> None:
         """Let every client go."""
         self._door.close()

@@ -112,6 +112,14 @@ def test_what_comes_while_the_loop_is_at_work_is_left_to_it(loop, monkeypatch):
     assert newest(loop) == 1
 
 
+def test_a_loop_that_rests_takes_nothing_more(loop):
+    loop.round(0)
+    loop.rest()
+    loop.log.come(raw(JOB, BEGIN, 5.0))
+    loop.came()
+    assert newest(loop) is None and len(loop.log) == 1
+
+
 def test_log_and_socket_at_the_same_time_take_every_window_once(loop):
     windows, stop = 600, threading.Event()
 
