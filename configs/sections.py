@@ -114,6 +114,7 @@ class Serving(Section):
     alias_poll_s: float = Field(2.0, gt=0)
     store: Path = Path("fast")
     history: int = Field(20_000, ge=3_000)
+    map_bytes: int = Field(1 << 32, ge=1 << 26)
     http_port: int = Field(0, ge=0, le=65535)
     token: str | None = None
 

@@ -5,7 +5,9 @@ Topics, offsets and everything that is not on the fast path stay with `pipelines
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +18,12 @@ from configs.sections import Kafka
 from pipelines.broker import BrokerError
 from pipelines.fast_options import options
 
+log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
 BATCH = 32
 """Records handed over at once, at most."""
+STUCK_S = 30.0
+"""After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,15 @@ class Sender:
     """Sends without waiting; says by a callback what the broker has taken. `poll` makes the callbacks."""
 
     def __init__(self, kafka: Kafka) -> None:
+        self._refused: int | None = None
         self._producer = Producer(
             {
                 **options(kafka),
                 "linger.ms": 0,
                 "acks": "all",
                 "enable.idempotence": True,  # a retry may neither double nor overtake
-                "delivery.timeout.ms": 120_000,
+                # Never: what is given up after a while would be sent again behind what came after it.
+                "delivery.timeout.ms": 0,
             }
         )
 
@@ -56,6 +63,9 @@ class Sender:
         """
 
         def told(error: KafkaError | None, message: Message) -> None:
+            if error is not None and error.code() != self._refused:
+                self._refused = error.code()  # once, not for every message
+                log.error("topic %s: the broker refused a message: %s", topic, error.str())
             if taken is not None:
                 taken(error is None)
 
@@ -74,7 +84,10 @@ class Sender:
 
 
 class Feed:
-    """One topic from given offsets on, read by a thread that hands records to `sink` as they come."""
+    """One topic from given offsets on, read by a thread that hands records to `sink` as they come.
+
+    What ends the reading, also an error of `sink`, is in `failure`.
+    """
 
     def __init__(
         self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Fetched]], None]
@@ -101,7 +114,6 @@ class Feed:
                     self._sink([_fetched(m) for m in (first, *more) if _good(m)])
         except Exception as error:
             self.failure = error
-            self._sink([])
         finally:
             self._consumer.close()
 
@@ -110,7 +122,7 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
     """The records of a topic up to its present end, with headers; with `newest`, so many per partition at most.
 
     Raises:
-        BrokerError: the broker does not answer.
+        BrokerError: the broker does not answer, or no longer.
     """
     client = _consumer(kafka)
     try:
@@ -124,12 +136,21 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
                 starts.append(TopicPartition(topic, partition, low if newest is None else max(low, high - newest)))
         client.assign(starts)
         records: list[Fetched] = []
+        before: dict[int, int] = {}
+        moved = time.monotonic()
         while ends:
             for message in client.consume(1000, 0.5):
                 if _good(message):
                     records.append(_fetched(message))
             position = {p.partition: p.offset for p in client.position(starts)}
             ends = {p: end for p, end in ends.items() if position[p] < end}
+            if position != before:
+                before, moved = position, time.monotonic()
+            elif time.monotonic() - moved > STUCK_S:  # the client itself would try for ever
+                raise BrokerError(
+                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {len(records)} "
+                    "records were read. See that the broker runs (`make up` starts one), then start again."
+                )
         return records
     except KafkaException as error:
         raise BrokerError(f"topic {topic!r} at {kafka.bootstrap}: {error}. Is the broker there?") from None

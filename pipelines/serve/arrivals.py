@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipelines.serve.closing import Left
 from pipelines.serve.keys import quarantine_key
 from pipelines.serve.records import Outgoing, packed
-from pipelines.serve.wire import Answer, Found, Refused, Took
+from pipelines.serve.wire import Answer, Found, Refused, took
 from pipelines.store import Store
 from pipelines.store.event import Event
 from tidecast.messages import Reject, encode
@@ -47,7 +47,7 @@ def answered(made: Made) -> Answer:
     if made.refused is not None:
         return made.refused
     fresh = [Found(left.version, left.event.ts, left.event_time, left.value) for left in made.left]
-    return Took(made.verdict, [*fresh, *made.found])
+    return took(made.verdict, [*fresh, *made.found])
 
 
 def move(event: Event, arrival: Arrival) -> None:
@@ -56,7 +56,9 @@ def move(event: Event, arrival: Arrival) -> None:
         event.set_meta(CURSOR, arrival.cursor)
 
 
-def set_aside(event: Event, store: Store, leaving: list[Outgoing], arrival: Arrival, why: str, now: float) -> None:
+def set_aside(
+    event: Event, store: Store, leaving: list[tuple[Event, Outgoing]], arrival: Arrival, why: str, now: float
+) -> None:
     """Keep a record of the log that cannot be accepted, with the reason, and send it to `rejects`.
 
     Args:
@@ -73,9 +75,9 @@ def set_aside(event: Event, store: Store, leaving: list[Outgoing], arrival: Arri
     value = encode(Reject(topic, partition, offset, "serving", why[:TOLD], text, now))
     key = quarantine_key(topic)
     newest = store.get(key)
-    waiting = sum(entry.key == key for entry in leaving)  # in the open transaction, too
+    waiting = sum(entry.key == key for _, entry in leaving)  # in the open transaction, too
     version = (0 if newest is None else newest.version) + 1 + waiting
     event.put(key, value, version)
     entry = Outgoing("rejects", topic, key, version, b"", value)
     event.outbox(packed(entry))
-    leaving.append(entry)
+    leaving.append((event, entry))

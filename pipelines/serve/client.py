@@ -87,8 +87,14 @@ class Client:
         return self._one(wire.AsOf(key, t))
 
     def versions(self, key: str, lo: int = 0, hi: int = 2**63 - 1) -> list[tuple[int, int]]:
-        """(version, commit time in ns), rising in both."""
-        return self._ask(wire.Versions(key, lo, hi), wire.History).versions
+        """(version, commit time in ns), rising in both; asked for page by page."""
+        found: list[tuple[int, int]] = []
+        while True:
+            page = self._ask(wire.Versions(key, lo, hi), wire.History).versions
+            found += page
+            if len(page) < wire.MOST_VERSIONS:
+                return found
+            lo = page[-1][0] + 1
 
     def frontier(self) -> tuple[int, int]:
         """Commit time last committed and last flushed, ns."""

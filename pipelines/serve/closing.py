@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.serve.event import record, sampled
+from pipelines.serve.event import record, said_in, sampled
 from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation
 from pipelines.serve.keys import checkpoint_key, forecast_key, sample_key, state_key
@@ -34,7 +34,7 @@ class Closing:
         self.stepper = Stepper(store, shelf.find, epoch)
         self.adopted: dict[tuple[str, int], ForecastValue] = {}
         """Forecasts that were sent before this store was rebuilt: they keep their bytes (seed section 7)."""
-        self.leaving: list[Outgoing] = []
+        self.leaving: list[tuple[Event, Outgoing]] = []
         """What the open transaction puts into the outbox."""
 
     def close(
@@ -75,7 +75,9 @@ class Closing:
                 note = packed(record(None, "", following.streak, by))
                 entry = Outgoing("forecasts", job, forecast_key(job, following.step_s), version, note, value.message)
                 event.outbox(packed(entry))
-                self.leaving.append(entry)
+                self.leaving.append((event, entry))
+        else:
+            following.said = said_in(value)
         stored = packed(value)
         event.put(forecast_key(job, following.step_s), stored, version, happened)
         return Left(event, version, happened, stored)

@@ -18,6 +18,7 @@ from pipelines.serve.arrivals import CURSOR as CURSOR
 from pipelines.serve.arrivals import Arrival as Arrival
 from pipelines.serve.arrivals import Made, answered, move, set_aside
 from pipelines.serve.closing import Closing, Left
+from pipelines.serve.fleet import SILENT_S
 from pipelines.serve.following import Following
 from pipelines.serve.keys import filling_name, forecast_key, sample_key
 from pipelines.serve.outbox import Outbox
@@ -127,10 +128,10 @@ class Core:
             return self._refuse(batch, arrival, "gap", why, now)
         if filled.late:
             return self._again(batch, arrival, sample, filled.again, now)
-        return self._fresh(batch, arrival, following, sample, filled)
+        return self._fresh(batch, arrival, following, sample, filled, now)
 
     def _fresh(
-        self, batch: Batch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled
+        self, batch: Batch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled, now: float
     ) -> Made:
         """A sample whose time is new: the windows that it closes, and the one in progress."""
         left = []
@@ -142,8 +143,9 @@ class Core:
         with batch.event() as event:
             if filled.closed:
                 left.append(self._close(event, following, filled.closed[-1], sample))
-            elif said := self.closing.renewed(following, sample.wall_time, sample.time_scale, self._renew_s):
-                self.renewals.append(said)
+            elif now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
+                said = self.closing.renewed(following, sample.wall_time, sample.time_scale, self._renew_s)
+                self.renewals += [said] if said is not None else []
             event.set_meta(filling_name(sample.job), _MSGPACK.encode(filled.filling))
             move(event, arrival)
         self.counts["windows"] += len(filled.closed)

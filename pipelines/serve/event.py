@@ -16,6 +16,7 @@ from pipelines.serve.windower import Window
 from tidecast.messages import Forecast
 
 _JSON = msgspec.json.Encoder()
+_FORECAST = msgspec.json.Decoder(Forecast)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ def record(said: Forecast | None, reason: str, streak: Streak, by: Generation) -
 def encoded(said: Forecast) -> bytes:
     """The message's bytes, as `tidecast.messages.encode` has them, at a thirtieth of its time; numbers are finite."""
     return _JSON.encode(said)
+
+
+def said_in(value: ForecastValue) -> Forecast | None:
+    """The forecast that a record holds; None without one."""
+    return _FORECAST.decode(value.message) if value.message else None
 
 
 def origin_of(said: Forecast) -> int:

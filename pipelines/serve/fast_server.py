@@ -18,9 +18,9 @@ from configs.contract import load_contracts
 from configs.settings import Settings
 from pipelines.broker import Publisher, create_topics
 from pipelines.registry import Registry
-from pipelines.serve import http_process
 from pipelines.serve.claim import Claim
 from pipelines.serve.core import CURSOR, Core
+from pipelines.serve.http_process import Endpoint
 from pipelines.serve.loader import Champions, Loader
 from pipelines.serve.log_feed import LogFeed, recall
 from pipelines.serve.loop import Loop
@@ -67,7 +67,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
     with ExitStack() as ends:
         ends.enter_context(signals(stop))
         folder, step_s = settings.store_dir, settings.training.step_s
-        store = ends.enter_context(Store.open(folder, keep=keeps(settings.serving.history)))
+        store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
         ends.enter_context(Flusher(store))
         known = frozenset(load_contracts(settings.contracts_dir))
         loop = _loop(settings, store, known, ends, stop)
@@ -82,15 +82,14 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
         loop.loader = loader
         loader.start()
         ends.callback(loader.close)
-        http = http_process.start(settings)
-        ends.callback(http.wait)
-        ends.callback(http.terminate)
+        ends.callback(Endpoint(settings, loop.core.counts).close)
         gc.collect()
         gc.freeze()
         print(
             f"serving fast: epoch {loop.core.closing.stepper.epoch}, process {os.getpid()}, socket {folder / SOCKET}",
             flush=True,
         )
+        ends.callback(loop.rest)  # first of all: a successor may serve already
         while not stop.is_set():
             loop.round()
 
@@ -115,7 +114,7 @@ def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitSta
     loop = _opened(core, path, ends)
     loop.sender = sender = Sender(settings.kafka)
     ends.callback(sender.close)
-    loop.log = feed = LogFeed(settings.kafka, store, loop.wake)
+    loop.log = feed = LogFeed(settings.kafka, store, loop.came)
     ends.callback(feed.close)
     watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
     watch.start()

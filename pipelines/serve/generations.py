@@ -17,7 +17,7 @@ class Generation(msgspec.Struct, frozen=True, array_like=True):
         first_origin: window index from which on it serves.
         warmed_from, warmed_to: first and last window of the history it was begun on, so that a replay begins it on
             the same; none where the second is less than the first.
-        step_s: seconds per window, by which windows are numbered; 0 where it was not noted.
+        step_s: seconds per window, by which windows are numbered.
     """
 
     number: int
@@ -27,7 +27,7 @@ class Generation(msgspec.Struct, frozen=True, array_like=True):
     first_origin: int
     warmed_from: int
     warmed_to: int
-    step_s: float = 0.0
+    step_s: float
 
 
 def serving(generations: Sequence[Generation], origin: int) -> Generation | None:

@@ -42,11 +42,11 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 class LogFeed:
-    """Records wait here until the loop takes them; `wake` is called from the reading thread when some have come."""
+    """Records wait here until the loop takes them; `came` is called in the reading thread, where it may take them."""
 
-    def __init__(self, kafka: Kafka, store: Store, wake: Callable[[], None]) -> None:
+    def __init__(self, kafka: Kafka, store: Store, came: Callable[[], None]) -> None:
         self._waiting: deque[Fetched] = deque()
-        self._wake, self._closing = wake, threading.Event()
+        self._tell, self._closing = came, threading.Event()
         self.cursor = begin(kafka, store)
         self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._came)
 
@@ -80,7 +80,7 @@ class LogFeed:
 
     def _came(self, records: list[Fetched]) -> None:
         self._waiting.extend(records)
-        self._wake()
+        self._tell()
         while len(self._waiting) > MOST and not self._closing.wait(0.01):
             pass  # a long topic is read no faster than it is taken
 

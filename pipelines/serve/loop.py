@@ -1,10 +1,11 @@
-"""The serving loop: one thread, one selector; samples in by socket and log, forecasts out, swaps between two events."""
+"""The serving loop: one event at a time; samples in by socket and log, forecasts out, swaps between two events."""
 
 from __future__ import annotations
 
 import gc
 import os
 import selectors
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ class Sender(Sends, Protocol):
 
 
 class Loop:
-    """Everything that the one thread does; `round` is one turn, so that a test can drive it."""
+    """Everything that is done one after the other; `round` is one turn, so that a test can drive it."""
 
     def __init__(self, core: Core, path: Path) -> None:
         """Open the socket at `path`.
@@ -66,6 +67,10 @@ class Loop:
         self._selector.register(self._bell, selectors.EVENT_READ, self._heard)
         self._door = Door(path, self._selector, self._puts, lambda request: answer(core, request))
         self._housekeeping = self._log_from = self._swap_from = 0.0
+        self._turn = threading.Lock()
+        """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
+        self._wanted = True
+        """Whether the loop waits for its turn; until its first round nobody else has one."""
 
     log: Log | None
     sender: Sender | None
@@ -78,19 +83,41 @@ class Loop:
     def round(self, wait_s: float = EVERY_S) -> None:
         """Wait for something to do and do it."""
         busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
-        frames = []
-        for key, mask in self._selector.select(0 if busy else wait_s):
-            frames += key.data(mask)
-        if frames:
-            self._door.answer(frames)
-        self._follow()
-        self._send()
-        if self.loader is not None:
-            self._swap(self.loader)
-        if time.monotonic() >= self._housekeeping:
-            self._housekeeping = time.monotonic() + EVERY_S
-            self._note()
-            self._door.resume()
+        ready = self._selector.select(0 if busy else wait_s)
+        self._wanted = True
+        with self._turn:
+            self._wanted = False
+            frames = []
+            for key, mask in ready:
+                frames += key.data(mask)
+            if frames:
+                self._door.answer(frames)
+            self._follow()
+            self._send()
+            if self.loader is not None:
+                self._swap(self.loader)
+            if time.monotonic() >= self._housekeeping:
+                self._housekeeping = time.monotonic() + EVERY_S
+                self._note()
+                self._door.resume()
+
+    def came(self) -> None:
+        """Take what has come of the log, in the thread that has read it, where the loop sleeps; else leave it to that.
+
+        To wake the loop's thread on another core takes about as long as the forecast itself.
+        """
+        if self._wanted or not self._turn.acquire(blocking=False):
+            self.wake()
+            return
+        try:
+            self._follow()
+            self._send()
+        finally:
+            self._turn.release()
+
+    def rest(self) -> None:
+        """Take nothing any more, in whatever thread: the turn is kept for good."""
+        self._turn.acquire()
 
     def close(self) -> None:
         """Let every client go."""
@@ -126,8 +153,9 @@ class Loop:
             return
         try:
             self.core.outbox.send(self.sender)
-            for said in self.core.renewals:
-                self.sender.send("forecasts", said.job, encoded(said), ())
+            if not len(self.core.outbox):  # said again, the newest would overtake what was not yet said
+                for said in self.core.renewals:
+                    self.sender.send("forecasts", said.job, encoded(said), ())
         except BrokerError as error:
             self.core.counts["broker full"] += 1
             if self.core.counts["broker full"] == 1:

@@ -7,6 +7,8 @@ import math
 from models.forecast.series import SeriesError
 from pipelines.serve.core import Core
 from pipelines.serve.wire import (
+    MOST_VERSIONS,
+    ROOM,
     Absent,
     Answer,
     AsOf,
@@ -36,8 +38,6 @@ _CODES = {
     StoreFull: "full",
     Fenced: "fenced",
 }
-MOST_VERSIONS = 10_000
-"""Versions in one answer; a client that wants more asks again from the last one on."""
 _ASIDE = "/what-if"
 
 
@@ -62,9 +62,9 @@ def _answer(core: Core, request: Request) -> Answer:
         case Ping(payload):
             return Pong(payload)
         case Get(key, version):
-            return _found(core.store.get(key, version))
+            return _found(key, core.store.get(key, version))
         case AsOf(key, t):
-            return _found(core.store.get_at_time(key, t))
+            return _found(key, core.store.get_at_time(key, t))
         case Versions(key, lo, hi):
             return History(core.store.list_versions(key, lo, hi)[:MOST_VERSIONS])
         case Frontier():
@@ -75,8 +75,13 @@ def _answer(core: Core, request: Request) -> Answer:
             raise AssertionError("puts are taken together")
 
 
-def _found(record: Record | None) -> Answer:
-    return Absent() if record is None else Found(record.version, record.ts, record.event_time, record.value)
+def _found(key: str, record: Record | None) -> Answer:
+    if record is None:
+        return Absent()
+    if (size := len(record.value)) > ROOM:  # a model's weights, a large state
+        why = f"{key} version {record.version} has {size} bytes; an answer has room for {ROOM}"
+        return Refused("oversized", f"{why}. Read it from the store itself: pipelines.store.Reader.open(folder).")
+    return Found(record.version, record.ts, record.event_time, record.value)
 
 
 def _what_if(core: Core, job: str, rate: float) -> Answer:

@@ -9,11 +9,12 @@ import msgspec
 from models.forecast.gaps import Streak
 from models.forecast.online import OnlineError
 from models.forecast.series import SeriesError
+from pipelines.serve.event import said_in
 from pipelines.serve.following import HEAVY, Following
 from pipelines.serve.generations import Generation
-from pipelines.serve.keys import checkpoint_key, filling_name, intent_key, sample_key, state_key
+from pipelines.serve.keys import checkpoint_key, filling_name, forecast_key, intent_key, sample_key, state_key
 from pipelines.serve.model_set import ModelSetError
-from pipelines.serve.records import StateValue, unpacked
+from pipelines.serve.records import ForecastValue, StateValue, unpacked
 from pipelines.serve.shelf import Shelf
 from pipelines.serve.windower import Filling
 from pipelines.store import Store
@@ -36,6 +37,8 @@ def read(store: Store, shelf: Shelf, job: str, step_s: float) -> Following:
     kept = unpacked(StateValue, state.value)
     following.newest, following.first = sample.version, kept.first
     following.streak = Streak(kept.imputed, kept.row, kept.warming)
+    made = store.get(forecast_key(job, step_s), sample.version)
+    following.said = None if made is None else said_in(unpacked(ForecastValue, made.value))
     by = next((g for g in following.generations if g.number == kept.generation), None)
     if by is not None:
         _carry_on(store, shelf, following, by, kept.carried)
@@ -69,4 +72,4 @@ def _carry_on(store: Store, shelf: Shelf, following: Following, by: Generation, 
 def _generations(store: Store, job: str, step_s: float) -> list[Generation]:
     """The job's swaps; those for windows of another length say nothing of ours."""
     found = (unpacked(Generation, record.value) for record in store.history(intent_key(job)))
-    return [made for made in found if made.step_s in (0.0, step_s)]
+    return [made for made in found if made.step_s == step_s]

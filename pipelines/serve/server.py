@@ -18,11 +18,8 @@ from configs.settings import Settings, load
 from pipelines.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry, RegistryError
 from pipelines.serve.claim import Claim
-from pipelines.serve.fleet import Champion, JobState
+from pipelines.serve.fleet import SILENT_S, Champion, JobState
 from tidecast.messages import MessageError, MetricSample, decode
-
-SILENT_S = 10.0
-"""A job without metrics for this long gets no more repeated forecasts: they would hide that it is silent."""
 
 
 class Server:

@@ -41,7 +41,7 @@ class Filling(msgspec.Struct, frozen=True, array_like=True):
         step, weight, total, carried: as in `models.forecast.series.Partial`.
         until: job time up to which records have been taken, seconds since the epoch.
         busy_s: as in `Window`, so far.
-        step_s: seconds per window; 0 before any, and where it was not noted.
+        step_s: seconds per window; 0 before any.
     """
 
     step: int | None = None

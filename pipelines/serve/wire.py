@@ -12,6 +12,10 @@ import msgspec
 
 MOST = 1 << 20
 """Longest frame, bytes."""
+ROOM = MOST - 64
+"""Longest value that a frame has room for."""
+MOST_VERSIONS = 10_000
+"""Versions in one answer; a client that wants more asks again from the last one on."""
 _LENGTH = struct.Struct("<I")
 
 
@@ -82,11 +86,22 @@ class Took(msgspec.Struct, array_like=True, tag=17):
 
     Attributes:
         verdict: "applied" (it closed windows), "pending" (none yet), "duplicate" or "stale".
-        forecasts: records of `/forecast`: what it caused, or for a duplicate what it had caused.
+        forecasts: records of `/forecast`: what it caused, or for a duplicate what it had caused; the newest, where a
+            sample closed more windows than a frame has room for.
+        left_out: how many older ones that are; they are in the store.
     """
 
     verdict: str
     forecasts: list[Found]
+    left_out: int = 0
+
+
+def took(verdict: str, forecasts: list[Found]) -> Took:
+    """What a sample did, with as many of its newest forecasts as a frame has room for."""
+    room, first = ROOM, len(forecasts)
+    while first and (room := room - len(forecasts[first - 1].value) - 64) >= 0:
+        first -= 1
+    return Took(verdict, forecasts[first:], first)
 
 
 class Absent(msgspec.Struct, array_like=True, tag=18):

@@ -24,6 +24,7 @@ from pipelines.store.errors import Corrupt as Corrupt
 from pipelines.store.errors import Fenced as Fenced
 from pipelines.store.errors import MissingMember as MissingMember
 from pipelines.store.errors import NotStable as NotStable
+from pipelines.store.errors import OtherSchema as OtherSchema
 from pipelines.store.errors import Pruned as Pruned
 from pipelines.store.errors import StoreError as StoreError
 from pipelines.store.errors import StoreFull as StoreFull

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from pipelines.store.environment import Environment
 from pipelines.store.errors import Corrupt
-from pipelines.store.layout import SCHEMA, SCHEMA_NAME
 from pipelines.store.limits import VERSION_MAX
 from pipelines.store.seek import as_of, records
 
 
 def check(folder: Path, deep: bool) -> None:
-    """Read the head, the schema, every key and its newest record, or all its records.
+    """Read the head, every key and its newest record, or all its records.
 
     A file shorter than its count of pages says may be whole, because LMDB does not write a page that one transaction
     took and gave back; a copy reads all that is in use.
@@ -29,9 +28,6 @@ def check(folder: Path, deep: bool) -> None:
         with Path(os.devnull).open("wb") as nowhere:
             env.lmdb.copyfd(nowhere.fileno(), compact=True)
     with env.read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
-        schema = txn.get(SCHEMA_NAME, db=env.meta)
-        if schema != SCHEMA:
-            raise Corrupt(f"{folder}: schema {schema!r}; this program writes {SCHEMA!r}")
         env.head(txn)
         seen = 0
         for _, prefix in keys:

@@ -10,8 +10,8 @@ from typing import Any
 
 import lmdb
 
-from pipelines.store.errors import Closed, Corrupt, StoreError, StoreFull
-from pipelines.store.layout import HEAD, ID, TREES, Head, unpack_head
+from pipelines.store.errors import Closed, Corrupt, OtherSchema, StoreError, StoreFull
+from pipelines.store.layout import HEAD, ID, SCHEMA, SCHEMA_NAME, TREES, Head, unpack_head
 from pipelines.store.limits import check_key
 
 READERS = 512
@@ -77,6 +77,20 @@ class Environment:
         except struct.error as error:
             raise Corrupt(f"{self.folder}: the head has {len(raw)} bytes: {error}") from None
 
+    def check_schema(self) -> None:
+        """Refuse what another release wrote; what nobody has written yet is taken.
+
+        Raises:
+            OtherSchema: its values would be misread.
+        """
+        with self.read() as txn:
+            found: bytes = txn.get(SCHEMA_NAME, db=self.meta) or SCHEMA
+        if found != SCHEMA:
+            raise OtherSchema(
+                f"{self.folder} is of schema {found.decode('ascii', 'replace')}; this release reads {SCHEMA.decode()}. "
+                f"Move {self.folder.parent} away to begin anew, or go back to the release that wrote it."
+            )
+
     def key_id(self, txn: Any, key: str) -> bytes | None:
         """The eight bytes before each of the key's records, None for a key never put; BadKey for what is no key."""
         found: bytes | None = txn.get(check_key(key), db=self.keys)
@@ -96,7 +110,7 @@ def translated(error: lmdb.Error, name: str) -> StoreError:
     """The store's own error for one of LMDB's."""
     text = str(error)
     if isinstance(error, lmdb.MapFullError):
-        return StoreFull(f"{name}: the map is full. Open with a larger map_bytes, or prune.")
+        return StoreFull(f"{name}: the map is full. Open with a larger map_bytes (serving.map_bytes), or prune.")
     if any(words in text for words in _FULL):
         return StoreFull(
             f"{name}: the disk takes no more ({text}). Free space or mend it; nothing acknowledged was lost."

@@ -63,5 +63,9 @@ class Corrupt(StoreError):
     """A database file or a record that is not what the store wrote."""
 
 
+class OtherSchema(StoreError):
+    """A file that another release wrote, whose values this one would misread."""
+
+
 class Closed(StoreError):
     """The store or reader was closed."""

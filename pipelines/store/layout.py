@@ -17,7 +17,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-SCHEMA = b"tidecast-store-1"
+SCHEMA = b"tidecast-store-2"
+"""Counted up with every change of a tree, or of a value that the fast path keeps: what is older would be misread."""
 TREES = ("log", "keys", "floors", "sets", "meta", "outbox")
 HEAD = b"\x00head"
 SCHEMA_NAME = b"\x00schema"

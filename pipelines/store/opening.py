@@ -10,7 +10,7 @@ from pathlib import Path
 import lmdb
 
 from pipelines.store.environment import Environment, translated
-from pipelines.store.errors import Corrupt
+from pipelines.store.errors import Corrupt, OtherSchema
 from pipelines.store.layout import HEAD, SCHEMA, SCHEMA_NAME, Head, pack_head
 from pipelines.store.limits import VERSION_MAX
 from pipelines.store.lock import WriterLock
@@ -53,6 +53,7 @@ def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], now: int) ->
     Raises:
         WriterPresent: another process is the writer.
         Corrupt: the durable file is damaged; it cannot be rebuilt from elsewhere, so it is left as it is.
+        OtherSchema: another release wrote the durable file; it is left as it is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = WriterLock(folder)
@@ -68,15 +69,28 @@ def _environments(folder: Path, map_bytes: int) -> tuple[Environment, Environmen
         where = folder / "durable"
         raise Corrupt(f"{where} is damaged ({why}) and nothing can rebuild it. Restore it from a copy, or remove it.")
     if why := damage(folder, "hot"):
-        aside = stood_aside(folder / "hot")
+        aside = stood_aside(folder / "hot", "damaged")
         log.warning("%s is damaged (%s); it lies in %s now and is begun anew", folder / "hot", why, aside)
     forget_close(folder)
     durable = Environment(folder / "durable", map_bytes, synced=True)
     try:
-        return durable, Environment(folder / "hot", map_bytes)
+        durable.check_schema()
+        return durable, _hot(folder / "hot", map_bytes)
     except BaseException:
         durable.close()
         raise
+
+
+def _hot(path: Path, map_bytes: int) -> Environment:
+    env = Environment(path, map_bytes)
+    try:
+        env.check_schema()
+        return env
+    except OtherSchema:
+        env.close()
+    aside = stood_aside(path, "other")
+    log.warning("%s was written by another release; it lies in %s now and is begun anew from the log", path, aside)
+    return Environment(path, map_bytes)
 
 
 def _remember(durable: Environment, hot: Environment, keep: Sequence[Keep], now: int) -> Memory:

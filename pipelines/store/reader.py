@@ -35,6 +35,7 @@ class Reader(Reads):
         Raises:
             StoreError: no writer has made the store yet.
             Corrupt: a file is damaged.
+            OtherSchema: another release wrote the store.
         """
         return cls(Path(folder))
 
@@ -51,6 +52,12 @@ class Reader(Reads):
         try:
             self.hot = Environment(self._folder / "hot", 0, writer=False)
         except BaseException:
+            self.durable.close()
+            raise
+        try:
+            self.hot.check_schema()
+        except BaseException:
+            self.hot.close()
             self.durable.close()
             raise
         self._known: dict[str, tuple[Environment, bytes]] = {}

@@ -34,10 +34,10 @@ def damage(folder: Path, name: str) -> str:
     return found.stderr.strip().splitlines()[-1] if found.returncode else ""
 
 
-def stood_aside(path: Path) -> Path:
-    """Move a damaged environment out of the way, keeping it; where it lies now."""
+def stood_aside(path: Path, why: str) -> Path:
+    """Move an environment that is "damaged" or "other" out of the way, keeping it; where it lies now."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while (aside := path.with_name(f"{path.name}.{why}-{number}")).exists():
         number += 1
     path.rename(aside)
     return aside

@@ -20,7 +20,7 @@ from pipelines.store.transactions import Transactions
 from pipelines.store.upcalls import Callback, Watch
 
 MAP_BYTES = 1 << 32
-"""Address space reserved per environment, not disk or memory used."""
+"""Address space reserved per environment, not disk or memory used; the fast path has it as a setting."""
 
 
 class Store(Transactions):
@@ -41,6 +41,7 @@ class Store(Transactions):
         Raises:
             WriterPresent: another process is; its pid is in the error.
             Corrupt: the durable file is damaged. A damaged hot file is moved aside and begun anew.
+            OtherSchema: another release wrote the durable file. A hot file of it is moved aside and begun anew.
         """
         clock = clock or steady()
         return cls(open_writer(Path(folder), map_bytes, keep, clock()), keep, clock)

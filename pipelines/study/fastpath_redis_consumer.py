@@ -40,7 +40,7 @@ def begun(home: Path, job: str, windows: int) -> Online:
 def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> None:
     """Answer until ended."""
     red: Any = redis.Redis(unix_socket_path=path, protocol=2)
-    online, by = begun(home, job, windows), Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1)
+    online, by = begun(home, job, windows), Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S)
     last = "0"
     if durable:
         red.xgroup_create(METRICS, GROUP, last, mkstream=True)

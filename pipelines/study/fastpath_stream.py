@@ -18,7 +18,7 @@ from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
 from pipelines.study.fastpath_children import command
 from pipelines.study.fastpath_kafka import produce
-from pipelines.study.fastpath_load import BEGIN, JOBS, Feed
+from pipelines.study.fastpath_load import BEGIN, JOBS, STEP_S, Feed
 from tidecast.messages import Forecast, decode
 
 BEGUN = 400
@@ -42,7 +42,7 @@ def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) 
     delete_topics(kafka)
     create_topics(kafka)
     for job in JOBS:
-        serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1)
+        serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
         publish(folder / "sets", job, serves, dict(made.members))
     produce(kafka, feed.history(JOBS, BEGUN))
     argv = command("fastpath_stream_query", folder / "checkpoint", folder / "sets")

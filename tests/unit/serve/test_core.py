@@ -20,11 +20,26 @@ from pipelines.serve.model_set import pack
 from pipelines.serve.reading import answer
 from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.swapping import prepare, swap
-from pipelines.serve.wire import Absent, AsOf, Edge, Foretold, Found, Frontier, Get, History, Refused, Versions, WhatIf
+from pipelines.serve.wire import (
+    ROOM,
+    Absent,
+    AsOf,
+    Edge,
+    Foretold,
+    Found,
+    Frontier,
+    Get,
+    History,
+    Refused,
+    Versions,
+    WhatIf,
+    framed,
+    read_answer,
+)
 from pipelines.store import Store, StoreFull, transactions
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
-from tidecast.messages import Forecast, decode
+from tidecast.messages import Forecast, decode, encode
 
 JOB = "orders"
 KEY = forecast_key(JOB, STEP)
@@ -47,6 +62,11 @@ def put(core, *samples):
 
 def feed(core, first, last, rate=100.0, job=JOB):
     return [put(core, raw(job, w, rate + w % 24))[0] for w in range(first, last)]
+
+
+def feed_log(core, samples):
+    at = 0 if (kept := core.store.get_meta(CURSOR)) is None else int(kept)
+    core.take([Arrival(one, ("metrics", 0, at + i), b"%d" % (at + i + 1)) for i, one in enumerate(samples)], NOW)
 
 
 def crown(core, forecaster=None, version="1", job=JOB):
@@ -339,7 +359,8 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
 def test_what_was_adopted_is_kept_until_it_is_in_the_store(store, monkeypatch):
     core = Core(store, STEP, {JOB}, epoch=7, follows=True)
     crown(core)
-    said = ForecastValue(1, "1", ("a", "b", "c"), 0, 0, False, "", b"as it was sent")
+    sent = encode(Forecast(JOB, 0.0, NOW, 1.0, STEP, [0.5], [[1.0]], "m", "1", "champion", "model", 1, 7))
+    said = ForecastValue(1, "1", ("a", "b", "c"), 0, 0, False, "", sent)
     core.closing.adopted[JOB, BEGIN] = said
     arrival = Arrival(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")
 
@@ -371,6 +392,28 @@ def test_a_forecast_is_renewed_while_a_long_window_goes_on(store):
     assert len(store.list_versions(KEY)) == 2  # the store knows nothing of it
 
 
+def test_a_replay_of_what_was_long_ago_renews_nothing(store):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True, renew_s=2.0)
+    feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW - 7200) for i in range(30)])
+    crown(core)
+    old = [raw(JOB, BEGIN + 30, 80.0, part, 100, wall_time=NOW - 3600 + part) for part in range(9)]
+    feed_log(core, old)
+    assert not core.renewals
+    feed_log(core, [raw(JOB, BEGIN + 30, 80.0, 9, 100, wall_time=NOW - 1)])
+    assert [r.wall_time for r in core.renewals] == [NOW - 1]
+
+
+def test_a_server_that_is_started_again_renews_the_forecast_of_the_window_that_goes_on(store):
+    core = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    put(core, raw(JOB, BEGIN + 30, 80.0))
+    again = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
+    put(again, raw(JOB, BEGIN + 31, 80.0, 0, 100, wall_time=NOW + 60))
+    before = core.job(JOB).said
+    assert [(r.wall_time, r.quantiles, r.time) for r in again.renewals] == [(NOW + 60, before.quantiles, before.time)]
+
+
 def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
     feed(core, BEGIN, BEGIN + 30)
     crown(core)
@@ -383,6 +426,28 @@ def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
         answer(core, WhatIf(JOB, math.nan)).code == "message" and answer(core, WhatIf("x", 1.0)).code == "unknown_job"
     )
     assert answer(core, WhatIf("rides", 1.0)) == Foretold([], [])
+
+
+def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it_leaves_out(core, store):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    windows = 4000
+    (took,) = put(core, raw(JOB, BEGIN + 30, 80.0, span_s=windows * STEP, wall_time=NOW))
+    assert read_answer(framed(took)[4:]) == took and took.verdict == "applied"
+    assert took.left_out > 0 and len(took.forecasts) > windows / 2
+    first = BEGIN + 30 + took.left_out
+    assert [found.version for found in took.forecasts] == list(range(first, BEGIN + 30 + windows))
+    assert store.get(KEY, first - 1) is not None
+
+
+def test_what_no_answer_has_room_for_is_refused_with_a_way_to_read_it(core, store):
+    store.put("/model/orders/weights", bytes(ROOM), 1)
+    store.put("/model/orders/weights", bytes(ROOM + 1), 2)
+    whole, refused = (answer(core, Get("/model/orders/weights", version)) for version in (1, 2))
+    assert read_answer(framed(whole)[4:]) == whole
+    assert refused.code == "oversized" and f"version 2 has {ROOM + 1} bytes" in refused.message
+    assert "Reader.open" in refused.message
+    assert answer(core, AsOf("/model/orders/weights", store.frontier()[0])).message == refused.message
 
 
 def test_reads_answer_as_of_a_time_and_refuse_what_is_not_stable(core, store):

@@ -7,7 +7,7 @@ DIGESTS = ("a", "b", "c")
 
 
 def made(number, begins):
-    return Generation(number, "m", str(number), DIGESTS, begins, 0, -1)
+    return Generation(number, "m", str(number), DIGESTS, begins, 0, -1, 3600.0)
 
 
 def test_the_newest_generation_that_has_begun_serves():

@@ -173,6 +173,18 @@ def test_no_bytes_end_the_server_or_touch_the_store(door, pieces):
     assert contents(door[1].store) == before
 
 
+def test_more_versions_than_one_answer_holds_are_asked_for_page_by_page(door, monkeypatch):
+    for module in ("pipelines.serve.wire", "pipelines.serve.reading"):
+        monkeypatch.setattr(f"{module}.MOST_VERSIONS", 4)
+    with Client(door[0]) as client:
+        for many in (3, 4, 8, 9):
+            key = f"/pages/{many}"
+            for version in range(many):
+                door[1].store.put(key, b"", version)
+            assert [version for version, _ in client.versions(key)] == list(range(many))
+            assert [version for version, _ in client.versions(key, 1, 5)] == list(range(many))[1:6]
+
+
 def test_an_oversized_frame_is_refused_and_its_sender_cut_off(door):
     with socket.socket(socket.AF_UNIX) as rude:
         rude.connect(str(door[0]))

@@ -98,7 +98,7 @@ def test_names_that_are_none(store):
 def test_a_full_map_loses_nothing(tmp_path):
     acknowledged = 0
     with Store.open(tmp_path, map_bytes=1 << 18) as store:
-        with pytest.raises(StoreFull, match="larger map_bytes"):
+        with pytest.raises(StoreFull, match=r"larger map_bytes \(serving.map_bytes\)"):
             while True:
                 with store.event() as event:
                     event.put("/a/x", bytes(5000), acknowledged + 1)

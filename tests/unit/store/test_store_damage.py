@@ -4,8 +4,10 @@ import os
 
 import pytest
 
-from pipelines.store import Corrupt, Pruned, Store, StoreError
+from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
 from pipelines.store.environment import Environment
+from pipelines.store.layout import SCHEMA_NAME
+from pipelines.store.recovery import remember_close
 
 
 def filled(folder):
@@ -76,6 +78,41 @@ def test_a_damaged_durable_file_is_an_error_and_is_left_alone(tmp_path, damage):
     changed_later(path)
     with Store.open(tmp_path) as store:
         assert store.get("/a/d").version == 29
+
+
+def of_another_release(folder):
+    env = Environment(folder, 1 << 24)
+    with env.lmdb.begin(write=True) as txn:
+        txn.put(SCHEMA_NAME, b"tidecast-store-1", db=env.meta)
+    env.close()
+
+
+@pytest.mark.parametrize("closed_well", [True, False])
+def test_a_hot_file_of_another_release_is_put_aside_and_begun_anew(tmp_path, caplog, closed_well):
+    before = filled(tmp_path)
+    of_another_release(tmp_path / "hot")
+    if closed_well:
+        remember_close(tmp_path)
+    with Store.open(tmp_path, map_bytes=1 << 24) as store:
+        assert "written by another release" in caplog.text and "damaged" not in caplog.text
+        assert (tmp_path / "hot.other-1" / "data.mdb").exists()
+        assert store.get("/a/x") is None and store.get("/a/d").version == 29
+        with pytest.raises(Pruned):
+            store.get_at_time("/a/x", before)
+
+
+@pytest.mark.parametrize("closed_well", [True, False])
+def test_a_durable_file_of_another_release_is_refused_with_words_and_left_alone(tmp_path, closed_well):
+    filled(tmp_path)
+    for name in ("hot", "durable"):
+        of_another_release(tmp_path / name)
+    if closed_well:
+        remember_close(tmp_path)
+    whole = {name: (tmp_path / name / "data.mdb").read_bytes() for name in ("hot", "durable")}
+    for opened in (Store, Reader):
+        with pytest.raises(OtherSchema, match=r"(durable|hot) is of schema tidecast-store-1; .*Move "):
+            opened.open(tmp_path)
+    assert {name: (tmp_path / name / "data.mdb").read_bytes() for name in whole} == whole
 
 
 def test_a_file_without_its_last_pages_is_whole_if_none_of_them_is_in_use(tmp_path, caplog):

@@ -1,0 +1,151 @@
+"""Records of the log are taken by the thread that has read them, unless the loop is at work or waits for its turn."""
+
+import threading
+
+import pytest
+
+from models.forecast.naive import Naive
+from pipelines.serve.client import Client
+from pipelines.serve.core import Arrival, Core
+from pipelines.serve.keys import sample_key
+from pipelines.serve.loop import Loop
+from pipelines.serve.model_set import pack
+from pipelines.serve.swapping import prepare, swap
+from pipelines.store import Store
+from tests.fakes.forecasters import STEP, TASK
+from tests.fakes.serving import BEGIN, raw
+
+JOB = "orders"
+KEY = sample_key(JOB, STEP)
+
+
+class Log:
+    """Records that wait, as `LogFeed` has them."""
+
+    failure = None
+
+    def __init__(self):
+        self.waiting, self.at = [], 0
+
+    def come(self, *records):
+        for record in records:
+            self.at += 1
+            self.waiting.append(Arrival(record, ("metrics", 0, self.at - 1), b"%d" % self.at))
+
+    def __len__(self):
+        return len(self.waiting)
+
+    def arrivals(self, most):
+        return self.waiting[:most]
+
+    def taken(self, count):
+        del self.waiting[:count]
+
+
+class Sent:
+    """What was sent, and by which thread."""
+
+    def __init__(self):
+        self.versions, self.threads = [], set()
+
+    def send(self, topic, key, value, headers, taken=None):
+        self.versions.append(int(dict(headers)["version"]))
+        self.threads.add(threading.get_ident())
+        taken(True)
+
+    def poll(self):
+        pass
+
+
+@pytest.fixture
+def loop(tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        core = Core(store, STEP, {JOB, "rides"}, epoch=7, follows=True)
+        made = Loop(core, tmp_path / "socket")
+        made.log, made.sender = Log(), Sent()
+        yield made
+        made.close()
+
+
+def newest(loop):
+    found = loop.core.store.get(KEY)
+    return None if found is None else found.version - BEGIN
+
+
+def test_nothing_is_taken_before_the_first_round(loop):
+    loop.log.come(raw(JOB, BEGIN, 5.0))
+    loop.came()
+    assert newest(loop) is None
+    loop.round(0)
+    assert newest(loop) == 0
+
+
+def test_where_the_loop_sleeps_it_is_taken_and_sent_at_once_by_who_calls(loop):
+    loop.round(0)
+    for i in range(30):
+        loop.log.come(raw(JOB, BEGIN + i, 5.0))
+        loop.came()
+        assert newest(loop) == i and not loop.log
+    store = loop.core.store
+    swap(loop.core, prepare(store, STEP, JOB, "m", "1", pack(Naive(TASK))))
+    loop.log.come(raw(JOB, BEGIN + 30, 5.0))
+    loop.came()
+    assert loop.sender.versions == [BEGIN + 29, BEGIN + 30] and loop.sender.threads == {threading.get_ident()}
+
+
+def test_what_comes_while_the_loop_is_at_work_is_left_to_it(loop, monkeypatch):
+    loop.round(0)
+    loop.log.come(raw(JOB, BEGIN, 5.0))
+    note = loop._note
+
+    def in_the_middle():
+        loop.log.come(raw(JOB, BEGIN + 1, 5.0))
+        loop.came()
+        assert newest(loop) == 0 and len(loop.log) == 1
+        note()
+
+    monkeypatch.setattr(loop, "_note", in_the_middle)
+    monkeypatch.setattr(loop, "_housekeeping", 0.0)
+    loop.round(0)
+    monkeypatch.setattr(loop, "_note", note)
+    loop.round(60)  # woken: it does not sleep
+    assert newest(loop) == 1
+
+
+def test_a_loop_that_rests_takes_nothing_more(loop):
+    loop.round(0)
+    loop.rest()
+    loop.log.come(raw(JOB, BEGIN, 5.0))
+    loop.came()
+    assert newest(loop) is None and len(loop.log) == 1
+
+
+def test_log_and_socket_at_the_same_time_take_every_window_once(loop):
+    windows, stop = 600, threading.Event()
+
+    def rounds():
+        while not stop.is_set():
+            loop.round(0.05)
+
+    def follow():
+        for i in range(windows):
+            loop.log.come(raw(JOB, BEGIN + i, 5.0))
+            loop.came()
+
+    loop.round(0)
+    threads = [threading.Thread(target=rounds), threading.Thread(target=follow)]
+    threads[0].start()
+    try:
+        with Client(loop._door._path, 60.0) as client:
+            threads[1].start()
+            said = [client.ping(b"%d" % i) for i in range(windows)]
+        threads[1].join(60)
+        assert not threads[1].is_alive(), "the log was not read in a minute"
+    finally:
+        stop.set()
+        loop.wake()
+        threads[0].join(60)
+    loop.round(0)
+    store = loop.core.store
+    assert [version for version, _ in store.list_versions(KEY)] == list(range(BEGIN, BEGIN + windows))
+    assert said == [b"%d" % i for i in range(windows)] and store.get_meta("cursor") == b"%d" % windows

@@ -1,0 +1,49 @@
+"""The endpoint's process where it dies."""
+
+import sys
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from configs.settings import load
+from pipelines.serve import http_process
+from pipelines.serve.http_process import ADDRESS, TOKEN, Endpoint, pause_s
+
+
+def wait_for(holds, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("lived_s", "before_s", "pause"),
+    [(0, 0, 1), (0, 1, 2), (0, 4, 8), (0, 40, 60), (0, 60, 60), (59, 8, 16), (60, 8, 1)],
+)
+def test_starts_again_ever_more_slowly_until_one_lives(lived_s, before_s, pause):
+    assert pause_s(lived_s, before_s) == pause
+
+
+def test_one_that_dies_is_started_again_with_the_same_token_and_that_is_said(tmp_path, monkeypatch, capsys):
+    script = f"import time; open({str(tmp_path / 'fast' / 'http')!r}, 'w').close(); time.sleep(600)"
+    monkeypatch.setattr(http_process, "command", lambda: [sys.executable, "-S", "-c", script])
+    monkeypatch.setattr(http_process, "FIRST_S", 0.2)
+    counts = Counter()
+    settings = load(var=tmp_path)
+    settings.store_dir.mkdir()
+    endpoint = Endpoint(settings, counts)
+    try:
+        address = settings.store_dir / ADDRESS
+        wait_for(address.exists)
+        token, first = (settings.store_dir / TOKEN).read_text(), endpoint.process
+        first.kill()
+        wait_for(lambda: endpoint.process.pid != first.pid and address.exists())
+        assert counts == {"http restarts": 1} and (settings.store_dir / TOKEN).read_text() == token
+        said = capsys.readouterr().out
+        assert f"process {first.pid}, ended with status -9" in said and "serving.http_port" in said
+    finally:
+        endpoint.close()
+    assert not psutil.pid_exists(endpoint.process.pid)
