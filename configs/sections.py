@@ -149,8 +149,8 @@ class AgentTraining(Section):
 
     transitions: int = Field(300_000, ge=1)
     fine_transitions: int = Field(100_000, ge=1)
-    knobs: int = Field(8, ge=2)
-    seeds: int = Field(2, ge=1)
+    knobs: int = Field(16, ge=2)
+    seeds: int = Field(4, ge=1)
     tolerance: float = Field(0.01, ge=0, lt=1)
     seed: int = 7
 

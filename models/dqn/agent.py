@@ -96,11 +96,16 @@ class Agent:
         worth: np.ndarray = state + action - action.mean(axis=1, keepdims=True)
         return worth
 
-    def moves(self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers) -> Integers:
-        """(runs,) the allowed move of highest worth; the advised one where no other is worth enough more."""
+    def moves(
+        self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, heed: Floats | float = 0.0
+    ) -> Integers:
+        """(runs,) the allowed move of highest worth; the advised one where no other is worth enough more.
+
+        With `heed` it must be worth more by that much more than `heeds` say.
+        """
         values = self.values(seen)
         worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
-        worth[np.arange(len(worth)), advised] += self.heed_at(price) * np.sqrt(1 + price)
+        worth[np.arange(len(worth)), advised] += (self.heed_at(price) + heed) * np.sqrt(1 + price)
         return best(worth, mask)
 
     def heed_at(self, price: Floats) -> Floats:

@@ -39,6 +39,7 @@ class Dqn:
         caution: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a sweep
             passes through evenly changes executors and violation evenly.
         utilisation, hold_s: of the adviser.
+        heed: added to the agent's own; with `training.HEEDS[-1]` it does what it is advised.
         name: dqn.
     """
 
@@ -50,6 +51,7 @@ class Dqn:
     caution: Floats | float
     utilisation: Floats | float
     hold_s: float
+    heed: Floats | float = 0.0
     name: str = "dqn"
     knob: ClassVar[str] = "caution"
 
@@ -67,7 +69,7 @@ class Dqn:
         return cls(
             learned, adviser, max(planning.lead_s, 1.0), contract.latency_target_s,
             pace_for(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))),
-            adviser.utilisation, adviser.hold_s, name,
+            adviser.utilisation, adviser.hold_s, name=name,
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:
@@ -88,7 +90,7 @@ class Dqn:
         remembered, seen = observe(_part(memory, "obs_"), view, facts, advice)
         memory |= advised | remembered | {"dqn_at": np.full(view.runs, view.now_s)}
         mask = heeding(allowed(view.target, view.least, view.most), view.target, advice)
-        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target))
+        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target), self.heed)
         strange = self.agent.familiar.strange(seen.astype(float))
         target = np.where(strange, np.maximum(advice.target, bottom), moved(view, moves, bottom))
         why = np.where(strange, advice.why, 0) | flags(unfamiliar=strange)

@@ -136,8 +136,12 @@ def train(
         torch.set_num_threads(before)
     made = replace(_agent(best, training), familiar=familiar, curve=tuple(curve))
     prices = np.geomspace(*PRICES, training.prices)
-    heeds = [_heed(made, p, _trials(replace(training, price=p), jobs, loads, seed + 3)) for p in prices.tolist()]
-    made = replace(made, prices=prices, heeds=np.array(heeds))
+    heeds = np.full(len(prices), HEEDS[-1])
+    for i, price in enumerate(prices.tolist()):  # the dearer lateness is, the less a departure can win
+        heeds[i] = _heed(made, price, _trials(replace(training, price=price), jobs, loads, seed + 3))
+        if heeds[i] == HEEDS[-1]:
+            break
+    made = replace(made, prices=prices, heeds=heeds)
     tried = np.array([tried_at(made, training, jobs, loads, price, seed + 2) for price in prices.tolist()])
     return replace(made, tried=tried)
 

@@ -24,6 +24,8 @@ USUAL_HOLD_S = 30.0
 DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
 USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
 HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
+HEED: dict[str, tuple[float, ...]] = {"heed": (1e9, 0.0)}
+"""Whether the agent does what it is advised, or departs from it as it learned to."""
 HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 
 
@@ -75,8 +77,10 @@ def entrant(name: str, learned: Any = None) -> Entrant:
         return Entrant(name, name, "blend", setting, (HEARING, DELAYS))
     if name == "reactive":
         return Entrant(name, name, axes=(DELAYS,))
-    if name in ("mpc", "dqn"):  # the agent's adviser is an mpc
-        return Entrant(name, name, "blend", axes=(USE, HOLD), learned=learned)
+    if name == "mpc":
+        return Entrant(name, name, "blend", axes=(USE, HOLD))
+    if name == "dqn":  # its adviser is an mpc
+        return Entrant(name, name, "blend", axes=(USE, HOLD | HEED), learned=learned)
     return Entrant(name, name, learned=learned)
 
 

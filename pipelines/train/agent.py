@@ -16,6 +16,7 @@ from models.dqn.training import FINE, Training
 from models.dqn.training import train as learn
 from models.forecast.gate import Verdict
 from models.twin.job import TwinError
+from models.twin.results import Judged
 from pipelines.backtest.on_lake import enough
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run
 from pipelines.train.agent_card import agent_card, frontiers, learning
@@ -74,6 +75,7 @@ def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesso
     agent, curves = taught(lesson, training)
     version, champion, remark = _champion(registry, job)
     result = contest(lesson, agent, champion, training)
+    agent = as_judged(agent, result)
     allowed = level(result.hours_at, lesson.contract.error_budget)
     costs = hours(result, allowed)
     reason = verdict(costs, allowed, training.tolerance).reason
@@ -85,7 +87,7 @@ def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesso
     run.figure(learning(curves), "plots/learning.png")
     run.figure(frontiers(result, allowed), "plots/frontier.png")
     run.text(json.dumps(told(lesson, result), indent=1), "contest.json")
-    card = agent_card(lesson, result, allowed, reason, remark)
+    card = agent_card(agent, lesson, result, allowed, reason, remark)
     run.text(card, "card.md")
     lineage = {**lesson.source.lineage(), "twin": lesson.twin[:500]}
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
@@ -107,6 +109,12 @@ def taught(lesson: Lesson, training: AgentTraining) -> tuple[Agent, dict[str, An
     jobs = lesson.jobs(training.seed)
     fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
     return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
+
+
+def as_judged(agent: Agent, result: Judged) -> Agent:
+    """The agent as the contest had it: where departing cost more on the tuning part, it does what it is advised."""
+    heed = dict(result.settings[AGENT].fields).get("heed", 0.0)
+    return replace(agent, heeds=agent.heeds + heed)
 
 
 def _budgeted(training: Training, transitions: int) -> Training:

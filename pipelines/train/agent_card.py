@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS
+from models.dqn.training import HEEDS
 from models.twin.frontier import frontier
 from models.twin.results import ALLOWED, Judged
 from pipelines.train.lesson import Lesson
@@ -20,7 +22,15 @@ _COLOURS = {
 _LEAST = 1e-4
 
 
-def agent_card(lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
+def departing(agent: Agent) -> str:
+    """In words, at which prices it departs from its advice."""
+    at = agent.prices[agent.heeds < HEEDS[-1]]
+    if not len(at):
+        return "It does what it is advised: its own moves did not surely earn more, or cost more on the tuning part."
+    return f"It departs where a second over the target costs {at.min():.2g} to {at.max():.2g} s of all executors."
+
+
+def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
     """The card as Markdown."""
     contract, terms, data = lesson.contract, lesson.terms, lesson.source.lineage()
     ground, levels = result.ground, sorted({*ALLOWED, contract.error_budget, allowed})
@@ -35,6 +45,7 @@ def agent_card(lesson: Lesson, result: Judged, allowed: float, reason: str, note
         "it observes and what it is paid is in `models/dqn`. `mpc` advises it at its own price, and it departs "
         "from that by an executor at most. Outside what it was trained on, the adviser "
         "answers; the target is never below what the observed rate needs.",
+        departing(agent),
         f"Twin: {lesson.twin}. Executors take {terms.lead_s:g} s to come, as the contract says; latency target "
         f"{contract.latency_target_s:g} s.",
         f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "

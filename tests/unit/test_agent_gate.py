@@ -1,17 +1,33 @@
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from configs.contract import Contract
 from configs.settings import load
 from models.dqn.gate import level, verdict
+from models.twin.contest import Setting
 from models.twin.job import TwinError
 from models.twin.terms import Terms
 from pipelines.lake import LakeError
 from pipelines.train import contest, lesson
+from pipelines.train.agent import as_judged
+from pipelines.train.agent_card import departing
 from tests.unit.test_dqn_policy import agent
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [(0.0, "It departs where a second over the target costs 1 to 10 s"), (1e9, "It does what it is advised")],
+)
+def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
+    learned = replace(agent(1), heeds=np.array([0.1, 0.3, 1e9]))
+    judged = as_judged(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("heed", chosen),))}))
+    assert judged.heeds.tolist() == (learned.heeds + chosen).tolist()
+    assert departing(judged).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,14 @@ def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
     np.testing.assert_array_equal(target[plan - far.target > 4 + REACH], rises[plan - far.target > 4 + REACH])
 
 
+def test_with_all_heed_it_does_what_it_is_advised() -> None:
+    seen = at_rest()
+    policy = replace(Dqn.of("dqn", CONTRACT, agent(MOVES.index(1))), heed=HEEDS[-1])
+    target, _ = asked(policy, seen)
+    np.testing.assert_array_equal(target, advised(policy, seen).target)
+    assert (asked(replace(policy, heed=0.0), seen)[0] != target).any()
+
+
 def test_another_move_than_the_advised_one_must_be_worth_enough_more() -> None:
     one, mask, price = agent(3), np.ones((2, len(MOVES)), bool), np.array([0.0, 99.0])
     seen, followed = np.zeros((2, len(FEATURES)), np.float32), np.array([STAY, STAY])
@@ -232,3 +240,15 @@ def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
     trial = _trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
     assert _heed(always_more, 10.0, trial) == HEEDS[-1]
+
+
+def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monkeypatch):
+    asked_at = []
+
+    def heed(made, price, trial):
+        asked_at.append(price)
+        return 0.3 if len(asked_at) < 3 else HEEDS[-1]
+
+    monkeypatch.setattr("models.dqn.training._heed", heed)
+    made = train((), (), replace(SHORT, prices=5), 1)
+    assert made.heeds.tolist() == [0.3, 0.3, *[HEEDS[-1]] * 3] and asked_at == made.prices[:3].tolist()
