@@ -7,7 +7,7 @@ from typing import Any
 
 from configs.sections import AgentTraining
 from models.dqn.agent import Agent
-from models.dqn.gate import AGENT, CHAMPION, RIVALS
+from models.dqn.gate import AGENT, CHAMPION
 from models.twin.entrants import entrants
 from models.twin.judging import Case, Effort, judged, listened
 from models.twin.results import Judged
@@ -15,18 +15,15 @@ from pipelines.backtest.report import Backtest, figures
 from pipelines.backtest.trace import Trace
 from pipelines.train.lesson import Lesson
 
-OTHERS = ("hpa", "reactive", *RIVALS)
-"""Who is asked beside the agent: what people run, and ours."""
-
 
 def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: AgentTraining) -> Judged:
-    """The result on the newest part of the load; `dqn`, `champion`, `true_future` and the optimum are among its sheets.
+    """The result of all policies on the newest part of the load, the present champion and the yardsticks among them.
 
     Raises:
         TwinError: the load is too short or has gaps.
     """
     job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
-    found, _ = entrants([*OTHERS, AGENT], terms.contract, {AGENT: agent})
+    found, _ = entrants(["all"], terms.contract, {AGENT: agent})
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
         found += [replace(one, name=CHAMPION, learned=champion) for one in found if one.name == AGENT]

@@ -13,6 +13,7 @@ from configs.sections import AgentTraining
 from configs.settings import load
 from models.dqn.policy import Dqn
 from models.forecast.series import Series
+from models.policy.catalogue import CATALOGUE
 from models.twin.job import Job
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import dqn
@@ -64,7 +65,7 @@ def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, t
     assert {"learning.png", "frontier.png", "contest.json", "card.md", "agent.json"} <= {path.name for path in kept}
     assert not any(path.suffix in (".pkl", ".pickle", ".pt", ".pth", ".py") for path in kept)
     (contest,) = (json.loads(path.read_text()) for path in kept if path.name == "contest.json")
-    assert {"dqn", "hpa", "reactive", "forecast", "mpc", "true_future", "optimum"} <= set(contest["policies"])
+    assert {*CATALOGUE, "true_future", "optimum"} <= set(contest["policies"])
 
 
 def test_the_gate_decides_once_and_says_the_same_again(agents, settings, trained):
