@@ -53,8 +53,8 @@ class FaultyScreen(Screen):
             self.done[fault.__name__] = time.time()
 
     def kill_executor(self) -> None:
-        executors = [p for p in alive(self.stack.id) if "CoarseGrainedExecutorBackend" in " ".join(p.cmdline())]
-        max(executors, key=lambda p: p.create_time()).kill()
+        newest_first = sorted(alive(self.stack.id), key=lambda process: -process.create_time())
+        next(process for process in newest_first if _is_executor(process)).kill()
 
     def kill_serving(self) -> None:
         logs = self.stack.settings.var_dir / "airflow" / "logs"
@@ -78,6 +78,13 @@ class FaultyScreen(Screen):
                 publisher.send_bytes(topic, self.job.encode(), bad)
         publisher.send("decisions", self.job, good_decision(self.job, executors=99, id="beyond-bounds"))
         publisher.close()
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.Error:  # it has ended since it was found: processes of the stack come and go
+        return False
 
 
 def good_decision(job: str, **changes) -> Decision:
