@@ -39,16 +39,21 @@ def verdict(found: dict[str, Any]) -> str:
     if reactive is None:
         return "No policy without a forecast keeps 99 % of the seconds within the target here."
     said = [f"At 1 % of the seconds over the target the cheapest policy without a forecast is {reactive}: "
-            f"{number(costs[reactive], 1)} executor-hours."]  # fmt: skip
+            f"{hours(costs[reactive])} executor-hours."]  # fmt: skip
     if ours is not None:
-        said.append(f"Ours ({ours}) takes {number(costs[ours], 1)}, {_than(costs[ours], costs[reactive])}.")
+        said.append(f"Ours ({ours}) takes {hours(costs[ours])}, {_than(costs[ours], costs[reactive])}.")
     if costs.get(TRUE_FUTURE) is not None:
-        said.append(f"Knowing the true future would take {number(costs[TRUE_FUTURE], 1)}, "
+        said.append(f"Knowing the true future would take {hours(costs[TRUE_FUTURE])}, "
                     f"{_than(costs[TRUE_FUTURE], costs[reactive])}.")  # fmt: skip
     if costs.get(OPTIMUM) is not None:
-        said.append(f"The best plan found in hindsight takes {number(costs[OPTIMUM], 1)}; no policy can take less than "
-                    f"{number(costs.get(BOUND), 1)}.")  # fmt: skip
+        said.append(f"The best plan found in hindsight takes {hours(costs[OPTIMUM])}; no policy can take less than "
+                    f"{hours(costs.get(BOUND))}.")  # fmt: skip
     return " ".join(said)
+
+
+def hours(cost: float | None) -> str:
+    """With one decimal, or three digits where there are fewer than ten; a dash for None."""
+    return number(cost, 1) if cost is None or cost >= 10 else f"{cost:.3g}"
 
 
 def table(found: dict[str, Any]) -> str:
@@ -61,7 +66,7 @@ def table(found: dict[str, Any]) -> str:
     ]
     said = [described(found), "", "executor-hours at so many seconds over the target:", *rows]
     if costs := found["cheapest_at_violation"][KEY_LEVEL].get(BOUND):
-        said.append(f"no policy can take less than {number(costs, 1)} at 1 %")
+        said.append(f"no policy can take less than {hours(costs)} at 1 %")
     said += ["", *shipped(found), *ablation(found), "", verdict(found)]
     return "\n".join([*said, *remarks(found)])
 
@@ -80,7 +85,7 @@ def cells(name: str, found: dict[str, Any]) -> list[str]:
     costs, best = by[KEY_LEVEL], by[KEY_LEVEL].get(OPTIMUM)
     ratio = costs[name] / best if best and costs[name] is not None else None
     return [
-        name, *(number(by[level][name], 1) for level in ("0.001", "0.01", "0.05")),
+        name, *(hours(by[level][name]) for level in ("0.001", "0.01", "0.05")),
         number(ratio, 3), number(point["p99_latency_s"], 1), number(point["worst_latency_s"]),
         number(point["actions"]), f"{point['knob']:.3g}",
     ]  # fmt: skip
@@ -91,10 +96,10 @@ def shipped(found: dict[str, Any]) -> list[str]:
     lines = []
     for name in (name for name in DEFAULTS if name in found["as_shipped"]):
         one = found["as_shipped"][name]
-        theirs = [f"{ours} {number(cost, 1)} ({cost / one['executor_hours']:.2f} ×)"
+        theirs = [f"{ours} {hours(cost)} ({cost / one['executor_hours']:.2f} ×)"
                   for ours, cost in one["others"].items() if cost is not None]  # fmt: skip
         lines.append(
-            f"{name} as shipped ({one['knob']:g}): {number(one['executor_hours'], 1)} executor-hours with "
+            f"{name} as shipped ({one['knob']:g}): {hours(one['executor_hours'])} executor-hours with "
             f"{100 * one['violation']:.2g} % over the target; at the same violation "
             + (", ".join(theirs) or "none of ours")
         )
@@ -104,8 +109,7 @@ def shipped(found: dict[str, Any]) -> list[str]:
 def ablation(found: dict[str, Any]) -> list[str]:
     """A line per planner of ours: what it takes at 1 % with what it hears."""
     return [
-        f"{name} at 1 %, hearing "
-        + "; ".join(f"{EARS[ear]}: {number(cost, 1)}" for ear, cost in heard[KEY_LEVEL].items())
+        f"{name} at 1 %, hearing " + "; ".join(f"{EARS[ear]}: {hours(cost)}" for ear, cost in heard[KEY_LEVEL].items())
         for name, heard in found["ablation"].items()
     ]
 

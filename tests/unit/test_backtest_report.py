@@ -10,7 +10,7 @@ from models.twin.job import Job, TwinError
 from models.twin.terms import Terms
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.trace import mapped, trace
-from pipelines.backtest.words import verdict
+from pipelines.backtest.words import hours, verdict
 from pipelines.cli import app
 from pipelines.jobs.trace_file import TraceError
 
@@ -138,6 +138,12 @@ def test_a_fitted_job_is_read_with_or_without_its_fit(tmp_path):
     assert read_job(tmp_path / "a.json").warmup == 0  # a file of before there was one
     (tmp_path / "a.json").write_text(json.dumps({**JOB, "warmup": 0.9, "warmup_batches": 12.0}))
     assert read_job(tmp_path / "a.json").warmup == 0.9
+
+
+def test_few_hours_are_told_apart():
+    assert [hours(cost) for cost in (None, 0.4066, 0.4103, 9.876, 12.34, 4321.0)] == [
+        "–", "0.407", "0.41", "9.88", "12.3", "4,321.0",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
