@@ -1,14 +1,15 @@
-"""The value map over the shipped traces, in several processes."""
+"""The value map over several traces, in several processes."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import Any
 
+from configs.errors import SettingsError
 from models.policy.catalogue import named
 from models.twin.entrants import OURS, REACTIVE, entrants
 from models.twin.foresight import Told, coarseness
@@ -18,7 +19,7 @@ from models.twin.results import OPTIMUM, plain
 from models.twin.terms import Terms
 from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
 from models.twin.yardsticks import optimum
-from pipelines.backtest.trace import Trace, mapped, trace
+from pipelines.backtest.trace import Trace
 
 HEARD = ("blend",)
 """The forecaster of the map; what others are worth, the backtest of a trace says."""
@@ -36,34 +37,36 @@ class Work:
 
 
 def value_map(
-    terms: Terms, names: Iterable[str], effort: Effort, processes: int, tell: Callable[[str], None],
-    traces: list[Trace] | None = None, learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
+    traces: Sequence[Trace], terms: Terms, names: Iterable[str], effort: Effort, processes: int,
+    tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
     """The map's cells, what policies cost as shipped, and the sums, as JSON values.
 
     Args:
+        traces: that are replayed.
         terms: of every contest; the lead time is replaced.
         names: of policies; the best reactive one is sought among them.
         effort: of every contest.
         processes: that work side by side.
         tell: is told of every part as it is done.
-        traces: instead of all shipped ones.
         learned: as of `entrants`.
         leads_s: lead times.
 
     Raises:
-        SettingsError: an unknown policy.
+        SettingsError: an unknown policy, or two traces of one name.
         TwinError: a trace does not do.
     """
     asked, leads = tuple(names), tuple(leads_s)
     named(asked)
-    chosen = traces if traces is not None else [trace(name) for name in mapped()]
-    for one in chosen:
+    called = [one.name for one in traces]
+    if twice := {name for name in called if called.count(name) > 1}:
+        raise SettingsError(f"two traces are called {min(twice)}; the map tells them apart by name: rename a file.")
+    for one in traces:
         parts(one.name, one.series, replace(terms, lead_s=max(leads)))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
-        said = _listened(pool, chosen, terms, leads, tell)
+        said = _listened(pool, traces, terms, leads, tell)
         works = [
-            Work(at_lead, _cases(chosen, said[at_lead.lead_s]), asked, replace(effort, yardsticks=0), learned or {})
+            Work(at_lead, _cases(traces, said[at_lead.lead_s]), asked, replace(effort, yardsticks=0), learned or {})
             for at_lead in (replace(terms, lead_s=lead) for lead in leads)
         ]
         running = {pool.submit(measured, work): i for i, work in enumerate(works)}
@@ -76,7 +79,7 @@ def value_map(
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
     return dict(plain({
-        "traces": [one.name for one in chosen], "leads_s": leads, "violations": VIOLATIONS,
+        "traces": called, "leads_s": leads, "violations": VIOLATIONS,
         "test_days": terms.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
         "policies": every[0]["policies"], "left_out": every[0]["left_out"],
         "summary": summary(all_cells, shipped), "cells": all_cells, "as_shipped": shipped,
@@ -99,29 +102,29 @@ def measured(work: Work) -> dict[str, Any]:
 
 
 def _listened(
-    pool: Executor, chosen: list[Trace], terms: Terms, leads: tuple[float, ...], tell: Callable[[str], None]
+    pool: Executor, traces: Sequence[Trace], terms: Terms, leads: tuple[float, ...], tell: Callable[[str], None]
 ) -> dict[float, list[dict[str, Told]]]:
     """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
     at = {lead: replace(terms, lead_s=lead) for lead in leads}
     steps = {
         (lead, one.name): coarseness(at[lead].step_s(one.series), lead + at[lead].hold_s)
         for lead in leads
-        for one in chosen
+        for one in traces
     }
     running: dict[tuple[str, int], Future[dict[str, Told]]] = {}
     for lead in leads:
-        for one in chosen:
+        for one in traces:
             key = (one.name, steps[lead, one.name])
             if key not in running:
                 running[key] = pool.submit(listened, one.name, one.series, at[lead], HEARD)
-    said = {lead: [running[one.name, steps[lead, one.name]].result() for one in chosen] for lead in leads}
-    tell(f"forecasts of {len(chosen)} traces are made")
+    said = {lead: [running[one.name, steps[lead, one.name]].result() for one in traces] for lead in leads}
+    tell(f"forecasts of {len(traces)} traces are made")
     return said
 
 
-def _cases(chosen: list[Trace], said: list[dict[str, Told]]) -> list[Case]:
+def _cases(traces: Sequence[Trace], said: list[dict[str, Told]]) -> list[Case]:
     """All traces of a lead time at once: the more runs share a simulation, the less each of them costs."""
-    return [Case(one.name, one.series, heard) for one, heard in zip(chosen, said, strict=True)]
+    return [Case(one.name, one.series, heard) for one, heard in zip(traces, said, strict=True)]
 
 
 def _alone() -> None:

@@ -19,11 +19,14 @@ MAP = "map"
 def backtest(
     traces: Annotated[
         list[str],
-        typer.Argument(metavar="TRACE...", help="CSV files, names of shipped series (google), or `map` alone."),
+        typer.Argument(
+            metavar="TRACE...", help="CSV files, names of shipped series (google); `map` before them, or alone."
+        ),
     ],
     policies: Annotated[str, typer.Option(help=f"Names separated by commas, or all: {', '.join(POLICIES)}.")] = "all",
     lead_s: Annotated[
-        float | None, typer.Option(help="Seconds from the request of an executor to its first task; 60 by default.")
+        float | None,
+        typer.Option(help="Seconds from the request of an executor to its first task; 60 by default, the map's are 5."),
     ] = None,
     job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
@@ -47,12 +50,13 @@ def backtest(
     as_json: JsonFile = None,
     page: Page = None,
 ) -> None:
-    """Replay loads in the twin under every policy; `backtest map` does so for all shipped loads and lead times."""
+    """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
     from dataclasses import replace
 
     from models.twin.judging import Effort
     from models.twin.terms import Terms
     from pipelines.backtest.job_file import read_job
+    from pipelines.backtest.trace import mapped, trace
 
     fitted = read_job(job) if job else None
     given = {} if lead_s is None else {"lead_s": lead_s}
@@ -74,12 +78,12 @@ def backtest(
         terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
     names = [part.strip() for part in policies.split(",") if part.strip()]
     learned = {"dqn": _agent(agent)} if agent else {}
-    if traces == [MAP]:
-        _map(terms, names, effort, learned, processes, as_json, page)
+    whole = traces[0] == MAP
+    asked = traces[1:] or mapped() if whole else traces
+    read = [trace(text, step, (time_column, value_column), timezone) for text in asked]
+    if whole:
+        _map(read, lead_s, terms, names, effort, learned, processes, as_json, page)
     else:
-        from pipelines.backtest.trace import trace
-
-        read = [trace(text, step, (time_column, value_column), timezone) for text in traces]
         _traces(read, terms, names, effort, learned, as_json, page)
 
 
@@ -102,13 +106,15 @@ def _traces(
 
 
 def _map(
-    terms: Any, names: list[str], effort: Any, learned: dict[str, Any], processes: int, as_json: Path | None,
-    page: Path | None,
+    traces: list[Any], lead_s: float | None, terms: Any, names: list[str], effort: Any, learned: dict[str, Any],
+    processes: int, as_json: Path | None, page: Path | None,
 ) -> None:  # fmt: skip
+    from models.twin.value import LEADS_S
     from pipelines.backtest.map_words import table
     from pipelines.backtest.value_map import value_map
 
-    found = value_map(terms, names, effort, processes, _tell, learned=learned)
+    leads_s = LEADS_S if lead_s is None else (lead_s,)
+    found = value_map(traces, terms, names, effort, processes, _tell, learned, leads_s)
     print(table(found))
     write(as_json, found)
     if page is not None:
