@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,87 +13,10 @@ from torch.nn.functional import huber_loss
 
 from models.dqn.actions import best
 from models.dqn.network import Values, target
-from models.dqn.replay import Batch, Replay, picked
+from models.dqn.replay import Batch, Replay
+from models.dqn.returns import Outcome, summed
+from models.dqn.settings import Settings
 from models.policy.capacity import Floats, Integers
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Hyper-parameters; `PAPER` holds the source paper's.
-
-    Attributes:
-        hidden: units of each of two hidden layers.
-        dueling, double: as of `network.Values` and `network.target`.
-        gamma: discount per decision.
-        steps: rewards that are summed before a value is estimated.
-        buffer: transitions kept; batch: drawn per update.
-        learning_rate: of Adam at the beginning; at the end a tenth of it.
-        copy_every: updates between two moves of the target network.
-        copy_share: of the way to the learning network that it moves; 1 copies, less averages (Lillicrap et al. 2016).
-        updates: per decision of all runs together.
-        warm: transitions before the first update.
-        explore: least share of random actions, reached after `explore_for` of the training.
-        heed: share of the random actions that are the advised ones.
-        clip: largest norm of the gradient.
-        huber: error beyond which the loss grows no faster; the paper's is the square.
-        price_power: errors of the violation part weigh the price to this power (where there are two parts).
-    """
-
-    hidden: int = 128
-    dueling: bool = True
-    double: bool = True
-    gamma: float = 0.96
-    steps: int = 3
-    buffer: int = 300_000
-    batch: int = 512
-    learning_rate: float = 5e-4
-    copy_every: int = 1
-    copy_share: float = 0.005
-    updates: int = 8
-    warm: int = 5000
-    explore: float = 0.05
-    explore_for: float = 0.2
-    heed: float = 0.5
-    clip: float = 20.0
-    huber: float = 1.0
-    price_power: float = 0.25
-
-
-DEFAULT = Settings()
-PAPER = Settings(
-    hidden=128,
-    dueling=False,
-    double=False,
-    gamma=0.99,
-    steps=1,
-    buffer=10_000,
-    batch=64,
-    learning_rate=1e-3,
-    copy_every=320,
-    copy_share=1.0,
-    warm=1000,
-    heed=0.0,
-    huber=1e9,
-)
-"""Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
-
-
-class Outcome(NamedTuple):
-    """What came of one decision of every run.
-
-    Attributes:
-        gained: (runs, K) the reward's parts.
-        after: (runs, F) observation it led to, before any new beginning.
-        mask: (runs, A) actions allowed there.
-        ended: (runs,) whether that state is terminal; a time limit is no end.
-        cut: (runs,) whether the run begins anew from here, for whatever reason.
-    """
-
-    gained: Floats
-    after: np.ndarray
-    mask: np.ndarray
-    ended: np.ndarray
-    cut: np.ndarray
 
 
 class Ground(Protocol):
@@ -161,7 +84,7 @@ class Learner:
         random = self.chance.random(len(seen)) < explore
         drawn = np.where(ground.mask, self.chance.random(ground.mask.shape), -1.0).argmax(axis=1)
         if ground.advice is not None:
-            drawn = np.where(self.chance.random(len(seen)) < self.settings.heed, ground.advice, drawn)
+            drawn = np.where(self.chance.random(len(seen)) < self.settings.advised, ground.advice, drawn)
         moves = np.where(random, drawn, moves)
         self._pending.append((seen, moves, ground.step(moves), weight))
         self.transitions += len(seen)
@@ -196,26 +119,3 @@ class Learner:
                     list(self.held.parameters()), list(self.online.parameters()), self.settings.copy_share
                 )
         return float(loss.detach())
-
-
-def summed(path: list[tuple[np.ndarray, Integers, Outcome, Floats]], gamma: float) -> Batch:
-    """Transitions from the first state of a path to its last; runs that began anew on the way are left out.
-
-    A run that ended on the way counts until its end.
-    """
-    seen, moves, first, weight = path[0]
-    gained, live = first.gained.copy(), ~first.ended
-    whole, factor = ~first.cut | first.ended, 1.0
-    after, mask = first.after, first.mask
-    for number, (_, _, outcome, _) in enumerate(path[1:], start=2):
-        factor *= gamma
-        gained = gained + factor * live[:, None] * outcome.gained
-        after = np.where(live[:, None], outcome.after, after)
-        mask = np.where(live[:, None], outcome.mask, mask)
-        live = live & ~outcome.ended
-        whole = whole & (~live | ~outcome.cut | (number == len(path)))
-    if len(path) == 1:
-        whole = np.ones(len(moves), bool)
-    carried = live * gamma ** len(path)
-    made = Batch(seen, moves, gained, after, mask, carried, weight)
-    return picked(made, whole)

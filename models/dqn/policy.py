@@ -39,7 +39,7 @@ class Dqn:
         caution: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a sweep
             passes through evenly changes executors and violation evenly.
         utilisation, hold_s: of the adviser.
-        heed: added to the agent's own; with `training.HEEDS[-1]` it does what it is advised.
+        heed: added to the agent's own; with `trial.HEEDS[-1]` it does what it is advised.
         name: dqn.
     """
 

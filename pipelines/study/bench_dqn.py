@@ -15,8 +15,9 @@ import numpy as np
 from models.dqn.actions import STAY, best
 from models.dqn.draw import drawn
 from models.dqn.fleet import Fleet
-from models.dqn.learner import DEFAULT, Learner, Settings
-from models.dqn.training import Fleets, Training
+from models.dqn.fleets import Fleets
+from models.dqn.learner import Learner
+from models.dqn.settings import DEFAULT, Settings, Training
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""

@@ -12,7 +12,7 @@ from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
-from models.dqn.training import FINE, Training
+from models.dqn.settings import FINE, Training
 from models.dqn.training import train as learn
 from models.forecast.gate import Verdict
 from models.twin.job import TwinError

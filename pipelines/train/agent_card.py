@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from models.dqn.agent import Agent
 from models.dqn.gate import AGENT, CHAMPION, RIVALS
-from models.dqn.training import HEEDS
+from models.dqn.trial import HEEDS
 from models.twin.frontier import frontier
 from models.twin.results import ALLOWED, Judged
 from pipelines.train.lesson import Lesson

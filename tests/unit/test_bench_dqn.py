@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from models.dqn.learner import DEFAULT
+from models.dqn.settings import DEFAULT
 from pipelines.study.bench_dqn import PeerError, _peer
 
 

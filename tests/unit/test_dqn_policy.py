@@ -12,12 +12,13 @@ from models.dqn.adviser import Advice, advise, caution_at
 from models.dqn.agent import Agent, AgentError, Familiar, describe, revive
 from models.dqn.draw import drawn
 from models.dqn.fleet import Fleet
-from models.dqn.learner import Settings
 from models.dqn.network import Values
 from models.dqn.observation import FEATURES
 from models.dqn.policy import Dqn
 from models.dqn.reward import PARTS
-from models.dqn.training import FINE, HEEDS, Training, _heed, _trials, train
+from models.dqn.settings import FINE, Settings, Training
+from models.dqn.training import train
+from models.dqn.trial import HEEDS, heeded, trials
 from models.policy.carried import dump, restore
 from models.policy.catalogue import build
 from models.policy.view import View, Why, decide
@@ -238,8 +239,8 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
-    trial = _trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
-    assert _heed(always_more, 10.0, trial) == HEEDS[-1]
+    trial = trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
+    assert heeded(always_more, 10.0, trial) == HEEDS[-1]
 
 
 def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monkeypatch):
@@ -249,6 +250,6 @@ def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monke
         asked_at.append(price)
         return 0.3 if len(asked_at) < 3 else HEEDS[-1]
 
-    monkeypatch.setattr("models.dqn.training._heed", heed)
+    monkeypatch.setattr("models.dqn.training.heeded", heed)
     made = train((), (), replace(SHORT, prices=5), 1)
     assert made.heeds.tolist() == [0.3, 0.3, *[HEEDS[-1]] * 3] and asked_at == made.prices[:3].tolist()

@@ -1,0 +1,100 @@
+"""Hyper-parameters of the learner, and how long and on how much it trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Hyper-parameters; `PAPER` holds the source paper's.
+
+    Attributes:
+        hidden: units of each of two hidden layers.
+        dueling, double: as of `network.Values` and `network.target`.
+        gamma: discount per decision.
+        steps: rewards that are summed before a value is estimated.
+        buffer: transitions kept; batch: drawn per update.
+        learning_rate: of Adam at the beginning; at the end a tenth of it.
+        copy_every: updates between two moves of the target network.
+        copy_share: of the way to the learning network that it moves; 1 copies, less averages (Lillicrap et al. 2016).
+        updates: per decision of all runs together.
+        warm: transitions before the first update.
+        explore: least share of random actions, reached after `explore_for` of the training.
+        advised: share of the random actions that are the advised ones.
+        clip: largest norm of the gradient.
+        huber: error beyond which the loss grows no faster; the paper's is the square.
+        price_power: errors of the violation part weigh the price to this power (where there are two parts).
+    """
+
+    hidden: int = 128
+    dueling: bool = True
+    double: bool = True
+    gamma: float = 0.96
+    steps: int = 3
+    buffer: int = 300_000
+    batch: int = 512
+    learning_rate: float = 5e-4
+    copy_every: int = 1
+    copy_share: float = 0.005
+    updates: int = 8
+    warm: int = 5000
+    explore: float = 0.05
+    explore_for: float = 0.2
+    advised: float = 0.5
+    clip: float = 20.0
+    huber: float = 1.0
+    price_power: float = 0.25
+
+
+DEFAULT = Settings()
+PAPER = Settings(
+    hidden=128,
+    dueling=False,
+    double=False,
+    gamma=0.99,
+    steps=1,
+    buffer=10_000,
+    batch=64,
+    learning_rate=1e-3,
+    copy_every=320,
+    copy_share=1.0,
+    warm=1000,
+    advised=0.0,
+    huber=1e9,
+)
+"""Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How long, and on how much at once.
+
+    Attributes:
+        learner: hyper-parameters.
+        fleets: groups of runs that share a lead time.
+        runs: in a group.
+        decisions: of a run.
+        transitions: in all.
+        evaluate_every: updates.
+        price, lead_s: the same for all runs; None to draw them.
+        trial: runs and decisions of each of the groups on which it is tried.
+        prices: at which it is tried in the end.
+    """
+
+    learner: Settings = DEFAULT
+    fleets: int = 6
+    runs: int = 64
+    decisions: int = 128
+    transitions: int = 1_000_000
+    evaluate_every: int = 3000
+    price: float | None = None
+    lead_s: float | None = None
+    trial: tuple[int, int] = (48, 96)
+    prices: int = 8
+
+
+FINE = Training(
+    replace(DEFAULT, learning_rate=2e-4, explore_for=1e-9), fleets=2, transitions=150_000, evaluate_every=500
+)
+"""For fitting an agent to one job: the lead time is the job's, so two groups do."""
