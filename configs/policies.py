@@ -16,3 +16,5 @@ BLIND: tuple[str, ...] = ("static", "schedule")
 """Those that go by no load at all."""
 LEARNED: tuple[str, ...] = ("dqn",)
 """Those that need an agent from the registry."""
+BY_PEAKS: tuple[str, ...] = ("mpc", "dqn")
+"""Those that go by quantiles of the load's peak over lead + hold, as deep as `models.policy.peaks.LEVELS`."""

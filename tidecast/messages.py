@@ -71,7 +71,8 @@ class MetricSample:
 class Forecast:
     """Quantiles of the arrival rate for the next steps.
 
-    `quantiles[h][q]` is records/s in the step that begins `h` steps after `time`, at `levels[q]`.
+    `quantiles[h][q]` is records/s in the step that begins `h` steps after `time`, at `levels[q]`; `last_rps` are those
+    of the step before it, where they are known.
     """
 
     job: str
@@ -87,6 +88,7 @@ class Forecast:
     kind: str
     history_steps: int
     epoch: int
+    last_rps: float | None = at_least(0)
     schema: int = SCHEMA
 
     def check(self) -> None:

@@ -16,7 +16,7 @@ from models.dqn.shapes import Trace, shape
 from models.policy.capacity import Capacity, Floats
 from models.policy.mpc import Mpc
 from models.policy.peaks import LEVELS as PEAK_LEVELS
-from models.twin.foresight import stretches
+from models.policy.peaks import stretches
 from models.twin.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Job, Jobs, stack
 from models.twin.run import Load, Looks
 

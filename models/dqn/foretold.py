@@ -16,7 +16,7 @@ CURVE_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
 """Ends of the steps of a forecast, in lead + hold: one that looks far ahead, one that does not."""
 PEAKS = 0.3
-"""Share of the groups that hear quantiles of two peaks instead, as `twin.foresight.stretches` has them."""
+"""Share of the groups that hear quantiles of two peaks instead, as `peaks.stretches` has them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
 from models.policy.peaks import TRENDS_S, Moments, Peaks
 from models.twin.arrivals import filled, rates
-from models.twin.foresight import LEVELS, Told, coarseness, told
+from models.twin.foresight import Told, coarseness, told
 from models.twin.run import Looks
 from models.twin.schooling import LEAST_S, looked_back, schooled
 
@@ -67,7 +67,7 @@ class Piece:
 
     Attributes:
         expected, arrived: (S + 1,) records before each second.
-        heard: (D, 2, levels) records/s that the peaks of both `foresight.stretches` stay under.
+        heard: (D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under.
     """
 
     expected: Floats
@@ -119,8 +119,8 @@ def piece(
     arrived = summed(chance.poisson(rate))
     now, trends = looked_back(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)
     epoch_s = one.begins_s + first * one.step_s + BEFORE_S + moments.astype(float)
-    known = Moments(one.said.curves(epoch_s, list(range(len(LEVELS)))), now, trends)
-    said = np.stack([peak.at(known, LEVELS.index(0.5)) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
+    known = Moments(one.said.curves(epoch_s), now, trends)
+    said = np.stack([peak.at(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
     return Piece(summed(rate[BEFORE_S:]), arrived[BEFORE_S:] - arrived[BEFORE_S], said)
 
 

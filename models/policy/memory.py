@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
-from configs.policies import LISTENERS
+from configs.policies import BY_PEAKS, LISTENERS
 from models.policy import carried
 from models.policy.batches import Batches, ended, looked
 from models.policy.capacity import BatchModel, is_busy, learn, parallelism
-from models.policy.outlook import outlook
+from models.policy.ears import Ears
+from models.policy.outlook import SMOOTH_S, Moment, outlook
+from models.policy.past import Past, saw
 from models.policy.plan import Observation, Plan, plan
 from models.policy.view import Policy
 
-ARRIVALS = 3
-"""Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
 COLD_BATCHES = 2
 """Batches after a change of executors whose durations say more about cold JVMs than about capacity."""
 FIRST_LOOK_S = 1.0
@@ -38,6 +38,7 @@ class Memory:
 
     model: BatchModel
     arrivals: tuple[float, ...] = ()
+    past: Past = field(default_factory=Past)
     lag_records: int = 0
     executors: int | None = None
     target: int | None = None
@@ -69,6 +70,7 @@ class Memory:
         data["model"] = BatchModel(**data["model"])
         data["batches"] = Batches(**data.get("batches", {}))
         data["arrivals"] = tuple(data["arrivals"])
+        data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         return cls(**data)
 
 
@@ -83,7 +85,8 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     changed = memory.executors is not None and executors is not None and executors > memory.executors
     return replace(
         memory,
-        arrivals=(*memory.arrivals, sample["arrival_rps"])[-ARRIVALS:],
+        arrivals=(*memory.arrivals, sample["arrival_rps"])[-int(SMOOTH_S) :],
+        past=saw(memory.past, sample["wall_time"], sample["arrival_rps"], sample["span_s"] / sample["time_scale"]),
         lag_records=sample["lag_records"] or 0,
         executors=executors if executors is not None else memory.executors,
         tasks=sample["task_ceiling"] or memory.tasks,
@@ -120,12 +123,19 @@ def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
 
 
 def evaluate(
-    memory: Memory, now: float, contract: Contract, policy: Policy, version: str | None = None, stand_in: str = ""
+    memory: Memory,
+    now: float,
+    contract: Contract,
+    policy: Policy,
+    version: str | None = None,
+    stand_in: str = "",
+    ears: Ears | None = None,
 ) -> tuple[Memory, Observation | None, Plan | None]:
     """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old.
 
     The policy's own memory goes on from its last decision, and begins afresh after another policy's. `version` is that
-    of a learned policy's agent; `stand_in` says why this policy decides in the place of the one that was asked for.
+    of a learned policy's agent; `stand_in` says why this policy decides in the place of the one that was asked for;
+    `ears` are those of the forecast that is held.
     """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None
@@ -133,7 +143,7 @@ def evaluate(
         return memory, None, None
     memory = _resynced(memory, now, contract)
     batches, batch_s = looked(memory.batches, memory.lag_records)
-    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy)
+    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy, ears)
     seen = replace(seen, version=version, stand_in=stand_in)
     after, made = plan(seen, contract, policy)
     changed = now if made.executors != memory.target else memory.changed_at
@@ -144,18 +154,22 @@ def evaluate(
     return memory, seen, made
 
 
-def _observation(memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy) -> Observation:
+def _observation(
+    memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy, ears: Ears | None
+) -> Observation:
     assert memory.target is not None and memory.executors is not None
     ahead, upper, note = None, None, ""
+    moment = Moment(now, memory.job_s(now), memory.time_scale, sum(memory.arrivals) / len(memory.arrivals), memory.past)
     if policy.name in LISTENERS:
-        ahead, upper, note = outlook(memory.forecast, now, memory.job_s(now), memory.time_scale, contract.planning)
+        ears = ears if policy.name in BY_PEAKS else None
+        ahead, upper, note = outlook(memory.forecast, moment, contract.planning, ears)
     kept = memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1))
     return Observation(
         now_s=now,
         since_s=now - memory.looked_at if memory.looked_at is not None else FIRST_LOOK_S,
-        job_s=memory.job_s(now),
-        scale=memory.time_scale,
-        arrival_rps=sum(memory.arrivals) / len(memory.arrivals),
+        job_s=moment.job_now,
+        scale=moment.scale,
+        arrival_rps=moment.arrival_rps,
         lag_records=memory.lag_records,
         processed_rps=memory.batches.processed_rps,
         busy=memory.batches.busy,

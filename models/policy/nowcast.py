@@ -12,6 +12,9 @@ import numpy as np
 
 from models.policy.capacity import Floats
 
+WITHIN, BEYOND = 4, 3
+"""Stretches into which the lead time, and the time beyond it, are cut."""
+
 
 @dataclass(frozen=True, eq=False)
 class Curves:
@@ -22,26 +25,38 @@ class Curves:
         last: (N,) records/s of the step that had just ended.
         age_s: (N,) seconds since then.
         step_s: seconds per step.
+        levels: (Q,) of the quantiles; one is 0.5.
     """
 
     quantiles: Floats
     last: Floats
     age_s: Floats
     step_s: float
+    levels: tuple[float, ...]
+
+    def nearest(self, level: float) -> int:
+        """Index of the level next to that one."""
+        return int(np.argmin(np.abs(np.array(self.levels) - level)))
 
 
-def path(curves: Curves, middle: int, offsets_s: Floats) -> tuple[Floats, Floats]:
+def offsets(lead_s: float, hold_s: float) -> Floats:
+    """(K,) ends of the stretches that a policy hears of, seconds from now; the last is lead + hold."""
+    within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
+    beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
+    return np.unique(np.concatenate([within, beyond]))
+
+
+def path(curves: Curves, offsets_s: Floats) -> tuple[Floats, Floats]:
     """The forecast at `offsets_s` from now, on lines between the middles of steps.
 
     Args:
         curves: the forecasts.
-        middle: index of the median among the levels.
         offsets_s: (K,) seconds from now.
 
     Returns:
         (N, K) median, and (N, K, Q) what every level lies above it.
     """
-    n, horizon, levels = curves.quantiles.shape
+    (n, horizon, levels), middle = curves.quantiles.shape, curves.nearest(0.5)
     median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, middle]], axis=1)
     spread = curves.quantiles - curves.quantiles[:, :, middle : middle + 1]
     spread = np.concatenate([np.zeros((n, 1, levels)), spread], axis=1)
@@ -54,12 +69,11 @@ def path(curves: Curves, middle: int, offsets_s: Floats) -> tuple[Floats, Floats
     return line, wide
 
 
-def corrected(curves: Curves, middle: int, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
+def corrected(curves: Curves, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
     """The load ahead with what the forecast is off by now taken along, fading as `exp(-offset / memory_s)`.
 
     Args:
         curves: the forecasts.
-        middle: index of the median among the levels.
         offsets_s: (K,) seconds from now.
         rate_now: (N,) records/s of the last seconds.
         memory_s: seconds after which a third of an error is left.
@@ -68,8 +82,8 @@ def corrected(curves: Curves, middle: int, offsets_s: Floats, rate_now: Floats, 
         (N, K, Q) records/s, at least 0; what lies near is sure, what lies far as unsure as the forecaster says:
         the spread shrinks by `sqrt(1 - exp(-2 offset / memory_s))`, the deviation of a first-order process.
     """
-    now, _ = path(curves, middle, np.zeros(1))
-    line, wide = path(curves, middle, offsets_s)
+    now, _ = path(curves, np.zeros(1))
+    line, wide = path(curves, offsets_s)
     fading = np.exp(-offsets_s / memory_s)
     centre = line + (rate_now[:, None] - now) * fading
     unsure = np.sqrt(1 - fading**2)

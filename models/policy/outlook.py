@@ -1,4 +1,4 @@
-"""What a held forecast says from now on, as numbers that fit a log; or why there is nothing to go by."""
+"""What is heard of a held forecast now, as numbers that fit a log; or why there is nothing to go by."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ from typing import Any
 import numpy as np
 
 from configs.contract import Planning
+from models.policy.capacity import Floats
+from models.policy.ears import Ears
+from models.policy.nowcast import Curves, corrected, offsets
+from models.policy.past import Past
+from models.policy.peaks import LEVELS as PEAK_LEVELS
+from models.policy.peaks import TRENDS_S, Moments
 from models.policy.view import Ahead
+
+SMOOTH_S = 3.0
+"""Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
+MEMORY_STEPS = 1.0
+"""Steps after which a third of what the forecast is off by now is left."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """The remaining steps of a forecast.
+    """What is heard of a forecast.
 
     Attributes:
-        offsets_s: wall seconds from now to the end of each step.
+        offsets_s: wall seconds from now, rising; an entry covers the time since the one before.
         levels: quantile levels.
-        rps: per step the quantiles, records/s.
+        rps: per entry the quantiles, records/s.
     """
 
     offsets_s: tuple[float, ...]
@@ -38,38 +49,87 @@ class Outlook:
         return cls(tuple(data["offsets_s"]), tuple(data["levels"]), tuple(tuple(row) for row in data["rps"]))
 
 
-def outlook(
-    held: dict[str, Any], now: float, job_now: float, scale: float, planning: Planning
-) -> tuple[Outlook | None, float | None, str]:
-    """The steps that are not over, the highest upper quantile over lead + hold, and which forecast it is.
+@dataclass(frozen=True)
+class Moment:
+    """When a policy decides about a job, and what arrives there.
 
-    Step h of a forecast covers job time [time + h * step, time + (h + 1) * step); a second on the wall is `scale`
-    seconds of job time. Without a usable forecast both are None and the text says why.
+    Attributes:
+        now: wall time.
+        job_now: the job's own time, of which `scale` seconds pass in one on the wall.
+        arrival_rps: records/s of the last seconds.
+        past: what arrived before.
+    """
+
+    now: float
+    job_now: float
+    scale: float
+    arrival_rps: float
+    past: Past
+
+
+def outlook(
+    held: dict[str, Any], moment: Moment, planning: Planning, ears: Ears | None = None
+) -> tuple[Outlook | None, float | None, str]:
+    """What is heard of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
+
+    It is what a backtest lets the same policy hear: the peaks of two stretches where ears for these times are given,
+    else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.
+    Without a usable forecast both are None and the text says why.
 
     Args:
         held: the newest forecast (fields as in `tidecast.messages.Forecast`), empty before one.
-        now: wall time.
-        job_now: job time.
-        scale: seconds of job time per wall second.
+        moment: of the decision.
         planning: how old a forecast may be, lead, hold and quantile.
+        ears: of the version that made the forecast.
     """
     if not held:
         return None, None, "no forecast yet"
-    age = now - held["wall_time"]
+    age = moment.now - held["wall_time"]
     if age > planning.forecast_age_s:
         return None, None, f"late forecast: {age:.0f} s old, at most {planning.forecast_age_s:g} s"
-    first = max(0, math.floor((job_now - held["time"]) / held["step_s"]))
-    rows = held["quantiles"][first:]
-    if not rows:
+    curves = _curves(held, moment)
+    if curves.age_s[0] >= curves.step_s * len(held["quantiles"]):
         return None, None, f"late forecast: its {len(held['quantiles'])} steps are over"
-    ends = (held["time"] + (first + h + 1) * held["step_s"] - job_now for h in range(len(rows)))
+    rate = np.array([moment.arrival_rps])
+    peaked = ears is not None and ears.fits(planning, moment.scale)
+    if ears is not None and peaked:
+        ends, levels = ears.ends_s, tuple(PEAK_LEVELS)
+        said = ears.at(Moments(curves, rate, _trends(moment)))
+    else:
+        ends, levels = _ends(curves, planning), curves.levels
+        said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
     # Six digits are more than a forecast knows, and keep the log short; what is decided on is what is logged.
     made = Outlook(
-        tuple(round(end / scale, 3) for end in ends), tuple(held["levels"]),
-        tuple(tuple(float(f"{value:.6g}") for value in row) for row in rows),
+        tuple(round(end, 3) for end in ends.tolist()), levels,
+        tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist()),
     )  # fmt: skip
     upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])
     if not math.isfinite(upper) or upper < 0:
         return None, None, f"no forecast: its upper quantile is {upper}"
-    level = min(held["levels"], key=lambda one: abs(one - planning.quantile))
-    return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {level:g} quantile"
+    level = min(levels, key=lambda one: abs(one - planning.quantile))
+    what = f"{level:g} quantile of the peak" if peaked else f"{level:g} quantile"
+    return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {what}"
+
+
+def _curves(held: dict[str, Any], moment: Moment) -> Curves:
+    """The forecast on the wall's clock."""
+    quantiles, levels = np.array(held["quantiles"], float), tuple(held["levels"])
+    middle = int(np.argmin(np.abs(np.array(levels) - 0.5)))
+    last = held.get("last_rps")
+    before = np.array([quantiles[0, middle] if last is None else last])
+    age_s = np.array([max(moment.job_now - held["time"], 0.0) / moment.scale])
+    return Curves(quantiles[None], before, age_s, held["step_s"] / moment.scale, levels)
+
+
+def _ends(curves: Curves, planning: Planning) -> Floats:
+    """Those of a backtest, and the middles of steps between them: there a line turns."""
+    ends = offsets(planning.lead_s, planning.hold_s)
+    middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
+    between = middles[(middles > 0) & (middles < ends[-1])]
+    return np.unique(np.round(np.concatenate([ends, between]), 3))
+
+
+def _trends(moment: Moment) -> Floats:
+    """(1, trends) how much more arrives than as long ago as `TRENDS_S` say."""
+    before = [moment.past.rate(moment.now - ago, SMOOTH_S) for ago in TRENDS_S]
+    return moment.arrival_rps - np.array([before])

@@ -26,14 +26,19 @@ MEMORIES = (0.25, 1.0, 4.0)
 """Steps for which an error of the forecast lasts."""
 JUDGED = (0.9, 0.98, 0.995, 0.999)
 """Levels at which listening is compared with not listening."""
-_UPPER = 5
-"""Index of the 0.9 quantile among a forecaster's seven levels."""
+_UPPER = 0.9
+"""Quantile that says how wide a forecast is."""
 _FEWEST = 100
 """Moments from which a regression is made."""
 _LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
 _WIDEST = 3.0  # units: a feature further out counts as this
 _SMALLEST = 1e-3  # units: an error below it counts as this
 _STIFF = 1e-4  # ridge, as a share of the rows
+
+
+def stretches(lead_s: float, hold_s: float) -> Floats:
+    """(2,) ends of the stretches whose peaks are forecast: until what is asked for now works, and the hold after it."""
+    return np.array([lead_s, lead_s + hold_s])
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ class Moments:
     def some(self, rows: NDArray[np.bool_]) -> Moments:
         """Those of some rows."""
         c = self.curves
-        curves = Curves(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s)
+        curves = Curves(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s, c.levels)
         return Moments(curves, self.rate_now[rows], self.trends[rows])
 
 
@@ -94,23 +99,22 @@ class Peaks:
     offsets_s: Floats
     gain: float = 1.0
 
-    def at(self, moments: Moments, middle: int) -> Floats:
-        """(N, levels) records/s that the load stays under, at `LEVELS`; `middle` is the median's index in forecasts."""
+    def at(self, moments: Moments) -> Floats:
+        """(N, levels) records/s that the load stays under, at `LEVELS`."""
         now = moments.rate_now[:, None]
         unit = np.maximum(now, self.least)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)
-        rises, widths = _rows(moments, middle, self.offsets_s, unit)
+        rises, widths = _rows(moments, self.offsets_s, unit)
         off = np.exp(self.scale(widths))[:, None]
         return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
 
 
-def fit(moments: Moments, middle: int, offsets_s: Floats, peaks: Floats) -> Peaks:
+def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
     """What past moments, in time order, say of peaks; listening is judged on the newer half.
 
     Args:
         moments: of the past.
-        middle: as of `Peaks.at`.
         offsets_s: as of `Peaks`.
         peaks: (N,) the highest rate between the first and the last offset, or since now.
     """
@@ -123,13 +127,13 @@ def fit(moments: Moments, middle: int, offsets_s: Floats, peaks: Floats) -> Peak
     half = len(peaks) // 2
     if half < _FEWEST:
         return deaf
-    rises, widths = _rows(moments, middle, offsets_s, unit)
+    rises, widths = _rows(moments, offsets_s, unit)
     newer = moments.some(np.arange(len(peaks)) >= half)
     tried = (
         replace(deaf, scores=np.quantile(risen[:half], LEVELS)),
         _taught(rises[:half], widths[:half], risen[:half], deaf),
     )
-    without, taught = (_loss(one, peaks[half:], newer, middle) for one in tried)
+    without, taught = (_loss(one, peaks[half:], newer) for one in tried)
     gain = float(np.mean(taught / np.maximum(without, 1e-12)))
     return replace(_taught(rises, widths, risen, deaf), gain=gain) if gain < 1 else deaf
 
@@ -142,12 +146,13 @@ def _taught(rises: Floats, widths: Floats, risen: Floats, deaf: Peaks) -> Peaks:
     return replace(deaf, centre=centre, scale=scale, scores=np.quantile(errors / np.exp(scale(widths)), LEVELS))
 
 
-def _rows(moments: Moments, middle: int, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:
+def _rows(moments: Moments, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:
     """What the rise is regressed on, (N, F), and what its error is, (N, G)."""
     now, memories = moments.rate_now[:, None], [memory * moments.curves.step_s for memory in MEMORIES]
-    ahead = [corrected(moments.curves, middle, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
+    middle, upper = moments.curves.nearest(0.5), moments.curves.nearest(_UPPER)
+    ahead = [corrected(moments.curves, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
     said = [one[:, :, middle] for one in ahead]
-    spread = [one[:, :, _UPPER].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
+    spread = [one[:, :, upper].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
     rises = [moments.trends, *(np.stack([one.max(axis=1), one[:, -1]], axis=1) - now for one in said)]
     moved = np.clip(np.nan_to_num(np.concatenate(rises, axis=1) / unit), -_WIDEST, _WIDEST)
     wide = np.nan_to_num(np.maximum(np.stack(spread, axis=1), 0.0) / unit)
@@ -165,8 +170,8 @@ def _ridge(rows: Floats, wanted: Floats) -> Line:
     return Line(weight, float(wanted.mean() - mean @ weight))
 
 
-def _loss(one: Peaks, peaks: Floats, moments: Moments, middle: int) -> Floats:
+def _loss(one: Peaks, peaks: Floats, moments: Moments) -> Floats:
     """(JUDGED,) mean pinball losses."""
-    above = peaks[:, None] - one.at(moments, middle)[:, [LEVELS.index(level) for level in JUDGED]]
+    above = peaks[:, None] - one.at(moments)[:, [LEVELS.index(level) for level in JUDGED]]
     losses: Floats = np.maximum(above * np.array(JUDGED), above * (np.array(JUDGED) - 1)).mean(axis=0)
     return losses

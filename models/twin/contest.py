@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.policies import LISTENERS
+from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.capacity import Floats, Integers
 from models.policy.catalogue import build
+from models.policy.nowcast import offsets
 from models.policy.paced import Paced
 from models.policy.peaks import LEVELS as PEAK_LEVELS
+from models.policy.peaks import stretches
 from models.policy.schedule import DAY_S, SLOTS, Timetable, learned
 from models.policy.view import Policy, Why
-from models.twin.foresight import LEVELS, heard, offsets, stretches, true
+from models.twin.foresight import LEVELS, heard, true
 from models.twin.ground import Ground
 from models.twin.job import stack
 from models.twin.run import Foresight, Load, Outcome, simulate
@@ -25,8 +27,6 @@ from models.twin.run import Foresight, Load, Outcome, simulate
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
 TRUTH = "truth"
-BY_PEAKS = ("mpc", "dqn")
-"""Policies that go by quantiles of the peak over lead + hold, as deep as `peaks.LEVELS`."""
 
 
 @dataclass(frozen=True)

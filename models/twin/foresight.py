@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +24,6 @@ HORIZON = 12
 REACH = HORIZON - 1.5
 """Steps ahead that are known at every moment of a step: the middle of the last one is half a step before its end, and
 the newest forecast is up to a step old."""
-WITHIN, BEYOND = 4, 3
-"""Stretches into which the lead time, and the time beyond it, are cut."""
 FORECASTERS = ("blend", "last_value")
 
 
@@ -33,27 +32,32 @@ class Told:
     """What a forecaster said at the beginning of every step of a series' newest part.
 
     Attributes:
-        quantiles: (N, H, L) rates of the next H steps at `LEVELS`.
+        quantiles: (N, H, L) rates of the next H steps.
         last: (N,) rate of the step that had just ended.
         step_s: seconds per step of the forecaster.
         begins_s: epoch seconds of the first of the N moments.
+        levels: (L,) of the quantiles.
     """
 
     quantiles: Floats
     last: Floats
     step_s: float
     begins_s: float
+    levels: tuple[float, ...] = LEVELS
 
     def scaled(self, factor: float, speed: float = 1.0) -> Told:
         """In other units, on a clock that runs slower by `speed`."""
-        return Told(self.quantiles * factor, self.last * factor, self.step_s / speed, self.begins_s / speed)
+        step_s, begins_s = self.step_s / speed, self.begins_s / speed
+        return Told(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
-    def curves(self, moments_s: Floats, levels: list[int]) -> Curves:
-        """The newest forecasts, of some levels, at moments (epoch seconds)."""
+    def curves(self, moments_s: Floats, only: Sequence[int] | None = None) -> Curves:
+        """The newest forecasts, of all levels or those of some indices, at moments (epoch seconds)."""
         since = moments_s - self.begins_s
         at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
-        quantiles = self.quantiles[at][:, :, levels]
-        return Curves(quantiles, self.last[at], since - at * self.step_s, self.step_s)
+        places = range(len(self.levels)) if only is None else only
+        levels = tuple(self.levels[i] for i in places)
+        quantiles = self.quantiles[at][:, :, list(places)]
+        return Curves(quantiles, self.last[at], since - at * self.step_s, self.step_s, levels)
 
 
 def coarseness(step_s: float, reach_s: float) -> int:
@@ -69,24 +73,18 @@ def told(forecaster: str, series: Series, first: int, many: int = 1) -> Told:
     begins = series.start + first * series.step_s
     task = Task(step_s, HORIZON, LEVELS)
     model: Forecaster = Blend(task) if forecaster == "blend" else Naive(task, False, False)
-    followed = Online(model)  # as the model's own steps, to the last few bits, and many times as fast
-    followed.admit(forecaster, Series(begins - len(older) * step_s, step_s, older))
-    made = [followed.current(forecaster), *(followed.step(forecaster, value) for value in held[:-1])]
+    return followed(model, Series(begins - len(older) * step_s, step_s, older), held)
+
+
+def followed(model: Forecaster, older: Series, held: Floats) -> Told:
+    """What a forecaster says from the end of a series on, at the beginning of each of the (N,) steps that are held."""
+    online = Online(model)  # as the model's own steps, to the last few bits, and many times as fast
+    online.admit("one", older)
+    made = [online.current("one"), *(online.step("one", value) for value in held[:-1])]
     quantiles = np.stack(made).astype(np.float32)
-    known = filled(np.concatenate([older, held]))
-    return Told(quantiles.astype(float), known[len(older) - 1 : len(known) - 1], step_s, begins)
-
-
-def offsets(lead_s: float, hold_s: float) -> Floats:
-    """(K,) ends of the stretches that a policy hears of, seconds from now; the last is lead + hold."""
-    within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
-    beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
-    return np.unique(np.concatenate([within, beyond]))
-
-
-def stretches(lead_s: float, hold_s: float) -> Floats:
-    """(2,) ends of the stretches whose peaks are forecast: until what is asked for now works, and the hold after it."""
-    return np.array([lead_s, lead_s + hold_s])
+    known = filled(np.concatenate([older.values, held]))
+    last = known[len(older) - 1 : len(known) - 1]
+    return Told(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 
 
 def heard(
@@ -102,11 +100,10 @@ def heard(
         memory_s: as of `nowcast.corrected`.
         level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
     """
-    middle = LEVELS.index(0.5)
     if level is None:
-        return corrected(said.curves(moments_s, list(range(len(LEVELS)))), middle, offsets_s, rate_now, memory_s)
-    few = said.curves(moments_s, [middle, LEVELS.index(level)])
-    return corrected(few, 0, offsets_s, rate_now, memory_s)[:, :, 1:]
+        return corrected(said.curves(moments_s), offsets_s, rate_now, memory_s)
+    few = said.curves(moments_s, (LEVELS.index(0.5), LEVELS.index(level)))
+    return corrected(few, offsets_s, rate_now, memory_s)[:, :, 1:]
 
 
 def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:

@@ -13,7 +13,7 @@ from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
 from models.policy.peaks import Moments, Peaks
 from models.twin.arrivals import drawn, filled, rates
-from models.twin.foresight import LEVELS, Told
+from models.twin.foresight import Told
 from models.twin.job import TwinError
 from models.twin.schooling import DAYS as SCHOOL_DAYS
 from models.twin.schooling import looked_back, schooled
@@ -79,9 +79,9 @@ class Ground:
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
-            curves = self.told[of].curves(moments, list(range(len(LEVELS))))
+            curves = self.told[of].curves(moments)
             every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
-            both = [[one.at(each, LEVELS.index(0.5)) for one in peaks] for each in every]
+            both = [[one.at(each) for one in peaks] for each in every]
             found[of] = np.stack(both).astype(np.float32).swapaxes(1, 2)
         return found
 

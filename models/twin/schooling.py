@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
+from configs.contract import Planning
+from models.forecast.blend import Blend
+from models.forecast.forecaster import Forecaster
+from models.forecast.naive import Naive
+from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
+from models.policy.ears import Ears
+from models.policy.nowcast import offsets
+from models.policy.outlook import SMOOTH_S
 from models.policy.peaks import TRENDS_S, Moments, Peaks, fit
-from models.twin.foresight import LEVELS, Told, offsets
+from models.twin.arrivals import filled, rates
+from models.twin.foresight import Told, followed
 
 DAYS = 14.0
 """At most so much of the past is looked at, the newest of it."""
@@ -16,13 +25,15 @@ EVERY_S = 60.0
 MOMENTS = 20_000
 LEAST_S = 43_200.0
 """A past shorter than half a day teaches nothing."""
+STEPS = 20_000
+"""Of a forecaster that are looked at for a running job, at most."""
 
 
 def schooled(
     said: Told, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
     many: int = MOMENTS,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
-    """How the peaks of both `foresight.stretches` are forecast after a past; None where it is too short.
+    """How the peaks of both `peaks.stretches` are forecast after a past; None where it is too short.
 
     Args:
         said: by a forecaster, records/s.
@@ -43,11 +54,35 @@ def schooled(
     chance = np.random.default_rng(seed)
     noisy = np.maximum(rate + chance.standard_normal(len(rate)) * np.sqrt(rate), 0.0)
     now, trends = looked_back(np.concatenate([[0.0], np.cumsum(noisy)]), moments, smooth_s)
-    curves = said.curves(begins_s + moments.astype(float), list(range(len(LEVELS))))
-    known, middle = Moments(curves, now, trends), LEVELS.index(0.5)
+    known = Moments(said.curves(begins_s + moments.astype(float)), now, trends)
     soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
     highest = _highest(rate, moments, 0, int(lead_s)), _highest(rate, moments, int(lead_s), reach)
-    return fit(known, middle, soon, highest[0]), fit(known, middle, then, highest[1])
+    return fit(known, soon, highest[0]), fit(known, then, highest[1])
+
+
+def ears_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> Ears | None:
+    """What a job's past teaches a policy to hear in this forecaster's words; None where it is too short.
+
+    It is what a backtest of the job would learn. A forecaster that was fitted to this past teaches nothing: it is too
+    sure there.
+
+    Args:
+        forecaster: that serves.
+        series: the job's load, records per wall second, on its own clock.
+        planning: lead and hold.
+        scale: seconds of the job's clock per wall second.
+    """
+    if not isinstance(forecaster, Blend | Naive) or planning.lead_s < 1:
+        return None
+    # The forecaster has a third of the past to begin with, as in a backtest.
+    first = max(len(series) - round(DAYS * 86_400.0 * scale / series.step_s), len(series) // 3, len(series) - STEPS)
+    older = Series(series.start, series.step_s, series.values[:first])
+    if first < 1 or np.isnan(series.values).all():
+        return None
+    said = followed(forecaster, older, series.values[first:]).scaled(1.0, scale)
+    rate = rates(filled(series.values)[first:], said.step_s)
+    both = schooled(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
+    return None if both is None else Ears(both[0], both[1], planning.lead_s, planning.hold_s, scale)
 
 
 def _highest(rate: Floats, moments: Integers, begin: int, end: int) -> Floats:

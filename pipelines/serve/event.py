@@ -31,6 +31,7 @@ class Moment:
         time_scale: seconds of job time per wall second.
         epoch: of the server, as claimed on `control`.
         windows: since the job's first one, gaps included.
+        rate: of the window, records/s; None where it is not known.
     """
 
     job: str
@@ -40,6 +41,7 @@ class Moment:
     time_scale: float
     epoch: int
     windows: int
+    rate: float | None
 
 
 def sampled(window: Window, time_scale: float) -> SampleValue:
@@ -61,6 +63,7 @@ def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at:
         job=at.job, time=(at.version + 1) * at.step_s, wall_time=at.wall_time, time_scale=at.time_scale,
         step_s=at.step_s, levels=list(made.levels), quantiles=np.maximum(quantiles, 0.0).tolist(), model=by.model,
         version=by.model_version, alias="champion", kind=trust, history_steps=at.windows, epoch=at.epoch,
+        last_rps=at.rate,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,7 +91,7 @@ class JobState:
         if self.champion is None or self.champion.forecaster.trust(self.state) == "none":
             return None
         made = self.champion.forecaster
-        quantiles = made.current(self.state)
+        quantiles, last = made.current(self.state), self.steps[-1]
         if not np.isfinite(quantiles).all():
             return None  # no forecast is better than a broken one: the autoscaler is reactive meanwhile
         return Forecast(
@@ -98,4 +99,5 @@ class JobState:
             levels=list(made.levels), quantiles=quantiles.tolist(), model=self.champion.model,
             version=self.champion.version, alias="champion", kind=made.trust(self.state),
             history_steps=len(self.steps), epoch=epoch,
+            last_rps=last if math.isfinite(last) else None,
         )  # fmt: skip

@@ -107,7 +107,9 @@ class FleetStep:
     def _following(self, kept: Kept) -> Following:
         streak = None if kept.streak is None else Streak(*kept.streak)
         found = [made.generation for made in _sets(self._folder, self.job)]
-        following = Following(self.job, self._step_s, kept.filling, kept.newest, kept.first, streak, found, kept.at)
+        following = Following(
+            self.job, self._step_s, kept.filling, kept.newest, kept.first, streak=streak, generations=found, at=kept.at
+        )
         by = next((made for made in found if made.number == kept.at), None)
         if by is not None and kept.carried and kept.newest is not None:
             following.online = self._find(self.job, by)

@@ -39,6 +39,7 @@ class Following:
         job, step_s: its name and seconds per window.
         filling: the window in progress.
         newest, first: its newest and first window; None before any.
+        rate: of the newest window, records/s; None before any.
         streak: how its windows have come; None before any.
         generations: every swap of its model.
         at: number of the generation whose state is carried; 0 before any.
@@ -54,6 +55,7 @@ class Following:
     filling: Filling = field(default_factory=Filling)
     newest: int | None = None
     first: int | None = None
+    rate: float | None = None
     streak: Streak | None = None
     generations: list[Generation] = field(default_factory=list)
     at: int = 0
@@ -104,7 +106,7 @@ class Following:
         anew = resets(self.streak, missing)
         self.streak = arrived(self.streak, missing)
         self.first = version if self.first is None else self.first
-        self.newest = version
+        self.newest, self.rate = version, rate
         self.unsaved.append((version, rate))
         if self.online is None:
             return

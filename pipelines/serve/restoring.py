@@ -14,7 +14,7 @@ from pipelines.serve.following import HEAVY, Following
 from pipelines.serve.generations import Generation
 from pipelines.serve.keys import checkpoint_key, filling_name, forecast_key, intent_key, sample_key, state_key
 from pipelines.serve.model_set import ModelSetError
-from pipelines.serve.records import ForecastValue, StateValue, unpacked
+from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.shelf import Shelf
 from pipelines.serve.windower import Filling
 from pipelines.store import Store
@@ -36,6 +36,7 @@ def read(store: Store, shelf: Shelf, job: str, step_s: float) -> Following:
         return following
     kept = unpacked(StateValue, state.value)
     following.newest, following.first = sample.version, kept.first
+    following.rate = unpacked(SampleValue, sample.value).rate
     following.streak = Streak(kept.imputed, kept.row, kept.warming)
     made = store.get(forecast_key(job, step_s), sample.version)
     following.said = None if made is None else said_in(unpacked(ForecastValue, made.value))

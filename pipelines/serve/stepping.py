@@ -65,5 +65,6 @@ class Stepper:
             return None, reason
         assert online is not None, "without a model the quantiles are NaN"
         windows = version - (following.first or 0) + 1
-        at = Moment(following.job, version, following.step_s, happened / 1e9, time_scale, self.epoch, windows)
+        now, rate = happened / 1e9, following.rate
+        at = Moment(following.job, version, following.step_s, now, time_scale, self.epoch, windows, rate)
         return message(quantiles, online.trust(following.job), online.forecaster, by, at), ""

@@ -56,8 +56,9 @@ def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> Non
             for last, entry in entries:
                 sample = read_sample(entry[b"s"], time.time())
                 window = window_of(sample.time, STEP_S)
-                quantiles = online.step(job, sample.arrival_rps or 0.0)
-                at = Moment(job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1)
+                rate = sample.arrival_rps or 0.0
+                quantiles = online.step(job, rate)
+                at = Moment(job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate)
                 said = encoded(message(quantiles, online.trust(job), online.forecaster, by, at))
                 forecast = {"w": window, "f": said}
                 if not durable:

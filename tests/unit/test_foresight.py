@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.series import Series
-from models.twin.foresight import HORIZON, LEVELS, coarseness, heard, offsets, told, true
+from models.policy.nowcast import offsets
+from models.twin.foresight import HORIZON, LEVELS, coarseness, heard, told, true
 
 RATES = np.array([1.0, 5, 2, 3, 9, 4, 4, 8, 0, 1])
 

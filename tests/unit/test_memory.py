@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,18 +61,37 @@ def test_survives_as_json():
 
 
 def test_the_window_of_a_forecast_is_lead_and_hold_in_job_time():
-    # The metric ends at job time 720. lead + hold = 14 s = 10,080 s of job time, so the window is [720, 10,800]:
-    # steps 0 to 6, of which four exist; the highest upper quantile is 300.
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval()), forecast())
-    assert upper_forecast(memory, 100.0)[0] == 300
-    # At scale 60 it is 840 s of job time from 60 on: step 0 alone.
-    slow = saw_forecast(saw_interval(fresh(CONTRACT), interval(scale=60.0)), forecast())
-    assert upper_forecast(slow, 100.0)[0] == 20
+    # The metric ends at job time 720, a second on the wall after the forecast's; a step lasts 2.5 s there. What arrives
+    # is what was foretold, so nothing is corrected. The third step's middle, 5.25 s ahead, is the highest within 14 s.
+    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=10.0)), forecast())
+    assert upper_forecast(memory, 100.0)[0] == pytest.approx(50 + 250 * math.sqrt(1 - math.exp(-2 * 5.25 / 2.5)), 1e-5)
+    # At scale 60 a step lasts 30 s: 14 s ahead is the middle of step 0, and no other is in sight.
+    slow = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=10.0, scale=60.0)), forecast())
+    assert upper_forecast(slow, 100.0)[0] == pytest.approx(10 + 10 * math.sqrt(1 - math.exp(-2 * 14 / 30)), 1e-5)
+
+
+def test_a_forecast_is_moved_to_the_rate_of_now_and_less_so_further_ahead():
+    flat = forecast(quantiles=((50, 50),) * 8)
+    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=90.0)), flat)
+    _, seen, _ = evaluate(memory, 100.0, CONTRACT, FORECAST)
+    for offset, (median, _) in zip(seen.ahead.offsets_s, seen.ahead.rps, strict=True):
+        assert median == pytest.approx(50 + 40 * math.exp(-offset / 2.5), 1e-5)
+
+
+def test_what_the_last_step_came_to_is_where_the_line_begins():
+    # Half a step after the forecast's time the line is half-way from the last step's middle to the first one's.
+    memory = saw_interval(fresh(CONTRACT), interval(arrival=25.0, time=180.0))
+    memory = saw_forecast(memory, {**forecast(quantiles=((30, 30),) * 4), "last_rps": 20.0})
+    _, seen, _ = evaluate(memory, 100.0, CONTRACT, FORECAST)  # the line is at 28.6, where a second ago it was
+    assert seen.job_s == 900.0
+    offset = seen.ahead.offsets_s[0]
+    assert seen.ahead.rps[0][0] == pytest.approx(30 - 5 * math.exp(-offset / 2.5), 1e-4)
 
 
 def test_steps_that_are_over_do_not_count():
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(time=3 * 1800.0)), forecast())
-    assert upper_forecast(memory, 100.0)[0] == 80
+    # 8.5 s after the forecast's time the line is at 68, and goes up to the last step's 70 and 80.
+    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=68.0, time=3 * 1800.0)), forecast())
+    assert upper_forecast(memory, 100.0)[0] == pytest.approx(80, abs=0.01)
     memory = saw_interval(memory, interval(time=9 * 1800.0))
     value, note = upper_forecast(memory, 100.0)
     assert value is None and "over" in note

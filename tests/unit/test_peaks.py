@@ -4,6 +4,7 @@ import pytest
 from models.policy.nowcast import Curves, corrected, path
 from models.policy.peaks import LEVELS, TRENDS_S, Moments, fit
 
+SEVEN = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 OFFSETS = np.array([30.0, 60.0, 90.0])
 
 
@@ -11,20 +12,20 @@ def curves(values, age_s=0.0, step_s=60.0, spread=10.0):
     """Forecasts whose median is (N, H) `values`, with 0.05 to 0.95 quantiles around it."""
     values = np.asarray(values, float)
     around = np.array([-2, -1.5, -0.7, 0, 0.7, 1.5, 2]) * spread
-    return Curves(values[:, :, None] + around, values[:, 0], np.full(len(values), age_s), step_s)
+    return Curves(values[:, :, None] + around, values[:, 0], np.full(len(values), age_s), step_s, SEVEN)
 
 
 def test_the_path_goes_on_lines_between_the_middles_of_steps():
     # Steps of 60 s: the last one measured was 100, then 200 and 400; half a minute after its end we are at 150 + 50.
-    c = Curves(np.array([[[200.0], [400.0]]]), np.array([100.0]), np.array([30.0]), 60.0)
-    line, wide = path(c, 0, np.array([0.0, 30.0, 60.0, 1e4]))
+    c = Curves(np.array([[[200.0], [400.0]]]), np.array([100.0]), np.array([30.0]), 60.0, (0.5,))
+    line, wide = path(c, np.array([0.0, 30.0, 60.0, 1e4]))
     assert line[0] == pytest.approx([200, 300, 400, 400])
     assert (wide == 0).all()
 
 
 def test_what_the_forecast_is_off_by_now_fades():
     c = curves([[100.0] * 5])
-    ahead = corrected(c, 3, np.array([0.0, 60.0, 6000.0]), np.array([150.0]), memory_s=60.0)
+    ahead = corrected(c, np.array([0.0, 60.0, 6000.0]), np.array([150.0]), memory_s=60.0)
     assert ahead[0, :, 3] == pytest.approx([150, 100 + 50 / np.e, 100])
     assert ahead[0, 0, 6] == pytest.approx(150)  # what is now is sure
     assert ahead[0, 2, 6] == pytest.approx(120)  # far ahead the forecaster's own quantile
@@ -57,9 +58,9 @@ def test_a_load_that_rises_is_expected_to_rise_on():
     now, slope = chance.uniform(500, 1500, 4000), chance.uniform(-0.2, 0.2, 4000)
     trends = np.stack([now * slope * ago / 60 for ago in TRENDS_S], axis=1)
     moments = Moments(curves(np.repeat(now[:, None], 4, axis=1)), now, trends)
-    found = fit(moments, 3, OFFSETS, now * (1 + 1.5 * slope))
+    found = fit(moments, OFFSETS, now * (1 + 1.5 * slope))
     assert found.gain < 0.3
-    assert found.at(moments, 3)[:, 0] == pytest.approx(now * (1 + 1.5 * slope), rel=0.03)
+    assert found.at(moments)[:, 0] == pytest.approx(now * (1 + 1.5 * slope), rel=0.03)
 
 
 def test_quantiles_are_wide_where_the_past_was_unsure():
@@ -69,8 +70,8 @@ def test_quantiles_are_wide_where_the_past_was_unsure():
     moments, peaks = history(True, 8000, unsure=np.where(moved, 0.2, 0.02))
     trends = np.where(moved, 300.0, 0.0)[:, None] * np.ones(len(TRENDS_S))
     moments = Moments(moments.curves, moments.rate_now, trends)
-    found = fit(moments, 3, OFFSETS, peaks)
-    said = found.at(moments, 3)
+    found = fit(moments, OFFSETS, peaks)
+    said = found.at(moments)
     width = said[:, LEVELS.index(0.98)] - said[:, 0]
     assert np.median(width[moved]) > 4 * np.median(width[~moved])
     for where in (moved, ~moved):
@@ -81,7 +82,7 @@ def test_quantiles_are_wide_where_the_past_was_unsure():
 def test_quantiles_keep_their_share_on_moments_not_seen(listen):
     found = fit(*with_offsets(history(listen)))
     moments, came = history(listen, seed=5)
-    said = found.at(moments, 3)
+    said = found.at(moments)
     assert (np.diff(said, axis=1) >= -1e-9).all()
     for level in (0.9, 0.99):
         assert np.mean(came <= said[:, LEVELS.index(level)]) == pytest.approx(level, abs=0.02)
@@ -94,4 +95,4 @@ def test_too_few_moments_teach_no_regression():
 
 def with_offsets(made):
     moments, peaks = made
-    return moments, 3, OFFSETS, peaks
+    return moments, OFFSETS, peaks

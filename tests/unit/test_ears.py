@@ -1,0 +1,171 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract, Executors, Planning
+from models.forecast.blend import Blend
+from models.forecast.forecaster import Task
+from models.forecast.naive import Naive
+from models.forecast.series import Series
+from models.policy.catalogue import build
+from models.policy.ears import EarsError, describe, revive
+from models.policy.memory import evaluate, fresh, saw_forecast, saw_interval
+from models.policy.nowcast import offsets
+from models.policy.outlook import SMOOTH_S
+from models.policy.peaks import LEVELS, stretches
+from models.policy.replay import replayed
+from models.twin.foresight import Told, followed, heard
+from models.twin.schooling import ears_of, looked_back
+
+STEP_S, SCALE, DAYS = 300.0, 1.0, 6
+PLANNING = Planning(lead_s=60, hold_s=30)
+CONTRACT = Contract(job="j", executors=Executors(min=1, max=40), planning=PLANNING)
+
+
+@pytest.fixture(scope="module")
+def load():
+    """A load with a daily wave, a noise that lasts, and a burst every two hours."""
+    chance, many = np.random.default_rng(4), DAYS * 288
+    wave = 600 + 300 * np.sin(2 * np.pi * np.arange(many) / 288)
+    burst = np.where(np.arange(many) % 24 < 2, 250.0, 0.0)
+    return Series(0.0, STEP_S, np.maximum(wave + burst + 30 * chance.standard_normal(many), 0.0))
+
+
+@pytest.fixture(scope="module")
+def forecaster():
+    return Blend(Task(STEP_S, 12, (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)))
+
+
+@pytest.fixture(scope="module")
+def ears(load, forecaster):
+    found = ears_of(forecaster, load, PLANNING, SCALE)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def live(load, forecaster):
+    """What a running job knows at some moments of its last hours: memory, and the same in the twin's words."""
+    first = len(load) - 24
+    older = Series(0.0, STEP_S, load.values[:first])
+    said = followed(forecaster, older, load.values[first:])
+    arrived = np.concatenate([[0.0], np.cumsum(np.repeat(load.values, int(STEP_S)))])
+    memory, begins = fresh(CONTRACT), first * STEP_S
+    found = []
+    for second in range(int(begins), int(begins) + 2400):
+        sample = {
+            "arrival_rps": arrived[second + 1] - arrived[second], "lag_records": 0, "executors": 10,
+            "task_ceiling": 4000, "wall_time": second + 1.0, "time": float(second), "span_s": 1.0, "time_scale": 1.0,
+        }  # fmt: skip
+        memory = saw_interval(memory, sample)
+        at = int((second + 1 - begins) // STEP_S)
+        memory = saw_forecast(memory, message(said, at, second + 1.0))
+        if second % 127 == 0 and second > begins + 1000:
+            found.append((second + 1, memory))
+    return said, arrived, found
+
+
+def message(said: Told, at: int, wall: float):
+    """The forecast that served in one step, renewed at a wall time."""
+    return {
+        "wall_time": wall, "time": said.begins_s + at * STEP_S, "step_s": STEP_S, "levels": list(said.levels),
+        "quantiles": said.quantiles[at].tolist(), "epoch": 1, "model": "m", "version": "2", "kind": "network",
+        "last_rps": float(said.last[at]),
+    }  # fmt: skip
+
+
+def seen_by(name, memory, now, ears=None):
+    policy = replace(build("mpc", CONTRACT), name=name) if name == "dqn" else build(name, CONTRACT)
+    return evaluate(memory, float(now), CONTRACT, policy, ears=ears)[1]
+
+
+def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, ears):
+    said, arrived, moments = live
+    assert len(moments) > 8
+    for second, memory in moments:
+        ahead = seen_by("mpc", memory, second, ears).ahead
+        now, trends = looked_back(arrived, np.array([second]), int(SMOOTH_S))
+        from models.policy.peaks import Moments
+
+        wanted = ears.at(Moments(said.curves(np.array([float(second)])), now, trends))
+        assert (ahead.offsets_s, ahead.levels) == (tuple(stretches(60, 30)), LEVELS)
+        assert np.array(ahead.rps) == pytest.approx(wanted[0], rel=1e-4)
+
+
+def test_without_ears_it_hears_the_curve_that_the_twin_hears(live):
+    said, arrived, moments = live
+    ends = offsets(60, 30)
+    for second, memory in moments:
+        ahead = seen_by("mpc", memory, second).ahead
+        assert set(np.round(ends, 3)) <= set(ahead.offsets_s)
+        now, _ = looked_back(arrived, np.array([second]), int(SMOOTH_S))
+        wanted = heard(said, np.array([float(second)]), now, ends, STEP_S, None)[0]
+        mine = np.array([row for at, row in zip(ahead.offsets_s, ahead.rps, strict=True) if at in np.round(ends, 3)])
+        assert mine == pytest.approx(wanted, rel=1e-4)
+
+
+def test_only_policies_that_go_by_peaks_hear_them(live, ears):
+    second, memory = live[2][0]
+    assert seen_by("forecast", memory, second, ears).ahead == seen_by("forecast", memory, second).ahead
+    assert seen_by("reactive", memory, second, ears).ahead is None
+
+
+@pytest.mark.parametrize("change", [{"lead_s": 90}, {"hold_s": 10}])
+def test_peaks_of_other_times_than_the_contracts_are_not_listened_to(live, ears, change):
+    second, memory = live[2][0]
+    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update=change)})
+    seen = evaluate(memory, float(second), other, build("mpc", other), ears=ears)[1]
+    assert seen.ahead.levels != LEVELS and "peak" not in seen.forecast_note
+
+
+def test_a_decision_by_peaks_replays_from_its_log(live, ears):
+    second, memory = live[2][3]
+    _, seen, made = evaluate(memory, float(second), CONTRACT, build("mpc", CONTRACT), ears=ears)
+    inputs = json.loads(json.dumps({**seen.inputs(), "contract": CONTRACT.model_dump(mode="json")}))
+    assert "quantile of the peak" in seen.forecast_note
+    assert replayed({"policy": "mpc", "inputs": inputs}) == (made.executors, made.reason, made.codes)
+
+
+def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, ears):
+    assert ears.soon.gain < 1 and ears.then.gain < 1  # the burst can be foretold
+    said = followed(forecaster, Series(0.0, STEP_S, load.values[:600]), load.values[600:])
+    rate = np.repeat(load.values[600:], int(STEP_S))
+    moments = np.arange(1200, len(rate) - 120, 97)
+    now, trends = looked_back(np.concatenate([[0.0], np.cumsum(rate)]), moments, int(SMOOTH_S))
+    from models.policy.peaks import Moments
+
+    stays = ears.at(Moments(said.curves(said.begins_s + moments.astype(float)), now, trends))
+    highest = np.array([rate[m : m + 60].max() for m in moments])
+    assert np.mean(highest <= stays[:, 0, LEVELS.index(0.9)]) == pytest.approx(0.9, abs=0.08)
+
+
+def test_ears_survive_as_json(live, ears):
+    again = revive(json.loads(json.dumps(describe(ears))))
+    second, memory = live[2][1]
+    assert seen_by("mpc", memory, second, again) == seen_by("mpc", memory, second, ears)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "levels"),
+        ({"levels": [0.5]}, r"levels \[0.5\]"),
+        (None, "no peaks of this code"),
+        ([1], "no peaks of this"),
+    ],
+)
+def test_what_is_no_ears_is_refused(data, said):
+    with pytest.raises(EarsError, match=said):
+        revive(data)
+
+
+def test_a_past_that_is_too_short_or_too_flattering_teaches_nothing(load, forecaster):
+    short = Series(0.0, STEP_S, load.values[:200])
+    assert ears_of(forecaster, short, PLANNING, SCALE) is None
+    assert ears_of(forecaster, load, PLANNING, 720.0) is None  # 720 times as fast, six days are twelve minutes
+    assert ears_of(forecaster, load, PLANNING.model_copy(update={"lead_s": 0.0}), SCALE) is None
+    fitted = Naive(forecaster.task)
+    assert ears_of(fitted, load, PLANNING, SCALE) is not None
+    assert ears_of(object(), load, PLANNING, SCALE) is None
