@@ -79,6 +79,15 @@ class Settings(BaseSettings):
         return self.var if self.var.is_absolute() else ROOT / self.var
 
     @property
+    def replayed(self) -> tuple[str, ...]:
+        """Jobs to which the trace is replayed."""
+        return (self.job.name, *self.job.also)
+
+    def speed(self, job: str) -> float:
+        """Seconds of a job's clock that pass in one on the wall: more than one where a trace is replayed to it."""
+        return self.replay.speed if job in self.replayed else 1.0
+
+    @property
     def contracts_dir(self) -> Path:
         """The folder of the job contracts, absolute."""
         return self.contracts if self.contracts.is_absolute() else ROOT / self.contracts

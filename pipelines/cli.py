@@ -55,15 +55,14 @@ def autoscale(
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
-    from configs.policies import LEARNED
+    from configs.policies import BY_PEAKS, LEARNED
+    from pipelines.scale import dqn, ears
     from pipelines.scale.autoscaler import run as run_autoscaler
 
-    settings, source = given(autoscaler={"policy": policy}), None
-    if settings.autoscaler.policy in LEARNED:
-        from pipelines.scale import dqn
-
-        source = dqn.source(settings)
-    run_autoscaler(settings, checkpoint.absolute(), source)
+    settings = given(autoscaler={"policy": policy})
+    agents = dqn.source(settings) if settings.autoscaler.policy in LEARNED else None
+    peaks = ears.source(settings) if settings.autoscaler.policy in BY_PEAKS else None
+    run_autoscaler(settings, checkpoint.absolute(), agents, peaks)
 
 
 @job_app.command("mode")

@@ -82,9 +82,8 @@ def terms_of(settings: Settings, job: str) -> Terms:
     """The job as it was fitted, else as its contract has it; its own load, on its own clock."""
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else of_contract(contract)
-    managed = job in (settings.job.name, *settings.job.also)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
-    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.replay.speed if managed else 1.0)
+    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job))
 
 
 def of_contract(contract: Contract) -> Job:

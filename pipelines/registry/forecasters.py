@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from models.forecast.forecaster import Forecaster
+from models.policy.ears import Ears, EarsError, describe, revive
 from pipelines.registry.artifacts import read, write
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store
+
+PEAKS_FILE, PEAKS = "peaks.json", "peaks"
 
 
 class Registry(Store):
@@ -33,3 +37,40 @@ class Registry(Store):
         with TemporaryDirectory() as scratch:
             model_id = write(forecaster, Path(scratch), tags)
         return self.keep(run, job, model_id, card, {**tags, "kind": forecaster.kind}, alias)
+
+    def keep_peaks(self, run: Run, job: str, version: str, ears: Ears) -> None:
+        """Keep with a version that a running run has registered how the load's peaks are forecast from its words."""
+        run.text(json.dumps(describe(ears)), _peaks(version))
+        self.note(job, version, {PEAKS: "true"})
+
+    def peaks_version(self, job: str) -> str | None:
+        """The champion's version if peaks are kept with it."""
+        version = self.champion_version(job)
+        return version if version is not None and PEAKS in self.tags(job, version) else None
+
+    def fetch_peaks(self, job: str, version: str, into: Path) -> None:
+        """Put the file `PEAKS_FILE` of a version into a folder, or one inside it.
+
+        Raises:
+            RegistryError: no such version, or none is kept with it.
+        """
+        into.mkdir(parents=True, exist_ok=True)
+        self.download_beside(job, version, _peaks(version), into)
+
+
+def read_peaks(folder: Path) -> Ears:
+    """The peaks in a folder where they were put; needs no MLflow.
+
+    Raises:
+        EarsError: there are none, or none of this code's.
+    """
+    found = sorted(folder.rglob(PEAKS_FILE))
+    try:
+        return revive(json.loads(found[0].read_text()) if found else None)
+    except json.JSONDecodeError as error:
+        raise EarsError(f"{found[0]} is no JSON ({error}); retrain the forecaster") from None
+
+
+def _peaks(version: str) -> str:
+    """Where they lie among a run's artifacts: one run may register several versions."""
+    return f"version_{version}/{PEAKS_FILE}"

@@ -131,11 +131,43 @@ class Store:
             )
         what, to = f"{self.model_name(job)} version {version}", None if into is None else str(into)
         try:
-            found = self._client.get_model_version(self.model_name(job), version)
-            files = download_artifacts(artifact_uri=found.source, tracking_uri=self._uri, dst_path=to)
+            source = self._version(job, version).source
+            files = download_artifacts(artifact_uri=source, tracking_uri=self._uri, dst_path=to)
         except MlflowException as error:
             raise RegistryError(f"{what} at {self._uri}: {error.message}") from None
         return Path(files), what
+
+    def tags(self, job: str, version: str) -> dict[str, str]:
+        """Tags of a version.
+
+        Raises:
+            RegistryError: no such job or version.
+        """
+        return dict(self._version(job, version).tags)
+
+    def download_beside(self, job: str, version: str, path: str, into: Path) -> None:
+        """An artifact of the run that registered a version, into a folder.
+
+        Raises:
+            RegistryError: no such job, version or artifact.
+        """
+        from mlflow.artifacts import download_artifacts
+        from mlflow.exceptions import MlflowException
+
+        run_id = self._version(job, version).run_id
+        try:
+            download_artifacts(run_id=run_id, artifact_path=path, dst_path=str(into), tracking_uri=self._uri)
+        except (MlflowException, OSError) as error:
+            what = f"{self.model_name(job)} version {version}"
+            raise RegistryError(f"{what} at {self._uri}: its run {run_id} has no {path}: {error}") from None
+
+    def _version(self, job: str, version: str) -> ModelVersion:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return self._client.get_model_version(self.model_name(job), version)
+        except MlflowException as error:
+            raise RegistryError(f"{self.model_name(job)} version {version} at {self._uri}: {error.message}") from None
 
     @contextmanager
     def run(self, job: str, name: str) -> Iterator[Run]:

@@ -31,7 +31,7 @@ def check(settings: Settings) -> None:
         load_contract(newcomer.job, settings.contracts_dir)
     except SettingsError as error:
         raise SettingsError(f"replay.newcomer.job: {error} Or set replay.newcomer to null.") from None
-    if newcomer.job in (settings.job.name, *settings.job.also):
+    if newcomer.job in settings.replayed:
         raise SettingsError(
             f"replay.newcomer.job={newcomer.job!r}: this job runs live and has a load of its own. "
             "Name another with a contract, or set replay.newcomer to null."

@@ -45,7 +45,7 @@ def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any
     """
     screen = screen or Screen()
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
-    for job in (settings.job.name, *settings.job.also):
+    for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
     newcomer.check(settings)
     began = time.time()

@@ -16,9 +16,9 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.broker import create_topics, offsets, spark_options
-from pipelines.scale.agents import Agents, Courier, Source
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.processor import OUTPUT, stateful_processor
+from pipelines.scale.courier import Brought, Courier, Source
+from pipelines.scale.processor import NOTHING, OUTPUT, Learned, stateful_processor
 from pipelines.session import local_session
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def start(spark: SparkSession, settings: Settings, checkpoint: Path, agents: Agents | None = None) -> StreamingQuery:
+def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING) -> StreamingQuery:
     """Start the query; it begins at the newest records, or where its checkpoint stopped.
 
     Forecasts come off their topic, or out of the fast path's store where that serves.
@@ -34,7 +34,7 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, agents: Age
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
         store = StoreForecasts(settings.store_dir, settings.training.step_s)
-    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, agents, store)
+    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, learned, store)
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -72,31 +72,38 @@ def _newest(settings: Settings) -> str:
     })  # fmt: skip
 
 
-def _agents(settings: Settings, folder: Path, source: Source | None) -> tuple[Courier | None, Agents | None]:
-    """Who brings a learned policy's agents and where they lie, once looked for; nothing for other policies."""
-    scaling = settings.autoscaler
-    if scaling.policy not in LEARNED:
-        return None, None
+def _brought(settings: Settings, folder: Path, source: Source | None) -> tuple[list[Courier], Brought | None]:
+    """Who brings what a source has, and where it lies, once looked for; nobody without a source."""
     if source is None:
-        raise SettingsError(f"autoscaler.policy={scaling.policy!r} needs a source of agents; give `run` one.")
-    courier = Courier(source, load_contracts(settings.contracts_dir).values(), folder, scaling.alias_poll_s)
+        return [], None
+    contracts = load_contracts(settings.contracts_dir).values()
+    courier = Courier(source, contracts, folder, settings.autoscaler.alias_poll_s)
+    _tell(courier)
+    return [courier], Brought(folder, source.read)
+
+
+def _tell(courier: Courier) -> None:
     for said in courier.tick():
         print(f"autoscaler: {said}", flush=True)
-    return courier, Agents(folder, source.read)
 
 
-def run(settings: Settings, checkpoint: Path, source: Source | None = None) -> None:
+def run(settings: Settings, checkpoint: Path, agents: Source | None = None, ears: Source | None = None) -> None:
     """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
 
     Args:
         settings: policy, broker and contracts.
-        checkpoint: where the query keeps its state; the agents of a learned policy are kept beside it.
-        source: where these come from.
+        checkpoint: where the query keeps its state; what the sources have is kept beside it.
+        agents: where those of a learned policy come from.
+        ears: where the peaks that policies hear come from; without, they hear the forecaster's own quantiles.
 
     Raises:
-        SettingsError: a learned policy without a source.
+        SettingsError: a learned policy without a source of agents.
     """
-    courier, agents = _agents(settings, checkpoint.with_name(f"{checkpoint.name}.agents"), source)
+    if agents is None and settings.autoscaler.policy in LEARNED:
+        raise SettingsError(f"autoscaler.policy={settings.autoscaler.policy!r} needs agents; give `run` their source.")
+    found = [_brought(settings, checkpoint.with_name(f"{checkpoint.name}.{name}"), source)
+             for name, source in (("agents", agents), ("ears", ears))]  # fmt: skip
+    couriers, learned = [courier for some, _ in found for courier in some], Learned(*(here for _, here in found))
     create_topics(settings.kafka)
     spark = local_session("autoscaler", cores=1)
     spark.conf.set("spark.sql.shuffle.partitions", "1")
@@ -107,11 +114,11 @@ def run(settings: Settings, checkpoint: Path, source: Source | None = None) -> N
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
-    query = start(spark, settings, checkpoint, agents)
+    query = start(spark, settings, checkpoint, learned)
     ready = False
     while not stop.wait(0.2) and query.isActive:
-        for said in courier.tick() if courier else ():
-            print(f"autoscaler: {said}", flush=True)
+        for courier in couriers:
+            _tell(courier)
         if not ready and query.lastProgress is not None:
             ready = True
             print("autoscaler: ready", flush=True)

@@ -11,7 +11,7 @@ from models.policy.catalogue import build
 from models.policy.view import Policy
 from pipelines.registry import AgentRegistry
 from pipelines.registry.agents import read_agent
-from pipelines.scale.agents import Source
+from pipelines.scale.courier import Source
 
 
 def source(settings: Settings) -> Source:
@@ -22,6 +22,7 @@ def source(settings: Settings) -> Source:
         return AgentRegistry(settings)
 
     return Source(
+        "agent",
         lambda job: registry().champion_version(job),
         lambda job, version, files: registry().fetch(job, version, files),
         read,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.contract import Contract
 from models.policy.memory import Memory, evaluate, fresh, saw_batch, saw_forecast, saw_interval
-from pipelines.scale.agents import Agents, Clock, decider
+from pipelines.scale import ears
+from pipelines.scale.agents import Clock, decider
 from pipelines.scale.as_of import StoreForecasts
+from pipelines.scale.courier import Brought
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
 
 if TYPE_CHECKING:
@@ -20,15 +22,25 @@ OUTPUT = "topic string, key string, value string"
 WATCHDOG_MS = 2000
 
 
+class Learned(NamedTuple):
+    """What workers find of what was learned: agents of a learned policy, and the peaks that policies hear."""
+
+    agents: Brought | None = None
+    ears: Brought | None = None
+
+
+NOTHING = Learned()
+
+
 class Scaler:
     """One job's part of the autoscaler, without Spark: `take` records, `decide`, `watch` for silence."""
 
     def __init__(
-        self, job: str, contract: Contract | None, policy: str, mode: str, agents: Agents | None = None,
+        self, job: str, contract: Contract | None, policy: str, mode: str, learned: Learned = NOTHING,
         store: StoreForecasts | None = None,
     ) -> None:  # fmt: skip
         self.job, self.contract, self.policy, self.mode = job, contract, policy, mode
-        self.agents, self.store = agents, store
+        self.learned, self.store = learned, store
         self._used: dict[str, Any] = {}
 
     def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
@@ -74,8 +86,9 @@ class Scaler:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self._known()
         clock = Clock(now, memory.job_s(now), memory.time_scale)
-        policy, version, stand_in = decider(self.policy, contract, clock, self.agents)
-        memory, seen, made = evaluate(memory, now, contract, policy, version, stand_in)
+        policy, version, stand_in = decider(self.policy, contract, clock, self.learned.agents)
+        heard = ears.of_version(self.learned.ears, contract, memory.forecast.get("version"))
+        memory, seen, made = evaluate(memory, now, contract, policy, version, stand_in, heard)
         if seen is None or made is None:
             return memory, None
         inputs = {
@@ -134,7 +147,7 @@ class Scaler:
 
 
 def stateful_processor(
-    contracts: dict[str, Contract], policy: str, mode: str, agents: Agents | None = None,
+    contracts: dict[str, Contract], policy: str, mode: str, learned: Learned = NOTHING,
     store: StoreForecasts | None = None,
 ) -> Any:  # fmt: skip
     """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
@@ -151,7 +164,7 @@ def stateful_processor(
         ) -> Iterator[pd.DataFrame]:
             """One job's new records into its state; the decision and the rejects out of it, as rows for Kafka."""
             now = time.time()
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents, store)
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, learned, store)
             records = [record for frame in rows for record in frame.to_dict("records")]
             memory, ticked, rejects = scaler.take(self._memory(scaler), records, now)
             out: list[tuple[str, str, bytes]] = [("rejects", r.topic, encode(r)) for r in rejects]
@@ -167,7 +180,7 @@ def stateful_processor(
         def handleExpiredTimer(
             self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, agents)
+            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, learned)
             decision = scaler.watch(self._memory(scaler), time.time())
             self._rearm(timerValues)
             yield _frame([("decisions", scaler.job, encode(decision))] if decision else [])

@@ -12,18 +12,30 @@ from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
 from models.forecast.series import SeriesError
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
-from pipelines.train import plots, teachers
+from pipelines.train import peaks, plots, teachers
 from pipelines.train.candidates import Candidates, log_epochs
 from pipelines.train.card import model_card
 from pipelines.train.live import follow
+from pipelines.train.peaks import Live
 from pipelines.train.source import Source, moment
 
 
-def train_on(registry: Registry, job: str, training: Training, source: Source, because: Sequence[str] = ()) -> str:
+def train_on(
+    registry: Registry, job: str, training: Training, source: Source, because: Sequence[str] = (),
+    live: Live | None = None,
+) -> str:  # fmt: skip
     """Train, evaluate and register on a series; returns the MLflow run's id.
 
     Where the job has no champion, the seasonal naive forecast becomes it first. With too few steps that is all; the
     run's tag `outcome` says so.
+
+    Args:
+        registry: where.
+        job: whose load.
+        training: settings.
+        source: the load.
+        because: what has drifted, in words.
+        live: how the job runs; without it nothing is learned of the peaks that its policies must cover.
     """
     task = Task(training.step_s, training.horizon, training.levels)
     with registry.run(job, f"{job} {moment(source.series.end)}") as run:
@@ -35,11 +47,11 @@ def train_on(registry: Registry, job: str, training: Training, source: Source, b
             version = registry.register(run, job, naive, model_card(job, naive, source, {}, note), source.lineage())
             registry.set_champion(job, version)
         follow(registry, run, job, source)
-        run.tags({"outcome": _challenge(registry, run, job, training, source)})
+        run.tags({"outcome": _challenge(registry, run, job, training, source, live)})
         return run.id
 
 
-def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source) -> str:
+def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source, live: Live | None) -> str:
     """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
     if source.known < training.minimum_steps:
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
@@ -59,16 +71,20 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     _log(run, backtests, chosen, candidates)
     taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
     run.tags(taught)
+    ears = peaks.learned(chosen.forecaster, source.series, live)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {taught[teachers.WHY]}.",
         remark,
+        peaks.told(ears, live),
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **taught}, alias=CHALLENGER)
+    if ears is not None:
+        registry.keep_peaks(run, job, version, ears)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 

@@ -36,11 +36,13 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.train.challenge import train_on
+    from pipelines.train.peaks import live
     from pipelines.train.source import read_lake
 
     settings = settings or load()
     training = with_form(settings.training, form)
-    return train_on(Registry(settings), job, training, read_lake(settings, job, training.step_s), because)
+    source = read_lake(settings, job, training.step_s)
+    return train_on(Registry(settings), job, training, source, because, live(settings, job))
 
 
 def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:

@@ -119,20 +119,15 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
 
 def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
     """The terms of training and contest: the job's own load, on its own clock, and the lead time of its contract."""
-    managed = contract.job in _managed(settings)
     lead_s = max(contract.planning.lead_s, 1.0)
-    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.replay.speed if managed else 1.0)
+    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job))
 
 
 def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
     """The shipped series at their finest step, without the one that is replayed to the job: it holds what comes."""
-    mine = settings.replay.trace if job in _managed(settings) else ""
+    mine = settings.replay.trace if job in settings.replayed else ""
     finest = {}
     for cell in sorted(shipped(), key=lambda cell: -cell.step_s):
         if mine not in (cell.name, cell.path.name, str(cell.path)):
             finest[cell.name] = cell
     return list(finest.values())
-
-
-def _managed(settings: Settings) -> tuple[str, ...]:
-    return (settings.job.name, *settings.job.also)

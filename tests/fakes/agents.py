@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.policy.view import chosen
-from pipelines.scale.agents import Source
+from pipelines.scale.courier import Source
 
 
 class Agent:
@@ -35,7 +35,7 @@ class Shelf:
         self.job, self.versions, self.away = job, {}, False
 
     def source(self):
-        return Source(self.version_of, self.fetch, read)
+        return Source("agent", self.version_of, self.fetch, read)
 
     def version_of(self, job):
         if self.away:

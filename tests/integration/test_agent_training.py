@@ -17,7 +17,8 @@ from models.policy.catalogue import CATALOGUE
 from models.twin.job import Job
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import dqn
-from pipelines.scale.agents import Agents, Clock, Courier, decider
+from pipelines.scale.agents import Clock, decider
+from pipelines.scale.courier import Brought, Courier
 from pipelines.train import agent
 from pipelines.train.lesson import Lesson, terms_of
 from pipelines.train.source import Source
@@ -48,7 +49,7 @@ def trained(agents):
 
 
 def courier(settings, folder):
-    return Courier(dqn.source(settings), [CONTRACT], folder, every_s=0.0), Agents(folder, dqn.read)
+    return Courier(dqn.source(settings), [CONTRACT], folder, every_s=0.0), Brought(folder, dqn.read)
 
 
 def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, trained):
@@ -125,7 +126,7 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
     nobody = CONTRACT.model_copy(update={"job": "nobody"})
     folder = tmp_path_factory.mktemp("none")
     assert Courier(dqn.source(settings), [nobody], folder, 0.0).tick(0.0) == []
-    here = decider("dqn", nobody, AT, Agents(folder, dqn.read))
+    here = decider("dqn", nobody, AT, Brought(folder, dqn.read))
     assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):
         agents.load("nobody")

@@ -10,8 +10,9 @@ from configs.contract import load_contracts
 from configs.settings import load
 from models.policy.replay import replayed
 from pipelines.broker import Follower, Publisher
-from pipelines.scale.agents import Agents, Courier
 from pipelines.scale.autoscaler import start
+from pipelines.scale.courier import Brought, Courier
+from pipelines.scale.processor import Learned
 from tests.fakes.agents import Shelf, read
 from tidecast.messages import MetricSample
 
@@ -56,7 +57,7 @@ class Job:
 
 @contextmanager
 def running(spark, settings, checkpoint, agents=None):
-    query = start(spark, settings, checkpoint, agents)
+    query = start(spark, settings, checkpoint, Learned(agents))
     try:
         yield
     finally:
@@ -69,7 +70,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
     contracts = load_contracts(settings.contracts_dir)
     courier = Courier(shelf.source(), contracts.values(), tmp_path / "agents", 0.1)
     try:
-        with running(spark, settings, tmp_path / "query", Agents(tmp_path / "agents", read)):
+        with running(spark, settings, tmp_path / "query", Brought(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
             assert heard[-1]["policy"] == "forecast"
             shelf.versions["1"] = "2"

@@ -4,7 +4,8 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.memory import evaluate, fresh, saw_interval
-from pipelines.scale.agents import Agents, Clock, Courier, decider
+from pipelines.scale.agents import Clock, decider
+from pipelines.scale.courier import Brought, Courier
 from tests.fakes.agents import Shelf, read
 
 CONTRACT = Contract(job="orders")
@@ -23,7 +24,7 @@ def courier(shelf, tmp_path):
 
 @pytest.fixture
 def agents(tmp_path):
-    return Agents(tmp_path / "agents", read)
+    return Brought(tmp_path / "agents", read)
 
 
 def test_without_an_agent_another_policy_decides_and_says_so(courier, agents):

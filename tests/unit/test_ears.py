@@ -14,7 +14,7 @@ from models.policy.ears import EarsError, describe, revive
 from models.policy.memory import evaluate, fresh, saw_forecast, saw_interval
 from models.policy.nowcast import offsets
 from models.policy.outlook import SMOOTH_S
-from models.policy.peaks import LEVELS, stretches
+from models.policy.peaks import LEVELS, Moments, stretches
 from models.policy.replay import replayed
 from models.twin.foresight import Told, followed, heard
 from models.twin.schooling import ears_of, looked_back
@@ -87,8 +87,6 @@ def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, ears):
     for second, memory in moments:
         ahead = seen_by("mpc", memory, second, ears).ahead
         now, trends = looked_back(arrived, np.array([second]), int(SMOOTH_S))
-        from models.policy.peaks import Moments
-
         wanted = ears.at(Moments(said.curves(np.array([float(second)])), now, trends))
         assert (ahead.offsets_s, ahead.levels) == (tuple(stretches(60, 30)), LEVELS)
         assert np.array(ahead.rps) == pytest.approx(wanted[0], rel=1e-4)
@@ -134,8 +132,6 @@ def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, fore
     rate = np.repeat(load.values[600:], int(STEP_S))
     moments = np.arange(1200, len(rate) - 120, 97)
     now, trends = looked_back(np.concatenate([[0.0], np.cumsum(rate)]), moments, int(SMOOTH_S))
-    from models.policy.peaks import Moments
-
     stays = ears.at(Moments(said.curves(said.begins_s + moments.astype(float)), now, trends))
     highest = np.array([rate[m : m + 60].max() for m in moments])
     assert np.mean(highest <= stays[:, 0, LEVELS.index(0.9)]) == pytest.approx(0.9, abs=0.08)

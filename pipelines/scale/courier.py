@@ -1,0 +1,117 @@
+"""What was learned, on its way into the query: fetched by alias in the driver, read from plain files in a worker.
+
+A Python worker of Spark keeps no object of the query from batch to batch, and opening the registry there would cost
+seconds and a second client of its store. So the driver fetches each new version once, tries it, and only then lets a
+small file point to it; a worker looks at that file with every decision. The keyed state is not touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from configs.contract import Contract
+
+Read = Callable[[Path, Contract], Any]
+"""From a version's files to what they hold; a function of a module, because it is sent to the workers by name.
+
+It raises ValueError for what is none of this code's, or does not fit the contract.
+"""
+
+
+class Source(NamedTuple):
+    """Where it comes from.
+
+    Attributes:
+        what: it is, in words.
+        version_of: the version that an alias points to, by job; None without one.
+        fetch: puts the files of a job's version into a folder.
+        read: reads them.
+    """
+
+    what: str
+    version_of: Callable[[str], str | None]
+    fetch: Callable[[str, str, Path], None]
+    read: Read
+
+
+class Courier:
+    """The driver's part: brings new versions to where the workers look."""
+
+    def __init__(self, source: Source, contracts: Iterable[Contract], folder: Path, every_s: float) -> None:
+        self._source, self._folder, self._every_s = source, folder, every_s
+        self._contracts = {contract.job: contract for contract in contracts}
+        self._looked = -every_s
+        self._tried: dict[str, str] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def tick(self, clock: float | None = None) -> list[str]:
+        """Look at the aliases if it is time to; what changed or went wrong, in words. `clock` only ever rises."""
+        clock = time.monotonic() if clock is None else clock
+        if clock - self._looked < self._every_s:
+            return []
+        self._looked = clock
+        return [said for job in self._contracts if (said := self._look(job))]
+
+    def _look(self, job: str) -> str:
+        what = self._source.what
+        try:
+            version = self._source.version_of(job)
+        except RuntimeError as error:
+            return self._once(job, f"?{error}", f"{job}: {error}; the present {what} stays")
+        if version is None or self._tried.get(job) == version:
+            return ""
+        files = self._folder / job / version
+        try:
+            self._source.fetch(job, version, files)
+            self._source.read(files, self._contracts[job])
+        except (RuntimeError, ValueError, OSError) as error:
+            return self._once(job, version, f"{job}: {what} version {version}: {error}; the present {what} stays")
+        new = self._folder / f".{job}.json"
+        new.write_text(json.dumps({"version": version, "files": str(files)}))
+        os.replace(new, _pointer(self._folder, job))
+        return self._once(job, version, f"{job}: {what} is version {version}")
+
+    def _once(self, job: str, what: str, said: str) -> str:
+        if self._tried.get(job) == what:
+            return ""
+        self._tried[job] = what
+        return said
+
+
+class Brought(NamedTuple):
+    """The workers' part: where the driver put it, and how it is read."""
+
+    folder: Path
+    read: Read
+
+    def version(self, job: str) -> str | None:
+        """The newest that has come for a job; None before one."""
+        here = self._here(job)
+        return None if here is None else here["version"]
+
+    def get(self, contract: Contract) -> Any:
+        """What has come for a contract's job, read once per worker process and version; None before anything has."""
+        here = self._here(contract.job)
+        return None if here is None else _known(self.read, here["files"], contract)
+
+    def _here(self, job: str) -> dict[str, str] | None:
+        pointer = _pointer(self.folder, job)
+        if not pointer.exists():
+            return None
+        found: dict[str, str] = json.loads(pointer.read_text())
+        return found
+
+
+@lru_cache(maxsize=32)
+def _known(read: Read, files: str, contract: Contract) -> Any:
+    return read(Path(files), contract)
+
+
+def _pointer(folder: Path, job: str) -> Path:
+    return folder / f"{job}.json"

@@ -1,0 +1,51 @@
+"""Where the peaks that a job's policies hear are learned: beside the forecaster that serves, in the registry."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from configs.contract import Contract
+from configs.settings import Settings
+from models.policy.ears import Ears, EarsError
+from pipelines.registry import Registry
+from pipelines.registry.forecasters import read_peaks
+from pipelines.scale.courier import Brought, Source
+
+
+def source(settings: Settings) -> Source:
+    """Those of the champions in the registry, which is opened when it is first asked."""
+
+    @lru_cache(maxsize=1)
+    def registry() -> Registry:
+        return Registry(settings)
+
+    return Source(
+        "model of peaks",
+        lambda job: registry().peaks_version(job),
+        lambda job, version, files: registry().fetch_peaks(job, version, files),
+        read,
+    )
+
+
+def read(files: Path, contract: Contract) -> Ears:
+    """The ears in a version's files.
+
+    Raises:
+        EarsError: they are none of this code's, or were learned for other times than the contract's.
+    """
+    found, planning = read_peaks(files), contract.planning
+    if not found.fits(planning, found.scale):
+        raise EarsError(
+            f"learned for {found.lead_s:g} + {found.hold_s:g} s of lead and hold, the contract has "
+            f"{planning.lead_s:g} + {planning.hold_s:g} s: retrain the forecaster"
+        )
+    return found
+
+
+def of_version(brought: Brought | None, contract: Contract, version: str | None) -> Ears | None:
+    """The ears of the forecaster's version that is heard; None where they are of another, or there are none."""
+    if brought is None or version is None or brought.version(contract.job) != version:
+        return None
+    found: Ears = brought.get(contract)
+    return found

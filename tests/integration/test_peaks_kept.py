@@ -1,0 +1,107 @@
+"""From training to the worker that decides: the peaks of a job that runs at its load's own speed."""
+
+import numpy as np
+import pytest
+
+from configs.contract import Contract, Executors, Planning
+from configs.sections import Training
+from configs.settings import load
+from models.forecast.series import Series
+from models.policy.memory import fresh, saw_forecast, saw_interval
+from models.policy.peaks import LEVELS
+from pipelines.registry import Registry, RegistryError
+from pipelines.scale import ears
+from pipelines.scale.courier import Brought, Courier
+from pipelines.scale.processor import Learned, Scaler
+from pipelines.train.challenge import train_on
+from pipelines.train.peaks import Live
+from pipelines.train.source import Source
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
+
+STEP_S = 300.0
+TRAINING = Training(step_s=STEP_S, models=["blend"])
+PLANNING = Planning(lead_s=60, hold_s=30)
+CONTRACT = Contract(job="orders", executors=Executors(min=1, max=40), planning=PLANNING)
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    return load(var=tmp_path_factory.mktemp("var"))
+
+
+@pytest.fixture(scope="module")
+def registry(settings):
+    return Registry(settings)
+
+
+@pytest.fixture(scope="module")
+def version(registry):
+    """A challenger that has become champion, with what was learned of the load's peaks."""
+    chance, many = np.random.default_rng(4), 8 * 288
+    wave = 600 + 300 * np.sin(2 * np.pi * np.arange(many) / 288)
+    burst = np.where(np.arange(many) % 24 < 2, 250.0, 0.0)
+    load = np.maximum(wave + burst + 30 * chance.standard_normal(many), 0.0)
+    source = Source(Series(NOW - many * STEP_S, STEP_S, load), 1)
+    train_on(registry, "orders", TRAINING, source, live=Live(PLANNING, 1.0))
+    found = registry.version_of("orders", "challenger")
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("brought")
+
+
+def brought(settings, folder, contract=CONTRACT):
+    courier = Courier(ears.source(settings), [contract], folder, every_s=0.0)
+    return courier, Brought(folder, ears.read)
+
+
+def memory(version):
+    """Of a job that has been seen for a minute, and a forecast of a version."""
+    known = fresh(CONTRACT)
+    for second in range(60):
+        known = saw_interval(known, {
+            "arrival_rps": 600.0, "lag_records": 0, "executors": 10, "task_ceiling": 4000, "span_s": 1.0,
+            "wall_time": NOW + second, "time": NOW + second - 1, "time_scale": 1.0,
+        })  # fmt: skip
+    quantiles = [[600.0 + 20 * q for q in range(7)]] * 12
+    return saw_forecast(known, {
+        "wall_time": NOW + 59, "time": NOW, "step_s": STEP_S, "levels": list(TRAINING.levels), "quantiles": quantiles,
+        "epoch": 1, "model": "orders-forecaster", "version": version, "kind": "blend", "last_rps": 600.0,
+    })  # fmt: skip
+
+
+def test_training_says_in_the_card_what_it_learned_of_peaks(registry, version):
+    (card,) = (v.description for v in registry.versions("orders") if str(v.version) == version)
+    assert "Peaks: learned for 60 s until an executor works and 30 s after" in card
+
+
+def test_the_first_naive_version_has_none_and_the_champion_brings_its_own(settings, registry, version, folder):
+    assert registry.champion_version("orders") == "1" and registry.peaks_version("orders") is None
+    courier, known = brought(settings, folder)
+    assert courier.tick(0.0) == [] and known.get(CONTRACT) is None
+    registry.set_champion("orders", version)
+    assert courier.tick(1.0) == [f"orders: model of peaks is version {version}"]
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(ears=known))
+    _, decision = scaler.decide(memory(version), NOW + 59.5)
+    assert decision is not None and "quantile of the peak" in decision.reason + decision.inputs["forecast_note"]
+    assert tuple(decision.inputs["ahead"]["levels"]) == LEVELS
+    _, other = scaler.decide(memory("1"), NOW + 59.5)  # forecast by the version before
+    assert other is not None and tuple(other.inputs["ahead"]["levels"]) == TRAINING.levels
+
+
+def test_a_contract_of_other_times_is_told_to_retrain(settings, registry, version, folder):
+    registry.set_champion("orders", version)
+    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
+    courier, known = brought(settings, folder, other)
+    (said,) = courier.tick(0.0)
+    assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said and known.get(other) is None
+
+
+def test_a_version_without_peaks_has_no_file(registry, version, folder):
+    with pytest.raises(RegistryError, match=r"orders-forecaster version 1 .* has no version_1/peaks\.json"):
+        registry.fetch_peaks("orders", "1", folder)
