@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from models.forecast.series import Series
 from models.policy.capacity import Floats, Integers
-from models.policy.peaks import Moments, Peaks
+from models.policy.peaks import TRENDS_S, Moments, Peaks
 from models.twin.arrivals import drawn, filled, rates
 from models.twin.foresight import Told
 from models.twin.job import TwinError
@@ -153,9 +153,10 @@ def ground(
     arrived = np.stack([drawn(rate, seed, terms.dispersion) for seed in seeds])
     past = Series(start, step, series.values[: steps.start] * factor)
     told = {forecaster: one.scaled(factor, terms.speed) for forecaster, one in (said or {}).items()}
-    before = rates(values[: steps.start], step) if told and steps.start > 1 else np.zeros(0)
+    since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + terms.looks.smooth_s) / step), 0)
+    before = rates(values[since : steps.start], step) if told and steps.start > since + 1 else np.zeros(0)
     times, smooth_s = (terms.lead_s, terms.hold_s), terms.looks.smooth_s
-    learnt = {of: schooled(one, before, start, times, smooth_s, seeds.start) for of, one in told.items()}
+    learnt = {of: schooled(one, before, start + since * step, times, smooth_s, seeds.start) for of, one in told.items()}
     peaks = {of: one for of, one in learnt.items() if one is not None}
     return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
 
