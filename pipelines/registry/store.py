@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.runs import Run
+from pipelines.registry.tracking import opened
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -32,32 +30,7 @@ class Store:
 
     def __init__(self, settings: Settings) -> None:
         """Open the store; an embedded one is created on first use."""
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-        import mlflow
-
-        for name in ("alembic", "mlflow.store.db.utils"):
-            logging.getLogger(name).setLevel(logging.WARNING)
-        # It looks for pip's version to write into a file that nobody reads, and warns where pip is not installed.
-        logging.getLogger("mlflow.utils.environment").setLevel(logging.ERROR)
-        folder = settings.var_dir / "mlflow"
-        self._uri = settings.mlflow.tracking_uri or f"sqlite:///{folder / 'mlflow.db'}"
-        self._experiment = settings.mlflow.experiment
-        # A server keeps artifacts itself; for a store that is opened directly they would land in the working folder.
-        self._artifacts = None if self._uri.startswith("http") else str(folder / "artifacts")
-        folder.mkdir(parents=True, exist_ok=True)
-        if (
-            self._uri.startswith("sqlite:///")
-            and not (home := Path(self._uri.removeprefix("sqlite:///")).parent).is_dir()
-        ):
-            # MLflow would try again and again for two minutes before it said so.
-            raise RegistryError(
-                f"mlflow.tracking_uri={self._uri}: there is no folder {home}. Create it or correct the URI."
-            )
-        mlflow.set_tracking_uri(self._uri)  # else it makes a store of its own in the working folder, even to load
-        self._client = mlflow.MlflowClient(self._uri)
-        with _alone(folder / "schema.lock"):  # two that create the schema at once would both fail
-            self._experiment_id = self._open_experiment()
+        self._client, self._uri, self._experiment_id = opened(settings)
 
     @classmethod
     def model_name(cls, job: str) -> str:
@@ -232,20 +205,3 @@ class Store:
         """Every registered version of the job's models, oldest first."""
         found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))
-
-    def _open_experiment(self) -> str:
-        from mlflow.exceptions import MlflowException
-
-        try:
-            if known := self._client.get_experiment_by_name(self._experiment):
-                return str(known.experiment_id)
-            return str(self._client.create_experiment(self._experiment, artifact_location=self._artifacts))
-        except MlflowException as error:
-            raise RegistryError(f"MLflow at {self._uri}: {error.message} Check mlflow.tracking_uri.") from None
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

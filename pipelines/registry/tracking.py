@@ -1,0 +1,71 @@
+"""The MLflow store that settings name: opened once, created where it is embedded and new."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from configs.settings import Settings
+from pipelines.registry.artifacts import RegistryError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+class Tracking(NamedTuple):
+    """An open store: its client, its address, and the experiment that all runs belong to."""
+
+    client: MlflowClient
+    uri: str
+    experiment_id: str
+
+
+def opened(settings: Settings) -> Tracking:
+    """The store; an embedded one is created on first use.
+
+    Raises:
+        RegistryError: there is none at the address.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    import mlflow
+
+    for name in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # It looks for pip's version to write into a file that nobody reads, and warns where pip is not installed.
+    logging.getLogger("mlflow.utils.environment").setLevel(logging.ERROR)
+    folder = settings.var_dir / "mlflow"
+    uri = settings.mlflow.tracking_uri or f"sqlite:///{folder / 'mlflow.db'}"
+    # A server keeps artifacts itself; for a store that is opened directly they would land in the working folder.
+    artifacts = None if uri.startswith("http") else str(folder / "artifacts")
+    folder.mkdir(parents=True, exist_ok=True)
+    if uri.startswith("sqlite:///") and not (home := Path(uri.removeprefix("sqlite:///")).parent).is_dir():
+        # MLflow would try again and again for two minutes before it said so.
+        raise RegistryError(f"mlflow.tracking_uri={uri}: there is no folder {home}. Create it or correct the URI.")
+    mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
+    client = mlflow.MlflowClient(uri)
+    with _alone(folder / "schema.lock"):  # two that create the schema at once would both fail
+        return Tracking(client, uri, _experiment(client, uri, settings.mlflow.experiment, artifacts))
+
+
+def _experiment(client: MlflowClient, uri: str, name: str, artifacts: str | None) -> str:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if known := client.get_experiment_by_name(name):
+            return str(known.experiment_id)
+        return str(client.create_experiment(name, artifact_location=artifacts))
+    except MlflowException as error:
+        raise RegistryError(f"MLflow at {uri}: {error.message} Check mlflow.tracking_uri.") from None
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
