@@ -103,7 +103,7 @@ def _matrix(found: dict[str, Any], name: str | None, allowed: float) -> str:
         row([escape(trace), *(_shown(by.get((trace, lead)), name) for lead in found["leads_s"])], kinds)
         for trace in found["traces"]
     ]
-    return table(titles, kinds, lines, 'class="wide"')
+    return table(titles, kinds, lines, 'class="wide whole"')
 
 
 def _shown(cell: dict[str, Any] | None, name: str | None) -> str:
