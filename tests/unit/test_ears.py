@@ -11,7 +11,8 @@ from models.forecast.naive import Naive
 from models.forecast.series import Series
 from models.policy.catalogue import build
 from models.policy.ears import EarsError, describe, revive
-from models.policy.memory import evaluate, fresh, saw_forecast, saw_interval
+from models.policy.evaluation import evaluate
+from models.policy.memory import fresh, saw_forecast, saw_interval
 from models.policy.nowcast import offsets
 from models.policy.outlook import SMOOTH_S
 from models.policy.peaks import LEVELS, Moments, stretches

@@ -8,11 +8,10 @@ from configs.contract import Contract, Executors, Planning
 from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
+from models.policy.evaluation import RESYNC_S, evaluate
 from models.policy.live import policy_of
 from models.policy.memory import (
-    RESYNC_S,
     Memory,
-    evaluate,
     fresh,
     saw_batch,
     saw_forecast,
