@@ -12,10 +12,11 @@ from configs.errors import SettingsError
 from models.dqn.actions import allowed, floor, heeding, moved, nearest
 from models.dqn.adviser import advise, caution_at
 from models.dqn.agent import Agent
-from models.dqn.observation import Facts, fresh, observe, pace_for
+from models.dqn.observation import FEATURES, Facts, fresh, observe, pace_for
 from models.policy.mpc import Mpc
 from models.policy.view import Choice, Floats, Memory, View, flags
 
+_HEARD = FEATURES.index("heard")
 _LATE_S = 1e-6
 _SLOWEST = 15
 """Times the pace: a job that is looked at less often is taken for one with this pace."""
@@ -93,7 +94,8 @@ class Dqn:
         moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target), self.heed)
         strange = self.agent.familiar.strange(seen.astype(float))
         target = np.where(strange, np.maximum(advice.target, bottom), moved(view, moves, bottom))
-        why = np.where(strange, advice.why, 0) | flags(unfamiliar=strange)
+        ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)
+        why = np.where(strange, advice.why, 0) | flags(unfamiliar=strange, forecast=ahead)
         return memory, Choice(target, why, bottom, advice.plan)
 
 

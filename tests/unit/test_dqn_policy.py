@@ -65,6 +65,13 @@ def at_rest(runs: int = 4, **other: object) -> View:
     return replace(seen, most=np.maximum(seen.most, said.target + 6), target=said.target, **other)
 
 
+def hears(seen: View) -> np.ndarray:
+    """(runs,) whether there is a forecast."""
+    assert seen.ahead is not None
+    heard: np.ndarray = np.isfinite(seen.ahead.rps).all(axis=(1, 2))
+    return heard
+
+
 def test_the_move_of_highest_value_is_made_among_those_near_the_advice() -> None:
     seen = at_rest()
     for favourite, move in enumerate(MOVES):
@@ -76,7 +83,18 @@ def test_the_move_of_highest_value_is_made_among_those_near_the_advice() -> None
         near = (seen.target + move >= low) & (seen.target + move <= high)
         np.testing.assert_array_equal(target[near], np.maximum(seen.target + move, bottom)[near])
         assert ((target <= np.maximum(high, bottom)) & (target >= low)).all()
-        assert (why == 0).all()
+        ahead = (target > seen.target) & (bottom <= seen.target) & hears(seen)
+        assert (why == np.where(ahead, int(Why.FORECAST), 0)).all()
+
+
+def test_a_raise_beyond_what_is_observed_is_the_forecasts_where_there_is_one() -> None:
+    policy, seen = Dqn.of("dqn", CONTRACT, agent(MOVES.index(1))), at_rest()
+    target, why = asked(policy, seen)
+    raised = target > seen.target
+    assert raised[hears(seen)].any() and raised[~hears(seen)].any()
+    np.testing.assert_array_equal(why & Why.FORECAST > 0, raised & hears(seen))
+    deaf = replace(seen, ahead=None)
+    assert not (asked(policy, deaf)[1] & Why.FORECAST).any()
 
 
 def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
