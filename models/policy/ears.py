@@ -76,7 +76,7 @@ def _described(peaks: Peaks) -> dict[str, Any]:
              for name, line in (("centre", peaks.centre), ("scale", peaks.scale))}  # fmt: skip
     return {
         **lines, "scores": peaks.scores.tolist(), "least": peaks.least, "offsets_s": peaks.offsets_s.tolist(),
-        "gain": peaks.gain,
+        "gain": peaks.gain, "foretold": peaks.foretold,
     }  # fmt: skip
 
 
@@ -86,4 +86,4 @@ def _revived(data: dict[str, Any]) -> Peaks:
         for name in ("centre", "scale")
     )
     scores, offsets_s = (np.array(data[name], float) for name in ("scores", "offsets_s"))
-    return Peaks(centre, scale, scores, float(data["least"]), offsets_s, float(data["gain"]))
+    return Peaks(centre, scale, scores, float(data["least"]), offsets_s, float(data["gain"]), bool(data["foretold"]))

@@ -5,8 +5,8 @@ then, in all but a thousandth of cases: further out than a forecaster's quantile
 what is known at a moment: where the load has just been, and what the forecast says at several trusts in its newest
 error. A second regression says how far off the first usually is at such a moment, and the quantiles of the past errors
 in that unit are those of the peak (split conformal prediction, Vovk et al. 2005; scaled residuals, Lei et al. 2018).
-Whether all this serves better than the present rate alone is judged on the past too: what does not help is not
-listened to.
+Whether all this serves better than the present rate alone, and in which units, is judged on the past too: what does not
+help is not listened to.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ JUDGED = (0.9, 0.98, 0.995, 0.999)
 """Levels at which listening is compared with not listening."""
 _UPPER = 0.9
 """Quantile that says how wide a forecast is."""
+_CLEARLY = 0.9
+"""Share of the loss with the present rate as the unit below which what is foretold becomes the unit."""
 _FEWEST = 100
 """Moments from which a regression is made."""
 _LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
@@ -84,10 +86,12 @@ class Peaks:
     """How a peak is forecast.
 
     Attributes:
-        centre: the rise of the load, in units of the present rate.
+        centre: the rise of the load, in units.
         scale: logarithm of what `centre` is usually off by; None for both: nobody is listened to.
         scores: (levels,) what past peaks were above the centre, in scales, at `LEVELS`.
         least: records/s, the smallest unit.
+        foretold: whether a rise is told in units of what is foretold, where that is more than the present rate: where a
+            load wakes up, the present rate is next to nothing and says nothing of how far it will rise.
         offsets_s: (K,) seconds from a moment at which the forecast is looked at; the peak is that between them.
         gain: what the past says of listening: its loss over that of the present rate alone, 1 where nobody listens.
     """
@@ -98,16 +102,25 @@ class Peaks:
     least: float
     offsets_s: Floats
     gain: float = 1.0
+    foretold: bool = False
 
     def at(self, moments: Moments) -> Floats:
         """(N, levels) records/s that the load stays under, at `LEVELS`."""
-        now = moments.rate_now[:, None]
-        unit = np.maximum(now, self.least)
+        now, unit = moments.rate_now[:, None], self.unit(moments)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)
         rises, widths = _rows(moments, self.offsets_s, unit)
         off = np.exp(self.scale(widths))[:, None]
         return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
+
+    def unit(self, moments: Moments) -> Floats:
+        """(N, 1) records/s in which a rise is told: the present rate, or what is foretold, at least `least`."""
+        known = np.maximum(moments.rate_now, self.least)
+        if self.foretold:
+            curves = moments.curves
+            ahead = corrected(curves, self.offsets_s, moments.rate_now, curves.step_s)[:, :, curves.nearest(0.5)]
+            known = np.fmax(known, ahead.max(axis=1))
+        return known[:, None]
 
 
 def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
@@ -121,29 +134,40 @@ def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
     known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
     moments, peaks = moments.some(known), peaks[known]
     least = _LEAST_LEVEL * float(np.mean(moments.rate_now)) + 1e-9 if len(peaks) else 1e-9
-    unit = np.maximum(moments.rate_now, least)[:, None]
-    risen = (peaks - moments.rate_now) / unit[:, 0]
-    deaf = Peaks(None, None, np.quantile(risen, LEVELS) if len(risen) else np.zeros(len(LEVELS)), least, offsets_s)
+    nobody = Peaks(None, None, np.zeros(len(LEVELS)), least, offsets_s)
+    if not len(peaks):
+        return nobody
     half = len(peaks) // 2
+    newer = np.arange(len(peaks)) >= half
     if half < _FEWEST:
-        return deaf
-    rises, widths = _rows(moments, offsets_s, unit)
-    newer = moments.some(np.arange(len(peaks)) >= half)
-    tried = (
-        replace(deaf, scores=np.quantile(risen[:half], LEVELS)),
-        _taught(rises[:half], widths[:half], risen[:half], deaf),
-    )
-    without, taught = (_loss(one, peaks[half:], newer) for one in tried)
-    gain = float(np.mean(taught / np.maximum(without, 1e-12)))
-    return replace(_taught(rises, widths, risen, deaf), gain=gain) if gain < 1 else deaf
+        return _plain(nobody, moments, peaks)
+    tried = (_plain, nobody), (_taught, nobody), (_taught, replace(nobody, foretold=True))
+    losses = [
+        _loss(teach(one, moments.some(~newer), peaks[~newer]), peaks[newer], moments.some(newer))
+        for teach, one in tried
+    ]
+    gains = [float(np.mean(loss / np.maximum(losses[0], 1e-12))) for loss in losses]
+    best = 2 if gains[2] < min(_CLEARLY * gains[1], 1.0) else 1 if gains[1] < 1 else 0
+    teach, one = tried[best]
+    return replace(teach(one, moments, peaks), gain=gains[best])
 
 
-def _taught(rises: Floats, widths: Floats, risen: Floats, deaf: Peaks) -> Peaks:
+def _plain(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
+    """By the present rate alone."""
+    risen = (peaks - moments.rate_now) / nobody.unit(moments)[:, 0]
+    return replace(nobody, scores=np.quantile(risen, LEVELS))
+
+
+def _taught(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
+    unit = nobody.unit(moments)
+    rises, widths = _rows(moments, nobody.offsets_s, unit)
+    risen = (peaks - moments.rate_now) / unit[:, 0]
     usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # one jump in a thousand moments bends no line
     centre = _ridge(rises, usual)
     errors = risen - centre(rises)
     scale = _ridge(widths, np.log(np.abs(errors) + _SMALLEST))
-    return replace(deaf, centre=centre, scale=scale, scores=np.quantile(errors / np.exp(scale(widths)), LEVELS))
+    scores = np.quantile(errors / np.exp(scale(widths)), LEVELS)
+    return replace(nobody, centre=centre, scale=scale, scores=scores)
 
 
 def _rows(moments: Moments, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:

@@ -88,6 +88,32 @@ def test_quantiles_keep_their_share_on_moments_not_seen(listen):
         assert np.mean(came <= said[:, LEVELS.index(level)]) == pytest.approx(level, abs=0.02)
 
 
+def waking(moments=4000, seed=7):
+    """A load that rests at next to nothing and then wakes up to 600 to 1400 within the horizon, as foretold."""
+    chance = np.random.default_rng(seed)
+    rests = chance.random(moments) < 0.3
+    now = np.where(rests, chance.uniform(0, 2, moments), chance.uniform(800, 1200, moments))
+    wakes = rests & (chance.random(moments) < 0.5)
+    coming = np.where(wakes, chance.uniform(600, 1400, moments), now)
+    c = curves(np.repeat(coming[:, None], 4, axis=1), spread=5.0)
+    peaks = np.maximum(coming, now) * (1 + 0.02 * np.abs(chance.standard_normal(moments)))
+    return Moments(c, now, np.zeros((moments, len(TRENDS_S)))), peaks, rests, wakes
+
+
+def test_a_load_that_wakes_up_is_provided_for_when_it_is_foretold_to_and_not_all_night():
+    moments, peaks, _, _ = waking()
+    found = fit(moments, OFFSETS, peaks)
+    assert found.foretold and found.gain < 0.5
+    moments, peaks, rests, wakes = waking(seed=8)
+    said = found.at(moments)[:, LEVELS.index(0.98)]
+    assert np.mean(peaks[wakes] <= said[wakes]) > 0.9
+    assert np.median(said[rests & ~wakes]) < 0.1 * np.median(said[wakes])
+
+
+def test_where_rates_say_more_than_forecasts_they_are_the_unit():
+    assert not fit(*with_offsets(history(listen=False))).foretold
+
+
 def test_too_few_moments_teach_no_regression():
     found = fit(*with_offsets(history(listen=True, moments=150)))
     assert found.centre is None and found.gain == 1
