@@ -85,7 +85,9 @@ class Settings(BaseSettings):
 
     def speed(self, job: str) -> float:
         """Seconds of a job's clock that pass in one on the wall: more than one where a trace is replayed to it."""
-        return self.replay.speed if job in self.replayed else 1.0
+        newcomer = self.replay.newcomer
+        fast = (*self.replayed, *([newcomer.job] if newcomer else []))
+        return self.replay.speed if job in fast else 1.0
 
     @property
     def contracts_dir(self) -> Path:

@@ -43,6 +43,8 @@ def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, pric
         per_rps: (runs,) executors per record/s.
         price: (runs,) executors that a sure violation is worth.
     """
+    if len(levels) == 1:
+        return quantiles[:, 0]
     depth = -np.log1p(-np.asarray(levels))
     # What executors carry is no more sure than the load; without this nobody could buy safety where the load is.
     quantiles = quantiles * (1 + _UNSURE * np.maximum(depth - math.log(2), 0.0))

@@ -25,7 +25,7 @@ class Curves:
         last: (N,) records/s of the step that had just ended.
         age_s: (N,) seconds since then.
         step_s: seconds per step.
-        levels: (Q,) of the quantiles; one is 0.5.
+        levels: (Q,) of the quantiles; the one next to 0.5 is taken for the median.
     """
 
     quantiles: Floats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def outlook(
         said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
     # Six digits are more than a forecast knows, and keep the log short; what is decided on is what is logged.
     made = Outlook(
-        tuple(round(end, 3) for end in ends.tolist()), levels,
+        tuple(ends.tolist()), levels,
         tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist()),
     )  # fmt: skip
     upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])
@@ -113,12 +113,11 @@ def outlook(
 
 def _curves(held: dict[str, Any], moment: Moment) -> Curves:
     """The forecast on the wall's clock."""
-    quantiles, levels = np.array(held["quantiles"], float), tuple(held["levels"])
-    middle = int(np.argmin(np.abs(np.array(levels) - 0.5)))
-    last = held.get("last_rps")
-    before = np.array([quantiles[0, middle] if last is None else last])
+    quantiles, last = np.array(held["quantiles"], float)[None], held.get("last_rps")
+    known = np.array([math.nan if last is None else last])
     age_s = np.array([max(moment.job_now - held["time"], 0.0) / moment.scale])
-    return Curves(quantiles[None], before, age_s, held["step_s"] / moment.scale, levels)
+    curves = Curves(quantiles, known, age_s, held["step_s"] / moment.scale, tuple(held["levels"]))
+    return curves if last is not None else replace(curves, last=quantiles[:, 0, curves.nearest(0.5)])
 
 
 def _ends(curves: Curves, planning: Planning) -> Floats:
@@ -126,7 +125,7 @@ def _ends(curves: Curves, planning: Planning) -> Floats:
     ends = offsets(planning.lead_s, planning.hold_s)
     middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
     between = middles[(middles > 0) & (middles < ends[-1])]
-    return np.unique(np.round(np.concatenate([ends, between]), 3))
+    return np.unique(np.concatenate([ends, between]))
 
 
 def _trends(moment: Moment) -> Floats:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 GRAIN_S = 5.0
 """Seconds between two totals that are kept."""
+BACK_S = 60.0
+"""A clock that goes back by more was set; what came before is then of no known time."""
 KEPT_S = 960.0
 """The oldest rate that is asked for is that of 15 minutes ago, a mean over some seconds."""
 
@@ -34,14 +36,16 @@ class Past:
     def _until(self, moment: float) -> float:
         right = min(max(bisect_left(self.at, moment), 1), len(self.at) - 1)
         begin, end = self.at[right - 1], self.at[right]
-        share = min(max((moment - begin) / (end - begin), 0.0), 1.0)
+        share = min(max((moment - begin) / max(end - begin, 1e-9), 0.0), 1.0)
         return self.total[right - 1] + share * (self.total[right] - self.total[right - 1])
 
 
 def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
-    """After so many seconds at a rate, which ended at a wall time; what is not newer than all before is left out."""
+    """After so many seconds at a rate, which ended at a wall time; a second that comes late is left out."""
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))
+    if at < past.at[-1] - BACK_S:
+        return saw(Past(), at, rps, seconds)
     if at <= past.at[-1]:
         return past
     # What came while nobody looked is taken for what comes now: a gap is no silence.

@@ -96,7 +96,7 @@ def heard(
         said: by the forecaster.
         moments_s: (D,) epoch seconds of the decisions.
         rate_now: (D,) records/s of the last seconds.
-        offsets_s: (K,) as of `offsets`.
+        offsets_s: (K,) as of `nowcast.offsets`.
         memory_s: as of `nowcast.corrected`.
         level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
     """
@@ -112,7 +112,7 @@ def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
     Args:
         rates: (T,) records/s of every second; beyond them the last one stays.
         looks_s: (D,) seconds of the decisions.
-        offsets_s: (K,) as of `offsets`.
+        offsets_s: (K,) as of `nowcast.offsets`.
     """
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
     for k, offset in enumerate(offsets_s):

@@ -161,6 +161,6 @@ def ground(
     return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
 
 
-def told_from(series: Series, tune: range) -> int:
+def told_from(series: Series, tune: range, terms: Terms) -> int:
     """The step from which forecasters must be heard, so that the past can teach peaks."""
-    return max(tune.start - round(SCHOOL_DAYS * DAY_S / series.step_s), tune.start // 3)
+    return max(tune.start - round(SCHOOL_DAYS * DAY_S / terms.step_s(series)), tune.start // 3)

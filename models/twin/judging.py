@@ -56,7 +56,7 @@ def listened(name: str, series: Series, terms: Terms, forecasters: Sequence[str]
     """
     tune, _ = parts(name, series, terms)
     many = coarseness(terms.step_s(series), terms.lead_s + terms.hold_s)
-    return {forecaster: told(forecaster, series, told_from(series, tune), many) for forecaster in forecasters}
+    return {forecaster: told(forecaster, series, told_from(series, tune, terms), many) for forecaster in forecasters}
 
 
 def judged(

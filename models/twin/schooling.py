@@ -25,6 +25,8 @@ EVERY_S = 60.0
 MOMENTS = 20_000
 LEAST_S = 43_200.0
 """A past shorter than half a day teaches nothing."""
+UNFITTED = (Blend, Naive)
+"""Forecasters that are not fitted to a past: what they said of it is what they would have said then."""
 STEPS = 20_000
 """Of a forecaster that are looked at for a running job, at most."""
 
@@ -63,8 +65,8 @@ def schooled(
 def ears_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> Ears | None:
     """What a job's past teaches a policy to hear in this forecaster's words; None where it is too short.
 
-    It is what a backtest of the job would learn. A forecaster that was fitted to this past teaches nothing: it is too
-    sure there.
+    Learned as a backtest of the job learns it, but by the forecaster's own steps and the shorter smoothing of a live
+    job. A forecaster that was fitted to this past teaches nothing: it is too sure there.
 
     Args:
         forecaster: that serves.
@@ -72,13 +74,14 @@ def ears_of(forecaster: Forecaster, series: Series, planning: Planning, scale: f
         planning: lead and hold.
         scale: seconds of the job's clock per wall second.
     """
-    if not isinstance(forecaster, Blend | Naive) or planning.lead_s < 1:
+    if not isinstance(forecaster, UNFITTED) or planning.lead_s < 1:
         return None
     # The forecaster has a third of the past to begin with, as in a backtest.
-    first = max(len(series) - round(DAYS * 86_400.0 * scale / series.step_s), len(series) // 3, len(series) - STEPS)
-    older = Series(series.start, series.step_s, series.values[:first])
-    if first < 1 or np.isnan(series.values).all():
+    step_s, many = series.step_s / scale, len(series)
+    first = max(many - round(DAYS * 86_400.0 / step_s), many // 3, many - STEPS)
+    if (many - first) * step_s < LEAST_S or np.isfinite(series.values).sum() < 2:
         return None
+    older = Series(series.start, series.step_s, series.values[:first])
     said = followed(forecaster, older, series.values[first:]).scaled(1.0, scale)
     rate = rates(filled(series.values)[first:], said.step_s)
     both = schooled(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)

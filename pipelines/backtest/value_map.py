@@ -60,7 +60,9 @@ def value_map(
     named(asked)
     called = [one.name for one in traces]
     if twice := {name for name in called if called.count(name) > 1}:
-        raise SettingsError(f"two traces are called {min(twice)}; the map tells them apart by name: rename a file.")
+        raise SettingsError(
+            f"two traces are called {min(twice)}; the map tells them apart by name: leave one out, or rename a file."
+        )
     for one in traces:
         parts(one.name, one.series, replace(terms, lead_s=max(leads)))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:

@@ -13,7 +13,7 @@ from pipelines.registry.artifacts import read, write
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store
 
-PEAKS_FILE, PEAKS = "peaks.json", "peaks"
+PEAKS_FILE, PEAKS, AT = "peaks.json", "peaks", "@"
 
 
 class Registry(Store):
@@ -39,23 +39,25 @@ class Registry(Store):
         return self.keep(run, job, model_id, card, {**tags, "kind": forecaster.kind}, alias)
 
     def keep_peaks(self, run: Run, job: str, version: str, ears: Ears) -> None:
-        """Keep with a version that a running run has registered how the load's peaks are forecast from its words."""
+        """Keep with a version, in a running run, how the load's peaks are forecast from its words; the newest count."""
         run.text(json.dumps(describe(ears)), _peaks(version))
-        self.note(job, version, {PEAKS: "true"})
+        self.note(job, version, {PEAKS: run.id})
 
-    def peaks_version(self, job: str) -> str | None:
-        """The champion's version if peaks are kept with it."""
+    def champion_peaks(self, job: str) -> str | None:
+        """The newest peaks that are kept with the champion, as `<version>@<run>`; None where there are none."""
         version = self.champion_version(job)
-        return version if version is not None and PEAKS in self.tags(job, version) else None
+        run_id = None if version is None else self.tags(job, version).get(PEAKS)
+        return f"{version}{AT}{run_id}" if run_id else None
 
-    def fetch_peaks(self, job: str, version: str, into: Path) -> None:
-        """Put the file `PEAKS_FILE` of a version into a folder, or one inside it.
+    def fetch_peaks(self, name: str, into: Path) -> None:
+        """Put the file `PEAKS_FILE` of peaks named by `champion_peaks` into a folder, or one inside it.
 
         Raises:
-            RegistryError: no such version, or none is kept with it.
+            RegistryError: there are none.
         """
         into.mkdir(parents=True, exist_ok=True)
-        self.download_beside(job, version, _peaks(version), into)
+        version, run_id = name.split(AT)
+        self.download_of(run_id, _peaks(version), into)
 
 
 def read_peaks(folder: Path) -> Ears:

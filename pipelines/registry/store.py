@@ -118,21 +118,19 @@ class Store:
         """
         return dict(self._version(job, version).tags)
 
-    def download_beside(self, job: str, version: str, path: str, into: Path) -> None:
-        """An artifact of the run that registered a version, into a folder.
+    def download_of(self, run_id: str, path: str, into: Path) -> None:
+        """An artifact of a run, into a folder.
 
         Raises:
-            RegistryError: no such job, version or artifact.
+            RegistryError: no such run or artifact.
         """
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
 
-        run_id = self._version(job, version).run_id
         try:
             download_artifacts(run_id=run_id, artifact_path=path, dst_path=str(into), tracking_uri=self._uri)
         except (MlflowException, OSError) as error:
-            what = f"{self.model_name(job)} version {version}"
-            raise RegistryError(f"{what} at {self._uri}: its run {run_id} has no {path}: {error}") from None
+            raise RegistryError(f"run {run_id} at {self._uri} has no {path}: {error}") from None
 
     def _version(self, job: str, version: str) -> ModelVersion:
         from mlflow.exceptions import MlflowException

@@ -36,9 +36,10 @@ def decider(name: str, contract: Contract, clock: Clock, agents: Brought | None)
     try:
         if name not in LEARNED:
             return Decider(policy_of(name, contract, *clock))
-        version = None if agents is None else agents.version(contract.job)
-        if agents is None or version is None:
+        found = None if agents is None else agents.newest(contract)
+        if found is None:
             raise SettingsError(f"{name} has no agent yet")
-    except SettingsError as missing:
+    except (ValueError, OSError) as missing:  # what the policy needs is not there, or cannot be read
         return Decider(policy_of(STAND_IN, contract, *clock), None, f"{missing}; {STAND_IN} decides")
-    return Decider(agents.get(contract), version)
+    version, policy = found
+    return Decider(policy, version)

@@ -71,7 +71,9 @@ class Courier:
             self._source.fetch(job, version, files)
             self._source.read(files, self._contracts[job])
         except (RuntimeError, ValueError, OSError) as error:
-            return self._once(job, version, f"{job}: {what} version {version}: {error}; the present {what} stays")
+            # What cannot be read stays so; what could not be fetched may come the next time.
+            tried = version if isinstance(error, ValueError) else f"?{version} {error}"
+            return self._once(job, tried, f"{job}: {what} version {version}: {error}; the present {what} stays")
         new = self._folder / f".{job}.json"
         new.write_text(json.dumps({"version": version, "files": str(files)}))
         os.replace(new, _pointer(self._folder, job))
@@ -90,22 +92,19 @@ class Brought(NamedTuple):
     folder: Path
     read: Read
 
-    def version(self, job: str) -> str | None:
-        """The newest that has come for a job; None before one."""
-        here = self._here(job)
-        return None if here is None else here["version"]
+    def newest(self, contract: Contract) -> tuple[str, Any] | None:
+        """The version that has come for a contract's job, and what it holds; None before one.
 
-    def get(self, contract: Contract) -> Any:
-        """What has come for a contract's job, read once per worker process and version; None before anything has."""
-        here = self._here(contract.job)
-        return None if here is None else _known(self.read, here["files"], contract)
+        It is read once per worker process.
 
-    def _here(self, job: str) -> dict[str, str] | None:
-        pointer = _pointer(self.folder, job)
+        Raises:
+            ValueError, OSError: it cannot be read: what an earlier process brought may be of another age.
+        """
+        pointer = _pointer(self.folder, contract.job)
         if not pointer.exists():
             return None
-        found: dict[str, str] = json.loads(pointer.read_text())
-        return found
+        here = json.loads(pointer.read_text())
+        return here["version"], _known(self.read, here["files"], contract)
 
 
 @lru_cache(maxsize=32)

@@ -9,7 +9,7 @@ from configs.contract import Contract
 from configs.settings import Settings
 from models.policy.ears import Ears, EarsError
 from pipelines.registry import Registry
-from pipelines.registry.forecasters import read_peaks
+from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.courier import Brought, Source
 
 
@@ -22,8 +22,8 @@ def source(settings: Settings) -> Source:
 
     return Source(
         "model of peaks",
-        lambda job: registry().peaks_version(job),
-        lambda job, version, files: registry().fetch_peaks(job, version, files),
+        lambda job: registry().champion_peaks(job),
+        lambda job, name, files: registry().fetch_peaks(name, files),
         read,
     )
 
@@ -44,8 +44,11 @@ def read(files: Path, contract: Contract) -> Ears:
 
 
 def of_version(brought: Brought | None, contract: Contract, version: str | None) -> Ears | None:
-    """The ears of the forecaster's version that is heard; None where they are of another, or there are none."""
-    if brought is None or version is None or brought.version(contract.job) != version:
+    """The ears of the forecaster's version that is heard; None where there are none that can be read."""
+    if brought is None or version is None:
         return None
-    found: Ears = brought.get(contract)
-    return found
+    try:
+        found = brought.newest(contract)
+    except (ValueError, OSError):  # of another age or another contract; the driver has said so
+        return None
+    return found[1] if found is not None and found[0].split(AT)[0] == version else None

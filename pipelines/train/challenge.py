@@ -11,6 +11,7 @@ from models.forecast.champion import Choice, choose
 from models.forecast.forecaster import Forecaster, Task
 from models.forecast.naive import Naive
 from models.forecast.series import SeriesError
+from models.kinds import describe
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
 from pipelines.train import peaks, plots, teachers
 from pipelines.train.candidates import Candidates, log_epochs
@@ -72,12 +73,17 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
     run.tags(taught)
     ears = peaks.learned(chosen.forecaster, source.series, live)
+    if champion is not None:  # it may serve on, and its load has grown
+        alike = describe(champion) == describe(chosen.forecaster)
+        fresh = ears if alike else peaks.learned(champion, source.series, live)
+        if fresh is not None:
+            registry.keep_peaks(run, job, champion_version, fresh)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {taught[teachers.WHY]}.",
         remark,
-        peaks.told(ears, live),
+        peaks.told(ears, chosen.forecaster, live),
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))

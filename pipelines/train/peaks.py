@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from configs.contract import Planning, load_contract
-from configs.errors import SettingsError
 from configs.settings import Settings
-from models.forecast.forecaster import Forecaster
+from models.forecast.forecaster import DAY_S, Forecaster
 from models.forecast.series import Series
 from models.policy.ears import Ears
-from models.twin.schooling import LEAST_S, ears_of
+from models.twin.schooling import LEAST_S, STEPS, UNFITTED, ears_of
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,14 @@ class Live:
 
 
 def live(settings: Settings, job: str) -> Live | None:
-    """How a job of ours runs; None for one without a contract."""
-    try:
-        contract = load_contract(job, settings.contracts_dir)
-    except SettingsError:
+    """How a job of ours runs; None for one without a contract.
+
+    Raises:
+        SettingsError: a key or value of its contract is wrong.
+    """
+    if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None
-    return Live(contract.planning, settings.speed(job))
+    return Live(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
 
 
 def learned(forecaster: Forecaster, series: Series, live: Live | None) -> Ears | None:
@@ -40,17 +41,24 @@ def learned(forecaster: Forecaster, series: Series, live: Live | None) -> Ears |
     return None if live is None else ears_of(forecaster, series, live.planning, live.scale)
 
 
-def told(ears: Ears | None, live: Live | None) -> str:
+def told(ears: Ears | None, forecaster: Forecaster, live: Live | None) -> str:
     """The same in a sentence for the model card."""
     if live is None:
         return ""
     if ears is None:
-        return (
-            "Peaks: none learned; it takes a past of "
-            f"{1.5 * LEAST_S * live.scale / 86400:.3g} days or more, and a forecaster that was not fitted to it. "
-            "Policies hear the forecaster's own quantiles."
-        )
+        return f"Peaks: none learned, {_why(forecaster, live)}. Policies hear the forecaster's own quantiles."
     return (
         f"Peaks: learned for {ears.lead_s:g} s until an executor works and {ears.hold_s:g} s after; loss "
         f"{ears.soon.gain:.2f} and {ears.then.gain:.2f} of that of the present rate alone."
     )
+
+
+def _why(forecaster: Forecaster, live: Live) -> str:
+    step_s, days = forecaster.step_s / live.scale, 1.5 * LEAST_S * live.scale / DAY_S
+    if live.planning.lead_s < 1:
+        return f"an executor works after {live.planning.lead_s:g} s"
+    if not isinstance(forecaster, UNFITTED):
+        return f"a {forecaster.kind} that was fitted to this past is too sure there"
+    if step_s * STEPS < LEAST_S:
+        return f"{STEPS} steps of {step_s:.2g} s on the wall are less than half a day"
+    return f"it takes {days:.3g} days of the load"

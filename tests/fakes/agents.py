@@ -32,7 +32,7 @@ class Shelf:
     """One job's agents; the alias points to the newest."""
 
     def __init__(self, job):
-        self.job, self.versions, self.away = job, {}, False
+        self.job, self.versions, self.away, self.torn = job, {}, False, False
 
     def source(self):
         return Source("agent", self.version_of, self.fetch, read)
@@ -43,5 +43,7 @@ class Shelf:
         return max(self.versions, default=None) if job == self.job else None
 
     def fetch(self, job, version, files):
+        if self.torn:
+            raise RuntimeError("the connection was reset")
         files.mkdir(parents=True, exist_ok=True)
         (files / "agent.txt").write_text(self.versions[version])

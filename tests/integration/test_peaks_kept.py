@@ -1,5 +1,7 @@
 """From training to the worker that decides: the peaks of a job that runs at its load's own speed."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from pipelines.scale.processor import Learned, Scaler
 from pipelines.train.challenge import train_on
 from pipelines.train.peaks import Live
 from pipelines.train.source import Source
+from tidecast.messages import encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -36,15 +39,19 @@ def registry(settings):
     return Registry(settings)
 
 
-@pytest.fixture(scope="module")
-def version(registry):
-    """A challenger that has become champion, with what was learned of the load's peaks."""
-    chance, many = np.random.default_rng(4), 8 * 288
+def source(days):
+    """A load with a daily wave, noise, and a burst every two hours, until now."""
+    chance, many = np.random.default_rng(4), days * 288
     wave = 600 + 300 * np.sin(2 * np.pi * np.arange(many) / 288)
     burst = np.where(np.arange(many) % 24 < 2, 250.0, 0.0)
     load = np.maximum(wave + burst + 30 * chance.standard_normal(many), 0.0)
-    source = Source(Series(NOW - many * STEP_S, STEP_S, load), 1)
-    train_on(registry, "orders", TRAINING, source, live=Live(PLANNING, 1.0))
+    return Source(Series(NOW - many * STEP_S, STEP_S, load), 1)
+
+
+@pytest.fixture(scope="module")
+def version(registry):
+    """A challenger that has become champion, with what was learned of the load's peaks."""
+    train_on(registry, "orders", TRAINING, source(8), live=Live(PLANNING, 1.0))
     found = registry.version_of("orders", "challenger")
     assert found is not None
     return found
@@ -80,28 +87,49 @@ def test_training_says_in_the_card_what_it_learned_of_peaks(registry, version):
     assert "Peaks: learned for 60 s until an executor works and 30 s after" in card
 
 
-def test_the_first_naive_version_has_none_and_the_champion_brings_its_own(settings, registry, version, folder):
-    assert registry.champion_version("orders") == "1" and registry.peaks_version("orders") is None
+def test_the_champion_of_the_run_has_peaks_too_and_a_new_one_brings_its_own(settings, registry, version, folder):
+    assert registry.champion_version("orders") == "1"  # the naive one, which may serve on
     courier, known = brought(settings, folder)
-    assert courier.tick(0.0) == [] and known.get(CONTRACT) is None
-    registry.set_champion("orders", version)
-    assert courier.tick(1.0) == [f"orders: model of peaks is version {version}"]
-    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(ears=known))
-    _, decision = scaler.decide(memory(version), NOW + 59.5)
-    assert decision is not None and "quantile of the peak" in decision.reason + decision.inputs["forecast_note"]
-    assert tuple(decision.inputs["ahead"]["levels"]) == LEVELS
-    _, other = scaler.decide(memory("1"), NOW + 59.5)  # forecast by the version before
-    assert other is not None and tuple(other.inputs["ahead"]["levels"]) == TRAINING.levels
-
-
-def test_a_contract_of_other_times_is_told_to_retrain(settings, registry, version, folder):
-    registry.set_champion("orders", version)
-    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
-    courier, known = brought(settings, folder, other)
     (said,) = courier.tick(0.0)
-    assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said and known.get(other) is None
+    assert said.startswith("orders: model of peaks is version 1@")
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(ears=known))
+    assert decided(scaler, "1")["levels"] == list(LEVELS)
+    registry.set_champion("orders", version)
+    (said,) = courier.tick(1.0)
+    assert said.startswith(f"orders: model of peaks is version {version}@")
+    assert decided(scaler, version)["levels"] == list(LEVELS)
+    assert decided(scaler, "1")["levels"] == list(TRAINING.levels)  # forecast by the version before
 
 
-def test_a_version_without_peaks_has_no_file(registry, version, folder):
-    with pytest.raises(RegistryError, match=r"orders-forecaster version 1 .* has no version_1/peaks\.json"):
-        registry.fetch_peaks("orders", "1", folder)
+def decided(scaler, version):
+    """What was heard for a decision."""
+    _, decision = scaler.decide(memory(version), NOW + 59.5)
+    assert decision is not None
+    return json.loads(encode(decision))["inputs"]["ahead"]
+
+
+def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry, version, folder):
+    registry.set_champion("orders", version)
+    courier, known = brought(settings, folder)
+    courier.tick(0.0)
+    before = known.newest(CONTRACT)[1]
+    train_on(registry, "orders", TRAINING, source(11), live=Live(PLANNING, 1.0))  # a blend again: no better
+    (said,) = courier.tick(1.0)
+    assert said.startswith(f"orders: model of peaks is version {version}@")
+    assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)
+
+
+def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings, registry, version, folder):
+    registry.set_champion("orders", version)
+    brought(settings, folder)[0].tick(0.0)
+    other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
+    courier, known = brought(settings, folder, other)  # after a restart, on the same folder
+    (said,) = courier.tick(0.0)
+    assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said
+    scaler = Scaler("orders", other, "mpc", "act", Learned(ears=known))
+    assert decided(scaler, version)["levels"] == list(TRAINING.levels)
+
+
+def test_a_run_without_peaks_has_no_file(registry, version, folder):
+    with pytest.raises(RegistryError, match=r"run [0-9a-f]+ .* has no version_99/peaks\.json"):
+        registry.fetch_peaks(f"99@{registry.versions('orders')[0].run_id}", folder)

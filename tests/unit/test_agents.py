@@ -72,6 +72,29 @@ def test_a_registry_that_is_away_stops_nothing(shelf, courier, agents):
     assert decider("dqn", CONTRACT, AT, agents).version == "2"
 
 
+def test_what_could_not_be_fetched_is_fetched_again(shelf, courier, agents):
+    shelf.versions["1"] = "2"
+    shelf.torn = True
+    (said,) = courier.tick(0.0)
+    assert "the connection was reset" in said and courier.tick(2.0) == []
+    shelf.torn = False
+    assert courier.tick(4.0) == ["orders: agent is version 1"]
+    assert decider("dqn", CONTRACT, AT, agents).version == "1"
+
+
+def test_an_agent_of_another_age_that_an_earlier_process_brought_decides_nothing(shelf, courier, agents):
+    shelf.versions["1"] = "2"
+    courier.tick(0.0)
+    (agents.folder / "orders" / "1" / "agent.txt").write_text("broken")
+    policy, version, why = decider("dqn", CONTRACT, AT, agents._replace(read=read_anew))
+    assert (policy.name, version) == ("forecast", None) and "7 observations" in why
+
+
+def read_anew(files, contract):
+    """As a worker of a new process does: nothing is remembered of the old one's reading."""
+    return read(files, contract)
+
+
 def test_an_agent_is_read_once_per_version(shelf, courier, agents):
     shelf.versions["1"] = "2"
     courier.tick(0.0)

@@ -135,3 +135,7 @@ def test_takes_the_numbers_of_a_contract():
     assert policy.ahead_s == contract.planning.lead_s + contract.planning.hold_s
     # An executor that is needed in a hundredth of cases just pays: 10 ** caution * most * 0.01 == 1.
     assert 10**policy.caution * contract.executors.max * contract.error_budget == pytest.approx(1)
+
+
+def test_of_a_forecast_with_one_level_that_is_provided_for():
+    assert cheapest(np.array([[120.0], [np.nan]]), (0.5,), np.full(2, 0.01), np.full(2, 40.0)).tolist()[0] == 120

@@ -43,6 +43,17 @@ def test_a_gap_counts_as_what_comes_after_it_and_an_old_second_not_at_all():
     assert saw(past, 79.0, 1e6, 1.0) is past
 
 
+def test_a_clock_that_was_set_back_begins_anew():
+    past = after([100.0] * 1000, begin=1e6)
+    past = after([500.0] * 600, begin=1e6 - 3600, past=past)
+    assert past.rate(1e6 - 3000, 3.0) == pytest.approx(500)
+    assert past.rate(1e6 - 3900, 3.0) == pytest.approx(500)
+
+
+def test_a_first_second_of_no_length_divides_by_nothing():
+    assert saw(Past(), 1e9, 5.0, 1e-9).rate(1e9, 3.0) >= 0
+
+
 @given(st.lists(st.floats(0, 1e5), min_size=2, max_size=200))
 def test_everything_that_came_is_counted_once(rates):
     past = after(rates)
