@@ -77,7 +77,7 @@ def verdict(runs: list[Summary]) -> str:
         fewer = sum(a["over_target_s"] < b["over_target_s"] for a, b in pairs)
         cheaper = sum(a["executor_s"] <= b["executor_s"] for a, b in pairs)
         said.append(
-            f"Of {len(pairs)} pairs, {first} had fewer seconds over the target than {second} in {fewer}, "
+            f"Of {len(pairs)} pair{'s' * (len(pairs) != 1)}, {first} had fewer seconds over the target than {second} in {fewer}, "
             f"and took no more executor-seconds in {cheaper}."
         )
     return " ".join(said)
