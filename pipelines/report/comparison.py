@@ -77,8 +77,8 @@ def verdict(runs: list[Summary]) -> str:
         fewer = sum(a["over_target_s"] < b["over_target_s"] for a, b in pairs)
         cheaper = sum(a["executor_s"] <= b["executor_s"] for a, b in pairs)
         said.append(
-            f"Of {len(pairs)} pair{'s' * (len(pairs) != 1)}, {first} had fewer seconds over the target than {second} in {fewer}, "
-            f"and took no more executor-seconds in {cheaper}."
+            f"Of {len(pairs)} pair{'s' * (len(pairs) != 1)}, {first} had fewer seconds over the target than {second} "
+            f"in {fewer}, and took no more executor-seconds in {cheaper}."
         )
     return " ".join(said)
 
