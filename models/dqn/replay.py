@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.policy.capacity import Floats
-
 
 class Batch(NamedTuple):
     """Transitions over one step or several.
@@ -68,7 +66,3 @@ class Replay:
         """So many, each equally likely, with replacement."""
         at = chance.integers(self._held, size=count)
         return picked(self._kept, at)
-
-    def observations(self) -> Floats:
-        """(held, F) what was seen."""
-        return self._kept.seen[: self._held].astype(float)
