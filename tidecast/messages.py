@@ -193,6 +193,35 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Heartbeat:
+    """A sign of life of who forecasts or decides for a job, at most 10 s apart, and what stands meanwhile.
+
+    A record that only says again what stands is not repeated on its topic: this one vouches for it, and its age is
+    judged by `wall_time` here. `standing` is the id of the decision, or the epoch of the forecast as text; None while
+    there is none. `since` is the wall time at which it was made, `executors` what a standing decision asks for,
+    `repeats` how many evaluations have come to the same since.
+    """
+
+    job: str
+    by: str
+    time: float
+    wall_time: float
+    time_scale: float
+    standing: str | None = None
+    since: float | None = at_least(0)
+    executors: int | None = at_least(0)
+    repeats: int | None = at_least(0)
+    schema: int = SCHEMA
+
+    BY: typing.ClassVar = ("serving", "autoscaler")
+
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+        one_of("by", self.by, self.BY)
+
+
+@dataclass(frozen=True)
 class Reject:
     """A record that could not be accepted, with the reason; `by` is who refused it."""
 
@@ -209,8 +238,8 @@ class Reject:
         """Nothing beyond its fields."""
 
 
-Message = MetricSample | Forecast | Decision | Outcome | Control | Reject
-M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Reject)
+Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | Reject
+M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Heartbeat, Reject)
 
 
 def encode(message: Message) -> bytes:

@@ -7,7 +7,10 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
 
-TOPICS = ("events", "metrics", "forecasts", "decisions", "outcomes", "control", "rejects", "results", "windows")
+TOPICS = (
+    "events", "metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects",
+    "results", "windows",
+)  # fmt: skip
 
 # After a broker is back, clients must find it within a second, not within the default half minute.
 _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 1000}
