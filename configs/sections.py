@@ -110,7 +110,6 @@ class Serving(Section):
 
     path: Literal["stream", "fast"] = "stream"
     poll_s: float = Field(0.2, gt=0)
-    publish_s: float = Field(2.0, gt=0)
     alias_poll_s: float = Field(2.0, gt=0)
     store: Path = Path("fast")
     history: int = Field(20_000, ge=3_000)

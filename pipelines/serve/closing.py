@@ -14,7 +14,6 @@ from pipelines.serve.stepping import Stepper
 from pipelines.serve.windower import Window
 from pipelines.store import Store
 from pipelines.store.event import Event
-from tidecast.messages import Forecast
 
 
 class Left(NamedTuple):
@@ -85,14 +84,6 @@ class Closing:
     def committed(self, job: str, version: int) -> None:
         """A forecast is in the store: what was adopted for it is needed no more."""
         self.adopted.pop((job, version), None)
-
-    def renewed(self, following: Following, wall_time: float, time_scale: float, every_s: float) -> Forecast | None:
-        """The newest forecast once more, where its window goes on and the last word is older than `every_s`."""
-        said = following.said
-        if said is None or wall_time - said.wall_time < every_s:
-            return None
-        following.said = Forecast(**{**said.__dict__, "wall_time": wall_time, "time_scale": time_scale})
-        return following.said
 
     def _keep_state(self, event: Event, following: Following, version: int) -> None:
         job, step_s, streak = following.job, following.step_s, following.streak

@@ -31,7 +31,7 @@ from pipelines.serve.wire import Answer, Found, Refused
 from pipelines.store import Store
 from pipelines.store.event import Event
 from pipelines.store.transactions import Batch
-from tidecast.messages import Forecast, MessageError, MetricSample
+from tidecast.messages import Heartbeat, MessageError, MetricSample
 
 _GRAIN_S = 1e-3
 _MSGPACK = msgspec.msgpack.Encoder()
@@ -42,7 +42,7 @@ class Core:
 
     def __init__(
         self, store: Store, step_s: float, known: Collection[str], epoch: int,
-        follows: bool = False, renew_s: float = math.inf,
+        follows: bool = False,
     ) -> None:  # fmt: skip
         """Go on where the store stopped.
 
@@ -53,14 +53,14 @@ class Core:
             epoch: of the server, in every forecast.
             follows: whether a log is followed; then forecasts go out to it, and a sample by socket is taken only where
                 it continues what was taken, because gaps are decided from the log alone.
-            renew_s: a forecast is due to be said again when it is older, wall seconds.
         """
-        self.store, self.step_s, self._follows, self._renew_s = store, step_s, follows, renew_s
+        self.store, self.step_s, self._follows = store, step_s, follows
         self.shelf, self.outbox, self.counts = Shelf(store), Outbox(store), Counter[str]()
         self.closing = Closing(store, self.shelf, epoch, follows)
         self.sent: dict[str, int] = {}
         """Newest window by job that a forecast was sent for, as the end of the topic tells."""
-        self.renewals: list[Forecast] = []
+        self.heartbeats: list[Heartbeat] = []
+        """Due to be sent, where a log is followed; the outbox is for what must not be lost."""
         self.known = frozenset(known)
         self._jobs: dict[str, Following] = {}
         self._touched: dict[str, Following] = {}
@@ -100,6 +100,7 @@ class Core:
         except BaseException:
             for name in self._touched:  # they have taken in what the store has not
                 self._jobs.pop(name, None)
+            self.heartbeats.clear()
             raise
         else:
             self.outbox.committed(self.closing.leaving)
@@ -143,11 +144,10 @@ class Core:
         with batch.event() as event:
             if filled.closed:
                 left.append(self._close(event, following, filled.closed[-1], sample))
-            elif now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
-                said = self.closing.renewed(following, sample.wall_time, sample.time_scale, self._renew_s)
-                self.renewals += [said] if said is not None else []
             event.set_meta(filling_name(sample.job), _MSGPACK.encode(filled.filling))
             move(event, arrival)
+        if self._follows and now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
+            self.heartbeats += following.pulse.beat(sample, sample.wall_time, following.said)
         self.counts["windows"] += len(filled.closed)
         return Made("applied" if filled.closed else "pending", [one for one in left if one is not None])
 

@@ -96,7 +96,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
 
 def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitStack, stop: threading.Event) -> Loop:
     """The loop over the store, with the log where there is one."""
-    path, serving, step_s = settings.store_dir / SOCKET, settings.serving, settings.training.step_s
+    path, step_s = settings.store_dir / SOCKET, settings.training.step_s
     if not settings.kafka.bootstrap:
         return _opened(Core(store, step_s, known, store.epoch), path, ends)
     from pipelines.fast_broker import Sender
@@ -109,7 +109,7 @@ def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitSta
     claim = Claim(settings.kafka, publisher, None if kept is None else int(kept))
     ends.callback(claim.close)
     store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
-    core = Core(store, step_s, known, claim.epoch, True, serving.publish_s)
+    core = Core(store, step_s, known, claim.epoch, True)
     recall(settings.kafka, core, rebuilt=store.get_meta(CURSOR) is None)
     loop = _opened(core, path, ends)
     loop.sender = sender = Sender(settings.kafka)

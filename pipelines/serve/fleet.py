@@ -16,7 +16,7 @@ from tidecast.messages import Forecast, MetricSample
 KEPT_STEPS = 60 * 48
 """Steps a job keeps in memory: enough to warm any champion, bounded whatever the uptime."""
 SILENT_S = 10.0
-"""A job without metrics for this long gets no more repeated forecasts: they would hide that it is silent."""
+"""A job without metrics for this long gets no more heartbeats: they would hide that it is silent."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pipelines.serve.event import series
 from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.generations import Generation
 from pipelines.serve.keys import sample_key
+from pipelines.serve.pulse import Pulse
 from pipelines.serve.records import SampleValue, unpacked
 from pipelines.serve.windower import Filling
 from pipelines.store import Record
@@ -47,6 +48,7 @@ class Following:
         heavy: whether that state is large.
         kept: whether a state of this generation has been kept yet.
         said: the newest forecast that was sent; None before one.
+        pulse: of its heartbeats.
         unsaved: windows put in the transaction that is still open.
     """
 
@@ -63,6 +65,7 @@ class Following:
     heavy: bool = False
     kept: bool = False
     said: Forecast | None = None
+    pulse: Pulse = field(default_factory=Pulse)
     unsaved: list[tuple[int, float]] = field(default_factory=list)
 
     def history(self, windows: Windows, first: int, last: int) -> Series:

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from pipelines.broker import BrokerError
 from pipelines.serve.core import Arrival, Core
-from pipelines.serve.event import encoded
 from pipelines.serve.loader import Loader
 from pipelines.serve.outbox import Sends
 from pipelines.serve.reading import answer, refusal
@@ -22,6 +21,7 @@ from pipelines.serve.status import STATUS, status
 from pipelines.serve.swapping import swap
 from pipelines.serve.wire import Answer
 from pipelines.store import StoreError
+from tidecast.messages import encode
 
 EVERY_S = 0.1
 """Between two rounds of housekeeping."""
@@ -153,14 +153,14 @@ class Loop:
             return
         try:
             self.core.outbox.send(self.sender)
-            if not len(self.core.outbox):  # said again, the newest would overtake what was not yet said
-                for said in self.core.renewals:
-                    self.sender.send("forecasts", said.job, encoded(said), ())
+            if not len(self.core.outbox):  # one would vouch for a forecast that was not yet sent
+                for beat in self.core.heartbeats:
+                    self.sender.send("heartbeats", beat.job, encode(beat), ())
         except BrokerError as error:
             self.core.counts["broker full"] += 1
             if self.core.counts["broker full"] == 1:
                 print(f"serving: {error}", flush=True)
-        self.core.renewals.clear()
+        self.core.heartbeats.clear()
         self.sender.poll()
 
     def _swap(self, loader: Loader) -> None:

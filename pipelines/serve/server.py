@@ -19,7 +19,8 @@ from pipelines.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry, RegistryError
 from pipelines.serve.claim import Claim
 from pipelines.serve.fleet import SILENT_S, Champion, JobState
-from tidecast.messages import MessageError, MetricSample, decode
+from pipelines.serve.pulse import Pulse
+from tidecast.messages import Forecast, MessageError, MetricSample, decode
 
 
 class Server:
@@ -31,7 +32,8 @@ class Server:
         self._known = set(load_contracts(settings.contracts_dir))
         self._registry = Registry(settings)
         self._publisher = Publisher(settings.kafka)
-        self._published: dict[str, float] = {}
+        self._pulses: dict[str, Pulse] = {}
+        self._standing: dict[str, Forecast] = {}
         self._alias_read = 0.0
         create_topics(settings.kafka)
         self._claim = Claim(settings.kafka, self._publisher)
@@ -96,15 +98,19 @@ class Server:
             return
         state = self._job(sample.job)
         completed = state.push(sample)
-        due = now - self._published.get(sample.job, 0.0) >= self._settings.serving.publish_s
-        if (completed or due) and now - sample.wall_time < SILENT_S:
+        if now - sample.wall_time >= SILENT_S:
+            return
+        if completed:
             self._publish(sample.job, state, now)
+        pulse = self._pulses.setdefault(sample.job, Pulse())
+        for beat in pulse.beat(sample, now, self._standing.get(sample.job)):
+            self._publisher.send("heartbeats", sample.job, beat)
 
     def _publish(self, job: str, state: JobState, now: float) -> None:
         forecast = state.forecast(job, now, self.epoch)
         if forecast is not None:
             self._publisher.send("forecasts", job, forecast)
-            self._published[job] = now
+            self._standing[job] = forecast
 
     def _job(self, job: str) -> JobState:
         return self._jobs.setdefault(job, JobState(self._settings.training.step_s))

@@ -379,39 +379,40 @@ def test_beside_a_log_a_socket_may_not_decide_what_is_missing(store):
     assert same.verdict == "duplicate" and store.get_meta(CURSOR) == b"2"
 
 
-def test_a_forecast_is_renewed_while_a_long_window_goes_on(store):
-    core = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
-    feed(core, BEGIN, BEGIN + 30)
+def beats(core):
+    """Heartbeats since the last look: (wall time, standing, since)."""
+    found = [(beat.wall_time, beat.standing, beat.since) for beat in core.heartbeats]
+    assert {(beat.job, beat.by) for beat in core.heartbeats} <= {(JOB, "serving")}
+    core.heartbeats.clear()
+    return found
+
+
+def live(i, wall):
+    """The second `i` of the window that goes on after `BEGIN + 30`."""
+    return raw(JOB, BEGIN + 31, 80.0, i, 100, wall_time=wall)
+
+
+def test_while_a_long_window_goes_on_heartbeats_say_which_forecast_stands(store):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW - 60) for i in range(30)])
+    assert beats(core) == []  # a replay of what was long ago
+    feed_log(core, [raw(JOB, BEGIN + 30, 80.0, wall_time=NOW - 9)])
+    assert beats(core) == [(NOW - 9, None, None)]
     crown(core)
-    put(core, raw(JOB, BEGIN + 30, 80.0))
-    for part in range(4):
-        put(core, raw(JOB, BEGIN + 31, 80.0, part, 100, wall_time=NOW + 30 + part))
-    first, second = core.renewals[0], core.closing.renewed(core.job(JOB), NOW + 40.0, 720.0, 2.0)
-    assert [r.wall_time for r in core.renewals] == [NOW + 32] and second.wall_time == NOW + 40
-    assert first.time == second.time == (BEGIN + 31) * STEP and first.quantiles == second.quantiles
-    assert len(store.list_versions(KEY)) == 2  # the store knows nothing of it
+    feed_log(core, [live(i, NOW - 8 + i) for i in range(60)])
+    found = beats(core)
+    assert [wall for wall, *_ in found] == [NOW - 1 + 8 * i for i in range(7)]
+    assert {(standing, since) for _, standing, since in found} == {("7", NOW - 9)}
+    assert len(store.list_versions(KEY)) == 1  # the store knows nothing of it, and the forecast is not said again
 
 
-def test_a_replay_of_what_was_long_ago_renews_nothing(store):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True, renew_s=2.0)
-    feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW - 7200) for i in range(30)])
+def test_a_server_that_is_started_again_vouches_for_the_forecast_that_stands(store):
+    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW) for i in range(30)])
     crown(core)
-    old = [raw(JOB, BEGIN + 30, 80.0, part, 100, wall_time=NOW - 3600 + part) for part in range(9)]
-    feed_log(core, old)
-    assert not core.renewals
-    feed_log(core, [raw(JOB, BEGIN + 30, 80.0, 9, 100, wall_time=NOW - 1)])
-    assert [r.wall_time for r in core.renewals] == [NOW - 1]
-
-
-def test_a_server_that_is_started_again_renews_the_forecast_of_the_window_that_goes_on(store):
-    core = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
-    feed(core, BEGIN, BEGIN + 30)
-    crown(core)
-    put(core, raw(JOB, BEGIN + 30, 80.0))
-    again = Core(store, STEP, {JOB}, epoch=7, renew_s=2.0)
-    put(again, raw(JOB, BEGIN + 31, 80.0, 0, 100, wall_time=NOW + 60))
-    before = core.job(JOB).said
-    assert [(r.wall_time, r.quantiles, r.time) for r in again.renewals] == [(NOW + 60, before.quantiles, before.time)]
+    again = Core(store, STEP, {JOB}, epoch=8, follows=True)
+    feed_log(again, [live(0, NOW + 60)])
+    assert beats(again) == [(NOW + 60, "7", NOW)]
 
 
 def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
