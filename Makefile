@@ -86,7 +86,7 @@ $(VENV)/.ready: $(UV) requirements.in requirements.lock pyproject.toml
 	@$(UV) pip install -q --python $(BIN)/python --no-deps -e .
 	@touch $@
 
-var/jars.json: pipelines/jars.py $(VENV)/.ready
-	@$(BIN)/python -m pipelines.stack.java
+var/jars.json: pipelines/spark/jars.py $(VENV)/.ready
+	@$(BIN)/python -m pipelines.spark.java
 	@echo "resolving the jars of Kafka, its Spark connector and Delta"
-	@$(BIN)/python -m pipelines.jars
+	@$(BIN)/python -m pipelines.spark.jars

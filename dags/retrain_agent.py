@@ -51,20 +51,20 @@ def retrain_agent() -> None:
 
     @task
     def learnable(params: Any = None) -> list[str]:
-        from pipelines.train import agent
+        from pipelines.train.agent import run as agent
 
         return [job for job in ([params["job"]] if params["job"] else JOBS) if agent.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:
-        from pipelines.train import agent
+        from pipelines.train.agent import run as agent
 
         form = {name: params[name] for name in FORM if params[name] is not None}
         return {"job": job, "run_id": agent.train(job, **form)}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        from pipelines.train import agent
+        from pipelines.train.agent import run as agent
 
         verdict = agent.judge(trained["job"], trained["run_id"])
         agent.promote(verdict)

@@ -71,13 +71,13 @@ def retrain_forecaster() -> None:
 
     @task
     def enough(params: Any = None) -> list[str]:
-        from pipelines.train import forecaster
+        from pipelines.train.forecaster import run as forecaster
 
         return [job for job in ([params["job"]] if params["job"] else JOBS) if forecaster.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
     def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
-        from pipelines.train import forecaster
+        from pipelines.train.forecaster import run as forecaster
 
         form = {name: params[name] for name in FORM if params[name] is not None}
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
@@ -86,7 +86,7 @@ def retrain_forecaster() -> None:
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        from pipelines.train import forecaster
+        from pipelines.train.forecaster import run as forecaster
 
         verdict = forecaster.judge(trained["job"], trained["run_id"])
         if not APPROVAL_S:
@@ -100,7 +100,7 @@ def retrain_forecaster() -> None:
 
     @task
     def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        from pipelines.train import forecaster
+        from pipelines.train.forecaster import run as forecaster
 
         if answer["chosen_options"] != [ApprovalOperator.APPROVE]:
             raise AirflowSkipException("a person said no")

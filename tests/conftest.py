@@ -55,7 +55,7 @@ def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark(own_var: Path) -> Iterator[SparkSession]:
     """The session of a DAG task, with Delta and the Kafka connector."""
-    from pipelines.session import local_session
+    from pipelines.spark.session import local_session
 
     session = local_session("tests", cores=2, delta=True)
     yield session
@@ -65,7 +65,7 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(own_var: Path) -> Iterator[Kafka]:
     """A real broker with Tidecast's topics; `empty_topics` gives a test topics of its own on it."""
-    from pipelines.broker import create_topics
+    from pipelines.kafka.broker import create_topics
     from pipelines.stack.stack import Stack
 
     with Stack(load(var=own_var / "broker"), {"broker"}) as stack:
@@ -76,7 +76,7 @@ def broker(own_var: Path) -> Iterator[Kafka]:
 @pytest.fixture
 def empty_topics(broker: Kafka) -> Kafka:
     """The broker, all its topics created anew."""
-    from pipelines.broker import create_topics, delete_topics
+    from pipelines.kafka.broker import create_topics, delete_topics
 
     delete_topics(broker)
     create_topics(broker)

@@ -15,12 +15,12 @@ HINT = (
 def main() -> None:
     """Run the pipeline's command line where it is installed; otherwise say in one line how to get it."""
     try:
-        found = importlib.util.find_spec("pipelines.cli") is not None
+        found = importlib.util.find_spec("pipelines.cli.app") is not None
     except ModuleNotFoundError:
         found = False
     if not found:
         sys.exit(HINT)
-    importlib.import_module("pipelines.cli").main()
+    importlib.import_module("pipelines.cli.app").main()
 
 
 if __name__ == "__main__":

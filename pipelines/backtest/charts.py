@@ -12,8 +12,8 @@ from models.twin.entrants import TRUE_FUTURE
 from models.twin.frontier import frontier
 from models.twin.results import BOUND, OPTIMUM
 from pipelines.backtest.report import Backtest
-from pipelines.backtest.words import EARS
-from pipelines.report.plot import Chart, line, rows
+from pipelines.backtest.text import EARS
+from pipelines.html.plot import Chart, line, rows
 
 SHOWN_S = 86_400
 """Of the stretch in which executors are shown."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from models.twin.value import LIKE_REACTIVE, TOO_DEAR
-from pipelines.backtest import map_words as words
-from pipelines.report.markup import NUMBER, PLAIN, below, document, holder, row, section, table, tile_row
-from pipelines.report.plot import Chart, line, marks, rows, silent
-from pipelines.report.words import Tile, number, share
+from pipelines.backtest import map_text as words
+from pipelines.html.document import NUMBER, PLAIN, below, document, holder, row, section, table, tile_row
+from pipelines.html.numbers import Tile, number, share
+from pipelines.html.plot import Chart, line, marks, rows, silent
 
 _GOALS = {"captured": 0.5, "like_reactive": 0.95, "against_defaults": 0.75, "against_optimum": 1.15}
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")

@@ -14,14 +14,14 @@ from models.forecast.series import Series
 from models.twin.job import Job
 from models.twin.judging import Effort
 from models.twin.terms import Terms
-from pipelines import lake
 from pipelines.backtest.job_file import read_job
+from pipelines.backtest.load import Trace
 from pipelines.backtest.page import html
 from pipelines.backtest.report import backtest, figures
-from pipelines.backtest.trace import Trace
-from pipelines.backtest.words import verdict
+from pipelines.backtest.text import verdict
+from pipelines.lake import tables as lake
+from pipelines.lake.load import Source, moment, read_lake
 from pipelines.registry import Registry
-from pipelines.train.source import Source, moment, read_lake
 
 LEAST_STEPS = 60
 """Fewer known steps than these say nothing about a policy."""

@@ -7,10 +7,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.backtest import charts, words
+from pipelines.backtest import charts
+from pipelines.backtest import text as words
 from pipelines.backtest.report import Backtest
-from pipelines.report.markup import NUMBER, PLAIN, document, holder, row, section, table
-from pipelines.report.plot import Chart
+from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
+from pipelines.html.plot import Chart
 
 _TITLES = (
     "policy", "hours at 0.1 %", "at 1 %", "at 5 %", "1 % ÷ optimum", "p99, s", "worst, s", "actions", "knob",

@@ -11,7 +11,7 @@ from models.twin.entrants import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTU
 from models.twin.judging import Case, Effort, followed, judged, listened
 from models.twin.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
 from models.twin.terms import Terms
-from pipelines.backtest.trace import Trace
+from pipelines.backtest.load import Trace
 
 SHOWN_AT = 0.01
 """Violation near which the executors of chosen policies are shown."""

@@ -19,7 +19,7 @@ from models.twin.results import OPTIMUM, plain
 from models.twin.terms import Terms
 from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
 from models.twin.yardsticks import optimum
-from pipelines.backtest.trace import Trace
+from pipelines.backtest.load import Trace
 
 HEARD = ("blend",)
 """The forecaster of the map; what others are worth, the backtest of a trace says."""

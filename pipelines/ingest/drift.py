@@ -15,8 +15,8 @@ from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, Rule, detect
 from models.forecast.forecaster import DAY_S
 from models.forecast.series import Series, regular
-from pipelines.lake import Lake, exists
-from pipelines.train.source import moment
+from pipelines.lake.load import moment
+from pipelines.lake.tables import Lake, exists
 
 if TYPE_CHECKING:
     import pandas as pd

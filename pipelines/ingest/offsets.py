@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from configs.errors import FinalError
-from pipelines.lake import Origin
+from pipelines.lake.tables import Origin
 
 Offsets = dict[int, int]
 

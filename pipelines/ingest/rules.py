@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.ingest.columns import Column, columns
 from pipelines.ingest.parse import PROBLEMS
-from pipelines.quality import NoProblem, OneOf, Present, Rule, Within
+from pipelines.ingest.quality import NoProblem, OneOf, Present, Rule, Within
 from tidecast.messages import FUTURE_S, SCHEMA
 
 _CHOICES = {"kind": "KINDS", "mode": "MODES", "status": "STATUSES"}

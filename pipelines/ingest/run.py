@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import load_contracts
 from configs.settings import Settings, load
-from pipelines import broker, lake
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.drift import Event, look
 from pipelines.ingest.offsets import Range, Topic, plan
+from pipelines.kafka import broker
+from pipelines.lake import tables as lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,14 +48,14 @@ def ingest(
         OffsetsError: the broker no longer has the records.
         BrokerError: no broker, or no such topic.
     """
-    from pipelines.session import local_session
+    from pipelines.spark.session import local_session
 
     settings = load()
     ranges = planned(settings, names.checked(partition), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(import_module, "pipelines.quality")  # seconds, while the JVM starts
+        pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
         spark = local_session("tidecast-ingest", cores=2, delta=True)
     try:
         counts = take(spark, settings, ranges)
@@ -89,8 +90,8 @@ def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[s
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.parse import parsed, quarantined, stored
+    from pipelines.ingest.quality import gate
     from pipelines.ingest.rules import rules
-    from pipelines.quality import gate
 
     kind, store = KINDS[r.topic], lake.Lake(spark, settings.lake_dir)
     rows = parsed(_records(spark, settings, r), kind).localCheckpoint()

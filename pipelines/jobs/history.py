@@ -11,9 +11,9 @@ from configs.sections import Newcomer, Replay
 from configs.settings import Settings
 from models.forecast.forecaster import DAY_S
 from models.forecast.series import Floats, Series, SeriesError
-from pipelines.broker import Publisher
-from pipelines.jobs.trace import load_trace
-from pipelines.study.shipped import find
+from pipelines.kafka.broker import Publisher
+from pipelines.traces.shipped import find
+from pipelines.traces.trace import load_trace
 from tidecast.messages import MetricSample
 
 

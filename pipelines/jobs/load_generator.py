@@ -29,11 +29,11 @@ from configs.contract import load_contracts
 from configs.errors import SettingsError
 from configs.sections import Replay
 from configs.settings import Settings, load
-from pipelines.broker import BrokerError, Publisher, offsets
 from pipelines.jobs.events import Event, encode_event
 from pipelines.jobs.replay import Plan, plan_replay
-from pipelines.jobs.trace import Trace, TraceError, load_trace
 from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
+from pipelines.kafka.broker import BrokerError, Publisher, offsets
+from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
 HEAD_START_S = 1.0

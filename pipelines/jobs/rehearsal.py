@@ -13,10 +13,10 @@ from pathlib import Path
 
 from configs.contract import load_contract
 from configs.settings import Settings, load
-from pipelines import class_archive
 from pipelines.jobs import load_generator, word_count
 from pipelines.jobs.running import PERSONS, Launch, begin
-from pipelines.session import cluster_session
+from pipelines.spark import class_archive
+from pipelines.spark.session import cluster_session
 from tidecast.actuator import ExecutorActuator
 from tidecast.cluster import Cluster
 

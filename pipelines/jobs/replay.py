@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from configs.sections import Replay
-from pipelines.jobs.trace import Trace
+from pipelines.traces.trace import Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

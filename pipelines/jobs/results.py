@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from configs.sections import Kafka
-from pipelines.broker import read_all
+from pipelines.kafka.broker import read_all
 
 Counts = Mapping[str, Mapping[str, int]]
 

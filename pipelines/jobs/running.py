@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings, load
-from pipelines.broker import BrokerError, offsets, spark_options
-from pipelines.jars import JarsError
-from pipelines.session import cluster_session
-from pipelines.stack.java import JavaError
+from pipelines.kafka.broker import BrokerError, offsets, spark_options
+from pipelines.spark.jars import JarsError
+from pipelines.spark.java import JavaError
+from pipelines.spark.session import cluster_session
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

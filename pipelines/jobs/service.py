@@ -86,7 +86,7 @@ def _batch(columns: dict[str, list[str | None]]) -> pa.RecordBatch:
 
 def _publish_rejects(kafka: dict[str, Any], by: str, bad: list[tuple[Any, ...]]) -> None:
     from configs.sections import Kafka
-    from pipelines.broker import Publisher, Record
+    from pipelines.kafka.broker import Publisher, Record
 
     publisher = Publisher(Kafka(**kafka))
     for partition, offset, raw, produced_at, reason in bad:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipelines.html.plot import Chart, line, marks, over_time, ranges, rows, second_of, silent, values
 from pipelines.report import figures
-from pipelines.report.plot import Chart, line, marks, over_time, ranges, rows, second_of, silent, values
 from pipelines.report.summary import Measured, lost
 
 _VERSIONS = ("@forecast", "@arrival", "@capacity", "@executors")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from configs.policies import POLICIES
+from pipelines.html.document import NOWRAP, NUMBER, document, holder, row, section, table
+from pipelines.html.numbers import Summary, number
 from pipelines.report import charts
-from pipelines.report.markup import NOWRAP, NUMBER, document, holder, row, section, table
-from pipelines.report.words import Summary, number
 
 _LIGHT = 'class="hold"'
 SWEEP = "sweep"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from configs.sections import Kafka
-from pipelines.broker import Record, read_all
+from pipelines.kafka.broker import Record, read_all
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Outcome, Reject, decode, encode
 
 DUMPED: dict[str, Any] = {

@@ -7,9 +7,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.report import charts, summary, tables, words
-from pipelines.report.markup import document, holder, section, tile_row
-from pipelines.report.plot import Chart, trace_moments
+from pipelines.html import numbers as words
+from pipelines.html.document import document, holder, section, tile_row
+from pipelines.html.plot import Chart, trace_moments
+from pipelines.report import charts, summary, tables
 from pipelines.report.read import load
 from pipelines.report.summary import Measured
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.report.words import Summary, counted_exactly, newcomer, number, share, verdict
+from pipelines.html.numbers import Summary, counted_exactly, newcomer, number, share, verdict
 
 
 def table(s: Summary) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from pipelines.report import words
-from pipelines.report.markup import NOWRAP, NUMBER, PLAIN, below, row, table
-from pipelines.report.plot import trace_times
+from pipelines.html import numbers as words
+from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
+from pipelines.html.numbers import number, share
+from pipelines.html.plot import trace_times
 from pipelines.report.read import Run
 from pipelines.report.summary import KEYS, Measured
-from pipelines.report.words import number, share
 
 _DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]
 _SIGNS = {"up": "▲", "down": "▼", "hold": "●"}

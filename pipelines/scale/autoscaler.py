@@ -15,11 +15,11 @@ from configs.contract import load_contracts
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
-from pipelines.broker import create_topics, offsets, spark_options
+from pipelines.kafka.broker import create_topics, offsets, spark_options
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.courier import Brought, Courier, Source
 from pipelines.scale.processor import NOTHING, OUTPUT, Learned, stateful_processor
-from pipelines.session import local_session
+from pipelines.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

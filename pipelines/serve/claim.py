@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from configs.sections import Kafka
-from pipelines.broker import Follower, Publisher, read_all
+from pipelines.kafka.broker import Follower, Publisher, read_all
 from tidecast.messages import Control, encode
 
 TOPIC = "control"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from configs.contract import load_contracts
 from configs.settings import Settings
-from pipelines.broker import Publisher, create_topics
+from pipelines.kafka.broker import Publisher, create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim
 from pipelines.serve.core import CURSOR, Core
@@ -99,7 +99,7 @@ def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitSta
     path, step_s = settings.store_dir / SOCKET, settings.training.step_s
     if not settings.kafka.bootstrap:
         return _opened(Core(store, step_s, known, store.epoch), path, ends)
-    from pipelines.fast_broker import Sender
+    from pipelines.kafka.librdkafka import Sender
 
     create_topics(settings.kafka)
     ends.callback(store.flush)  # after the sender's end: what was sent leaves the outbox

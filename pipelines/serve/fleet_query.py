@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from pipelines.broker import spark_options
+from pipelines.kafka.broker import spark_options
 from pipelines.serve.fleet_step import publish as publish
 
 if TYPE_CHECKING:

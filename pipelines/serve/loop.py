@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pipelines.broker import BrokerError
+from pipelines.kafka.broker import BrokerError
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.loader import Loader
 from pipelines.serve.outbox import Sends

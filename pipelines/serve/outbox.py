@@ -21,7 +21,7 @@ Numbered = tuple[int, Outgoing, int]
 
 
 class Sends(Protocol):
-    """Who sends: `pipelines.fast_broker.Sender`, or what a test puts in its place."""
+    """Who sends: `pipelines.kafka.librdkafka.Sender`, or what a test puts in its place."""
 
     def send(
         self,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from configs.contract import load_contracts
 from configs.settings import Settings, load
-from pipelines.broker import Follower, Publisher, Record, create_topics, offsets
+from pipelines.kafka.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry, RegistryError
 from pipelines.serve.claim import Claim
 from pipelines.serve.fleet import SILENT_S, Champion, JobState

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from configs.settings import Settings
+from pipelines.spark.java import Java
 from pipelines.stack import airflow, kafka, mlflow, ports, spark
-from pipelines.stack.java import Java
 from pipelines.stack.processes import MARKER
 
 

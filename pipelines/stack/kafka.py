@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipelines import jars
+from pipelines.spark import jars
 from pipelines.stack.place import Place, port_open
 from pipelines.stack.ports import HOST
 from pipelines.stack.spark import spark_home

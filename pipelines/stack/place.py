@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from configs.settings import Settings
-from pipelines.stack.java import Java
+from pipelines.spark.java import Java
 from pipelines.stack.ports import HOST
 from pipelines.stack.processes import MARKER, Keeper, Process, spawn
 

@@ -13,7 +13,8 @@ from types import TracebackType
 import yaml
 
 from configs.settings import ROOT, Settings
-from pipelines.stack import addresses, airflow, external, java, kafka, mlflow, ports, processes, spark, state
+from pipelines.spark import java
+from pipelines.stack import addresses, airflow, external, kafka, mlflow, ports, processes, spark, state
 from pipelines.stack.place import AbandonedError, Place, Probe, StackError
 from pipelines.stack.processes import GRACE_S, Keeper, Process
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from configs.contract import Contract, Executors
 from configs.settings import load
-from pipelines.session import cluster_session
+from pipelines.spark.session import cluster_session
 from tidecast import WALL, attach
 
 JOB = "attached"

@@ -15,13 +15,13 @@ from models.dqn.policy import Dqn
 from models.forecast.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.twin.job import Job
+from pipelines.lake.load import Source
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import dqn
 from pipelines.scale.agents import Clock, decider
 from pipelines.scale.courier import Brought, Courier
-from pipelines.train import agent
-from pipelines.train.lesson import Lesson, terms_of
-from pipelines.train.source import Source
+from pipelines.train.agent import run as agent
+from pipelines.train.agent.lesson import Lesson, terms_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 

@@ -9,7 +9,7 @@ import pytest
 from configs.contract import load_contracts
 from configs.settings import load
 from models.policy.replay import replayed
-from pipelines.broker import Follower, Publisher
+from pipelines.kafka.broker import Follower, Publisher
 from pipelines.scale.autoscaler import start
 from pipelines.scale.courier import Brought, Courier
 from pipelines.scale.processor import Learned

@@ -3,13 +3,13 @@
 import pytest
 
 from models.forecast.naive import Naive
+from pipelines.bench.fastpath.children import Children
+from pipelines.bench.fastpath.figures import added, summary
+from pipelines.bench.fastpath.load import STEP_S
+from pipelines.bench.fastpath.local import in_process
+from pipelines.bench.fastpath.page import html
+from pipelines.bench.fastpath.socket import in_turn
 from pipelines.serve.model_set import pack
-from pipelines.study.fastpath_children import Children
-from pipelines.study.fastpath_figures import added, summary
-from pipelines.study.fastpath_load import STEP_S
-from pipelines.study.fastpath_local import in_process
-from pipelines.study.fastpath_page import html
-from pipelines.study.fastpath_socket import in_turn
 from tests.fakes.forecasters import TASK
 
 pytestmark = pytest.mark.integration

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from configs.sections import Kafka
-from pipelines.broker import Publisher
+from pipelines.kafka.broker import Publisher
 from pipelines.report.dump import DUMPED, dump
 from tidecast.messages import MetricSample
 

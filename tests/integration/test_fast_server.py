@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.broker import BrokerError, Publisher
-from pipelines.fast_broker import read_back
-from pipelines.fast_options import options
+from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.librdkafka import read_back
+from pipelines.kafka.librdkafka_options import options
 from pipelines.serve.claim import Claim
 from pipelines.serve.client import Client, ClientError
 from pipelines.serve.core import Arrival, Core

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from configs.settings import load
-from pipelines import lake
-from pipelines.broker import BrokerError, Publisher
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import planned, take
-from pipelines.lake import Lake
+from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.lake import tables as lake
+from pipelines.lake.tables import Lake
 from tests.fakes.records import NOW, bad_records, record
 
 KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them
@@ -102,7 +102,7 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
 
 
 def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, settings, broker):
-    from pipelines.broker import create_topics, delete_topics
+    from pipelines.kafka.broker import create_topics, delete_topics
 
     publish(settings, "metrics", [record("metrics")])
     ingest(spark, settings, "2014-10-22T04")

@@ -10,11 +10,11 @@ import time
 import pytest
 
 from configs.settings import load
-from pipelines.broker import Publisher, read_all
 from pipelines.jobs.history import publish_history
 from pipelines.jobs.results import compare, counted
 from pipelines.jobs.running import start_of
-from pipelines.jobs.trace import load_trace
+from pipelines.kafka.broker import Publisher, read_all
+from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.clock import announced

@@ -11,13 +11,13 @@ from configs.settings import load
 from models.forecast.series import Series
 from models.policy.memory import fresh, saw_forecast, saw_interval
 from models.policy.peaks import LEVELS
+from pipelines.lake.load import Source
 from pipelines.registry import Registry, RegistryError
 from pipelines.scale import ears
 from pipelines.scale.courier import Brought, Courier
 from pipelines.scale.processor import Learned, Scaler
-from pipelines.train.challenge import train_on
-from pipelines.train.peaks import Live
-from pipelines.train.source import Source
+from pipelines.train.forecaster.challenge import train_on
+from pipelines.train.forecaster.peaks import Live
 from tidecast.messages import encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.stack import java, processes, state
+from pipelines.spark import java
+from pipelines.stack import processes, state
 from pipelines.stack.place import StackError
 from pipelines.stack.ports import PortError
 from pipelines.stack.stack import Stack, down

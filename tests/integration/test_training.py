@@ -9,10 +9,10 @@ from configs.sections import Training
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series
-from pipelines.train import forecaster
-from pipelines.train.challenge import train_on
-from pipelines.train.live import follow
-from pipelines.train.source import Source
+from pipelines.lake.load import Source
+from pipelines.train.forecaster import run as forecaster
+from pipelines.train.forecaster.challenge import train_on
+from pipelines.train.forecaster.live import follow
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]

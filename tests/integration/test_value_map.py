@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
-from pipelines.cli import app
+from pipelines.cli.app import app
 
 ASKED = ["--policies", "hpa,reactive,mpc", "--seeds", "1", "--knobs", "4", "--processes", "1"]
 

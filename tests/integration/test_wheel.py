@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from configs.settings import ROOT, load
-from pipelines import jars
-from pipelines.broker import Follower, Publisher, create_topics
+from pipelines.kafka.broker import Follower, Publisher, create_topics
+from pipelines.spark import jars
 from pipelines.stack.stack import Stack
 from tidecast.messages import MetricSample, decode
 

@@ -10,8 +10,8 @@ import time
 
 import psutil
 
-from pipelines.broker import Publisher
-from pipelines.ring.progress import Screen, View
+from pipelines.demo.progress import Screen, View
+from pipelines.kafka.broker import Publisher
 from pipelines.stack.processes import alive
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode

@@ -10,11 +10,11 @@ import pytest
 
 from configs.settings import load
 from models.policy.replay import replayed
-from pipelines import lake
+from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
+from pipelines.lake import tables as lake
 from pipelines.registry import Registry
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
-from pipelines.ring.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen
 

@@ -14,8 +14,8 @@ IDENTITY = ("kafka_partition", "kafka_offset")
 
 
 def judged(spark, topic, values):
+    from pipelines.ingest.quality import gate
     from pipelines.ingest.rules import rules
-    from pipelines.quality import gate
 
     rows = [(b"word_count", value, 0, offset) for offset, value in enumerate(values)]
     frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
@@ -75,7 +75,7 @@ def test_a_warning_reports_and_keeps_nothing_back(spark):
 
 
 def test_a_rule_that_cannot_run_stops_the_gate(spark):
-    from pipelines.quality import Present, QualityError, gate
+    from pipelines.ingest.quality import Present, QualityError, gate
 
     with pytest.raises(QualityError, match="colour"):
         gate(spark.range(3), [Present("colour")], ("id",))
@@ -83,7 +83,7 @@ def test_a_rule_that_cannot_run_stops_the_gate(spark):
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
     """Spark's column statistics of cached frames leave out NaN; the gate must not commit what it cannot name."""
-    from pipelines.quality import QualityError, Within, gate
+    from pipelines.ingest.quality import QualityError, Within, gate
 
     rows = spark.range(4).selectExpr("id", "IF(id = 2, double('NaN'), double(id)) AS rate").coalesce(1).cache()
     rows.count()

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pipelines import lake
-from pipelines.lake import Lake, LakeError, Origin
+from pipelines.lake import tables as lake
+from pipelines.lake.tables import Lake, LakeError, Origin
 
 pytestmark = pytest.mark.spark
 

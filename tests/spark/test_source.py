@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from configs.settings import load
-from pipelines.lake import Lake, Origin
-from pipelines.train.source import read_lake
+from pipelines.lake.load import read_lake
+from pipelines.lake.tables import Lake, Origin
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 def test_the_lake_becomes_a_series_with_its_lineage(spark, tmp_path, monkeypatch):
     # the tests' own session must survive the reader's stop()
     kept = SimpleNamespace(read=spark.read, stop=lambda: None)
-    monkeypatch.setattr("pipelines.session.local_session", lambda *_, **__: kept)
+    monkeypatch.setattr("pipelines.spark.session.local_session", lambda *_, **__: kept)
     settings = load(var=tmp_path)
     rows = [("a", 3600.0, 6.0, 1), ("a", 0.0, 4.0, 0), ("a", 5400.0, 8.0, 2), ("b", 0.0, 99.0, 3)]
     frame = spark.createDataFrame(rows, "job string, time double, arrival_rps double, kafka_offset bigint").selectExpr(

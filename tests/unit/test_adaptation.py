@@ -5,9 +5,9 @@ from models.adapt.candidates import Candidate, Target, adapted, best_of, learn, 
 from models.adapt.served import serve
 from models.adapt.transfer import Plan, Weights
 from models.forecast.series import Series, SeriesError
-from pipelines.study.adaptation import SERVED_DAYS, Domain, Study, cuts, figures, pairs
-from pipelines.study.adaptation_page import render
-from pipelines.study.adaptation_words import pair_lines, table
+from pipelines.bench.adapt.adaptation import SERVED_DAYS, Domain, Study, cuts, figures, pairs
+from pipelines.bench.adapt.page import render
+from pipelines.bench.adapt.text import pair_lines, table
 
 DAY, HORIZON = 144, 2
 PLAN = Plan(

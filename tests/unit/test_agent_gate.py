@@ -12,10 +12,10 @@ from models.dqn.gate import level, verdict
 from models.twin.contest import Setting
 from models.twin.job import TwinError
 from models.twin.terms import Terms
-from pipelines.lake import LakeError
-from pipelines.train import contest, lesson
-from pipelines.train.agent import as_judged
-from pipelines.train.agent_card import departing
+from pipelines.lake.tables import LakeError
+from pipelines.train.agent import contest, lesson
+from pipelines.train.agent.card import departing
+from pipelines.train.agent.run import as_judged
 from tests.unit.test_dqn_policy import agent
 
 

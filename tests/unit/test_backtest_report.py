@@ -9,10 +9,10 @@ from models.forecast.series import SeriesError
 from models.twin.job import Job, TwinError
 from models.twin.terms import Terms
 from pipelines.backtest.job_file import read_job
-from pipelines.backtest.trace import mapped, trace
-from pipelines.backtest.words import hours, verdict
-from pipelines.cli import app
-from pipelines.jobs.trace_file import TraceError
+from pipelines.backtest.load import mapped, trace
+from pipelines.backtest.text import hours, verdict
+from pipelines.cli.app import app
+from pipelines.traces.trace_file import TraceError
 
 JOB = {"overhead_s": 0.5, "per_record_s": 0.005, "most": 10, "startup_s": [5.0, 6.0, 7.0], "batch_rows": None}
 

@@ -1,7 +1,7 @@
 import pytest
 
 from models.forecast.series import SeriesError
-from pipelines.study.bench_blend import measure
+from pipelines.bench.forecast.blend_speed import measure
 
 
 def test_a_small_batch_is_timed_for_as_long_as_asked():

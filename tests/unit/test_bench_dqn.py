@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from models.dqn.settings import DEFAULT
-from pipelines.study.bench_dqn import PeerError, _peer
+from pipelines.bench.dqn.learner import PeerError, _peer
 
 
 def test_a_peer_that_cannot_run_is_told_with_its_remedy(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.study.fastpath_figures import added, curve, over, summary
-from pipelines.study.fastpath_words import goals, us
+from pipelines.bench.fastpath.figures import added, curve, over, summary
+from pipelines.bench.fastpath.page_text import goals, us
 
 FAST, SLOW = [list(range(1000, 101_000, 1000))], [list(range(2000, 202_000, 2000))]
 

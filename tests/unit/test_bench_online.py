@@ -1,4 +1,4 @@
-from pipelines.study.bench_online import measure
+from pipelines.bench.forecast.online_speed import measure
 
 
 def test_it_measures_what_really_runs():

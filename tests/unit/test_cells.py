@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.cli import app
-from pipelines.study.cells import measure, published, summary
-from pipelines.study.cells_words import table
-from pipelines.study.shipped import shipped
+from pipelines.bench.forecast.cells import measure, published, summary
+from pipelines.bench.forecast.cells_text import table
+from pipelines.cli.app import app
+from pipelines.traces.shipped import shipped
 
 
 def cell(name, ratio, large, between=(0.9, 1.1), covered=0.8, **more):
@@ -82,7 +82,7 @@ def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_
         tell("a (1 of 1)")
         return [one]
 
-    monkeypatch.setattr("pipelines.study.cells.measure_all", measured)
+    monkeypatch.setattr("pipelines.bench.forecast.cells.measure_all", measured)
     out = tmp_path / "out.json"
     said = CliRunner().invoke(app, ["forecast", "table", "--models", "theta", "--jobs", "1", "--json", str(out)])
     assert said.exit_code == 0, said.output

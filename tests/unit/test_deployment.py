@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from configs.settings import ROOT, Settings
-from pipelines import jars
+from pipelines.spark import jars
 
 COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
 DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()

@@ -1,8 +1,8 @@
 import pytest
 
 from configs.settings import load
-from pipelines import doctor
-from pipelines.stack import java
+from pipelines.spark import java
+from pipelines.stack import doctor
 
 
 def test_missing_things_come_with_a_remedy(monkeypatch):

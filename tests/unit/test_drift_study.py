@@ -5,9 +5,9 @@ from models.adapt.drift import Rule
 from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series
-from pipelines.study.breaks import Watched, broken, errors_after, errors_of, watched
-from pipelines.study.drift import Case, follow, measure, pool
-from pipelines.study.drift_words import table
+from pipelines.bench.drift.drift import Case, follow, measure, pool
+from pipelines.bench.drift.text import table
+from pipelines.bench.forecast.breaks import Watched, broken, errors_after, errors_of, watched
 
 STEP_S, DAY = 1800.0, 48
 

@@ -1,7 +1,7 @@
 import json
 
 from configs.sections import Kafka
-from pipelines.broker import Record
+from pipelines.kafka.broker import Record
 from pipelines.report import dump as module
 from tidecast.messages import MetricSample, encode
 

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 from configs.errors import SettingsError
 from models.forecast.catalogue import CATALOGUE, NAIVE
 from models.forecast.series import Series, SeriesError
-from pipelines.cli import app
-from pipelines.study.evaluate import LEVELS, asked_for, evaluate, figures, split
-from pipelines.study.evaluation_charts import styles
-from pipelines.study.evaluation_page import render
-from pipelines.study.evaluation_words import table
+from pipelines.bench.forecast.evaluate import LEVELS, asked_for, evaluate, figures, split
+from pipelines.bench.forecast.evaluation_charts import styles
+from pipelines.bench.forecast.evaluation_page import render
+from pipelines.bench.forecast.evaluation_text import table
+from pipelines.cli.app import app
 
 HOUR = 3600.0
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from pipelines import jars
+from pipelines.spark import jars
 
 
 @pytest.fixture

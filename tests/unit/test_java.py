@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.stack import java
+from pipelines.spark import java
 
 
 @pytest.fixture(autouse=True)

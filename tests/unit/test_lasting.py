@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.study.lasting import FACTORS, SPANS, measure, summary, table
+from pipelines.bench.forecast.lasting import FACTORS, SPANS, measure, summary, table
 
 CELL = "alibaba 1h"
 

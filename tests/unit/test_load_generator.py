@@ -10,8 +10,8 @@ from configs.settings import load
 from pipelines.jobs import load_generator as generator
 from pipelines.jobs.events import decode_event
 from pipelines.jobs.replay import Plan
-from pipelines.jobs.trace import TraceError
 from pipelines.jobs.truth import per_key
+from pipelines.traces.trace import TraceError
 from tidecast.clock import announced
 
 

@@ -12,11 +12,11 @@ from models.forecast.champion import Choice, Trial
 from models.forecast.forecaster import DAY_S, Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series, SeriesError
+from pipelines.demo.newcomer import check, judged
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer
-from pipelines.ring.newcomer import check, judged
-from pipelines.train import teachers
-from pipelines.train.candidates import Candidates
+from pipelines.train.forecaster.candidates import Candidates
+from pipelines.train.transfer import teachers
 
 GATE = {
     "near": verdict(0.3, 0.4, 0.35, 0.5),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest.offsets import OffsetsError, Topic, plan
-from pipelines.lake import Origin
+from pipelines.lake.tables import Origin
 
 
 def topic(*ends: int, first: int = 0, id: str = "a") -> Topic:

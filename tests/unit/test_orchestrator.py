@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from configs.settings import load
-from pipelines import orchestrator
-from pipelines.orchestrator import Orchestrator, OrchestratorError
+from pipelines.airflow import rest as orchestrator
+from pipelines.airflow.rest import Orchestrator, OrchestratorError
 
 URL = "http://127.0.0.1:1"
 

@@ -2,8 +2,8 @@ import pytest
 from kafka.future import Future
 
 from configs.sections import Kafka
-from pipelines import broker
-from pipelines.broker import BrokerError, Publisher
+from pipelines.kafka import broker
+from pipelines.kafka.broker import BrokerError, Publisher
 
 
 class Producer:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from configs.sections import Replay
 from pipelines.jobs.replay import BURST, plan_replay, zipf
-from pipelines.jobs.trace import Trace
+from pipelines.traces.trace import Trace
 
 STEP_S = 1800.0
 QUIET = {"burst_share": 0.0, "late_share": 0.0}

@@ -7,9 +7,9 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.ring.compare import _contracts, cheapest, compare
-from pipelines.ring.progress import Screen, View
-from pipelines.ring.run import add_facts, history_window, live_window, new_run_dir, open_ends, write_facts
+from pipelines.demo.compare import _contracts, cheapest, compare
+from pipelines.demo.progress import Screen, View
+from pipelines.demo.run import add_facts, history_window, live_window, new_run_dir, open_ends, write_facts
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from models.forecast.series import SeriesError
-from pipelines.jobs.trace_file import TraceError
-from pipelines.study.series_file import parse_step, read_series, step_name
-from pipelines.study.shipped import find, shipped
+from pipelines.traces.series_file import parse_step, read_series, step_name
+from pipelines.traces.shipped import find, shipped
+from pipelines.traces.trace_file import TraceError
 
 
 def written(tmp_path, *rows, header="timestamp,value", name="mine.csv"):

@@ -10,11 +10,11 @@ import pytest
 from models.forecast import scores
 from models.forecast.resample import NOISE_FLOOR
 from models.forecast.series import SeriesError
-from pipelines.study import table2
-from pipelines.study.table2 import FLOOR, normalised, rows, run
-from pipelines.study.table2_cells import Cell, cells
-from pipelines.study.table2_models import models
-from pipelines.study.table2_words import PUBLISHED, order, table
+from pipelines.bench.table2 import table as table2
+from pipelines.bench.table2.cells import Cell, cells
+from pipelines.bench.table2.models import models
+from pipelines.bench.table2.table import FLOOR, normalised, rows, run
+from pipelines.bench.table2.text import PUBLISHED, order, table
 
 NAIVE = ("last value", "same time yesterday", "same time last week", "mean of last 6")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from configs.sections import Replay
-from pipelines.jobs.trace import TRACES, TraceError, load_trace
+from pipelines.traces.trace import TRACES, TraceError, load_trace
 
 
 def epoch(text):

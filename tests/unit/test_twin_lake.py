@@ -14,10 +14,10 @@ from configs.contract import load_contract
 from configs.settings import load
 from models.twin.fit import Fitted, UnfinishedFitError
 from models.twin.job import Job
+from pipelines.backtest.fit import judge, recordings
+from pipelines.backtest.fit.from_lake import measured
+from pipelines.backtest.fit.text import of_fit, of_recordings
 from pipelines.report.lines import RunError
-from pipelines.twin import judge, recordings
-from pipelines.twin.from_lake import measured
-from pipelines.twin.words import of_fit, of_recordings
 
 
 def rows() -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from configs.sections import Kafka
-from pipelines import fast_broker
-from pipelines.broker import BrokerError
+from pipelines.kafka import librdkafka as fast_broker
+from pipelines.kafka.broker import BrokerError
 
 
 class Gone:

@@ -3,7 +3,7 @@
 import pytest
 
 from models.forecast.naive import Naive
-from pipelines.fast_broker import Fetched
+from pipelines.kafka.librdkafka import Fetched
 from pipelines.serve import log_feed
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.model_set import pack

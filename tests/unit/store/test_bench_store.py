@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.study import bench_store
+from pipelines.bench.fastpath import store as bench_store
 
 
 def test_percentiles_are_by_nearest_rank():

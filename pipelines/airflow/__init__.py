@@ -1,0 +1,1 @@
+"""Airflow, used as a person uses its UI."""

@@ -1,0 +1,66 @@
+"""What the lake says about a job: its batches from `metrics`, its start-ups from `outcomes`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from configs.contract import Contract
+from models.twin.fit import UnfinishedFitError
+from models.twin.job import Job
+from models.twin.measurements import Batches, Startups, most_rows, trigger
+from pipelines.report.actions import APPLIED
+
+_NEAR_S = 1.0
+
+
+def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, Job]:
+    """The job's batches and start-ups in the lake under `root`, and what is configured; starts Spark.
+
+    Raises:
+        LakeError: nothing was ever ingested.
+        UnfinishedFitError: the lake holds no batch of the job.
+    """
+    from pipelines.lake.tables import Lake
+    from pipelines.spark.session import local_session
+
+    spark = local_session("twin", delta=True, kafka=False)
+    try:
+        lake = Lake(spark, root)
+        metrics, outcomes = (lake.read(name).where(f"job = '{job}'").toPandas() for name in ("metrics", "outcomes"))
+    finally:
+        spark.stop()
+    return measured(metrics, outcomes, contract)
+
+
+def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) -> tuple[Batches, Startups, Job]:
+    """The same from rows of the two tables; times are wall times.
+
+    Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
+    agent saw it, and its first batch is the one that ended when it was of use. A batch's id stands for the number of
+    batches that its query has done: a query that goes on from a checkpoint passes for a warm one.
+    """
+    rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
+    if rows.empty:
+        raise UnfinishedFitError("unfinished fit: no batch in the lake; run the job and the DAG ingest_metrics")
+    end, took = rows["wall_time"].to_numpy(float), rows["batch_s"].to_numpy(float)
+    batches = Batches(
+        end - took, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float),
+        rows["batch_id"].astype(float).fillna(np.inf).to_numpy(float),
+    )  # fmt: skip
+    ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
+    ups = ups.drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at", "confirmed_at"])
+    useful = ups["useful_at"].to_numpy(float)
+    nearest = np.abs(end[None] - np.nan_to_num(useful, nan=-1e9)[:, None])
+    first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
+    startups = Startups(ups["decided_at"].to_numpy(float), ups["confirmed_at"].to_numpy(float), first.astype(np.int64))
+    said, tasks = contract.executors, rows["task_ceiling"].dropna()
+    known = Job(
+        overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s, least=said.min,
+        most=said.max, cores=said.cores, tasks=int(tasks.iloc[-1]) if len(tasks) else 64,
+        latency_target_s=contract.latency_target_s, batch_rows=most_rows(batches),
+    )  # fmt: skip
+    return batches, startups, replace(known, trigger_s=max(trigger(batches) or known.trigger_s, 0.05))

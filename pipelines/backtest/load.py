@@ -1,0 +1,77 @@
+"""The traces of a backtest: a CSV file, or a shipped one by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.forecast.series import Series, SeriesError
+from models.twin.arrivals import restored
+from pipelines.traces.series_file import parse_step, read_series, step_name
+from pipelines.traces.shipped import Shipped, shipped
+
+RESTORED = " restored"
+"""Ends the name of a rescaled trace whose publisher's offset was taken off."""
+_STEPS_S = (300.0, 1800.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A load and what it is called."""
+
+    name: str
+    unit: str
+    series: Series
+
+
+def trace(
+    text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
+) -> Trace:
+    """The trace of that name or in that file.
+
+    Args:
+        text: a path, or the name of a shipped series, perhaps with its step: "google" or "google 5min"; " restored"
+            behind the name of a rescaled one takes its offset off.
+        step: longer than the file's own, e.g. 5min.
+        columns: names of the time and the value column, where they are unusual.
+        timezone: of a file's local times.
+
+    Raises:
+        SeriesError: no such file or series, or a fault in the file.
+    """
+    if Path(text).is_file():
+        step_s = parse_step(step) if step else None
+        return Trace(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
+    name, offset = (text.removesuffix(RESTORED), True) if text.endswith(RESTORED) else (text, False)
+    cells = [cell for cell in shipped() if name in (cell.cell, cell.name)]
+    steps = ", ".join(step_name(cell.step_s) for cell in cells)
+    if step:
+        cells = [cell for cell in cells if cell.step_s == parse_step(step)]
+    if steps and not cells:
+        raise SeriesError(f"{name!r} is shipped in steps of {steps}, not of {step}. Choose one of these.")
+    if not cells:
+        known = ", ".join(dict.fromkeys(cell.name for cell in shipped()))
+        raise SeriesError(f"{text!r} is neither a file nor a shipped series. Those are: {known}.")
+    found = _of(min(cells, key=lambda cell: cell.step_s))
+    return _restored(found) if offset else found
+
+
+def mapped() -> list[str]:
+    """Names of every shipped series of 5 and 30 min, rescaled ones also restored."""
+    found = []
+    for cell in shipped():
+        # Of a series with several steps the finest: the others are the same load with its bursts averaged away.
+        if cell.step_s in _STEPS_S and not any(c.name == cell.name and c.step_s < cell.step_s for c in shipped()):
+            found.append(cell.cell)
+            if "rescaled" in cell.unit:
+                found.append(cell.cell + RESTORED)
+    return found
+
+
+def _of(cell: Shipped) -> Trace:
+    return Trace(f"{cell.name} {step_name(cell.step_s)}", cell.unit, cell.series())
+
+
+def _restored(one: Trace) -> Trace:
+    series = one.series
+    return Trace(one.name + RESTORED, one.unit, Series(series.start, series.step_s, restored(series.values)))

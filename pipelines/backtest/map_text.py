@@ -1,0 +1,86 @@
+"""The value map as plain text, and the sentences of its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.twin.entrants import TRUE_FUTURE
+from models.twin.value import GAP, LIKE_REACTIVE, TOO_DEAR
+from pipelines.html.numbers import number, share
+
+Found = dict[str, Any]
+
+
+def headline(found: Found) -> str | None:
+    """Our policy that captures most of what there is to gain; None where none took part."""
+    sums = found["summary"]
+    known = {name: one for name, one in sums.items() if one["captured"] is not None}
+    return max(known, key=lambda name: known[name]["captured"]) if known else next(iter(sums), None)
+
+
+def verdict(found: Found) -> list[str]:
+    """Is forecasting worth it, and for whom?"""
+    cells = [cell for cell in found["cells"] if cell["gap"] is not None]
+    gained = [cell for cell in cells if cell["gap"] >= GAP]
+    said = [
+        f"In {len(gained)} of {len(cells)} cells somebody who knew the future would save {GAP:.0%} or more against the "
+        "best policy that only reacts, tuned in hindsight."
+    ]
+    for lead in found["leads_s"]:
+        gaps = sorted(cell["gap"] for cell in cells if cell["lead_s"] == lead)
+        if gaps:
+            said.append(f"With {lead:g} s until an executor works: {share(gaps[len(gaps) // 2], 1)} in the median.")
+    return said
+
+
+def summed(name: str, one: Found) -> list[str]:
+    """What one of our policies came to."""
+    every, flat = one["all"], one["nothing_to_gain"]
+    said = [
+        f"{name}: captures {number(one['captured'], 2)} of the gap (median of {one['gap_cells']} cells with a gap of "
+        f"{GAP:.0%} or more; {share(one['captured_at_least_half'])} of them at least half)",
+        f"  no more than {LIKE_REACTIVE} × the best reactive policy in {share(flat['like_reactive'])} of "
+        f"{flat['cells']} cells with nothing to gain ({share(every['like_reactive'])} of all {every['cells']}); "
+        f"above {TOO_DEAR} × in {flat['too_dear']} ({every['too_dear']} of all){_worst(every)}",
+        f"  against what is shipped, at its own violation: {number(one['against_defaults'], 2)} × the executor-hours ("
+        + ", ".join(f"{default} {number(ratio, 2)}" for default, ratio in one["by_default"].items())
+        + f"); against the optimum at 60 s and 1 %: {number(one['against_optimum'], 3)} ×",
+    ]
+    if one["broken"]:
+        said.append(f"  breaks its promise whatever its knob in {one['broken']} cells")
+    return said
+
+
+def table(found: Found) -> str:
+    """A line per cell, and the sums."""
+    names = list(found["summary"])
+    titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *(f"{name} ×" for name in names),
+              *(f"{name} captured" for name in names)]  # fmt: skip
+    lines = [titles, *(cells(cell, names) for cell in found["cells"])]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
+    rows = [
+        "  ".join(c.ljust(w) if i in (0, 3) else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    ]
+    left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
+    sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
+    return "\n".join([*rows, "", *verdict(found), *sums, *left_out])
+
+
+def cells(cell: Found, names: list[str]) -> list[str]:
+    """A cell's figures as text."""
+    reactive, hours = cell["best_reactive"], cell["hours"]
+    base, known = hours.get(reactive), hours[TRUE_FUTURE]
+    return [
+        cell["trace"], f"{cell['lead_s']:g} s", share(cell["violation"], 1), reactive or "none",
+        number(base), number(known / base, 3) if base and known else "–",
+        *(number(cell["ratio"].get(name), 3) for name in names),
+        *(number(cell["captured"].get(name), 2) for name in names),
+    ]  # fmt: skip
+
+
+def _worst(one: Found) -> str:
+    worst = one["worst"]
+    if worst is None or worst["ratio"] is None:
+        return ""
+    return f"; dearest: {worst['trace']}, {worst['lead_s']:g} s, {share(worst['violation'], 1)}: {worst['ratio']:.3f} ×"

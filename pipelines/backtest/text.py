@@ -1,0 +1,135 @@
+"""A backtest as plain text for the terminal, and the sentences of its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.twin.entrants import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
+from models.twin.results import BOUND, OPTIMUM
+from pipelines.html.numbers import number
+from pipelines.traces.series_file import step_name
+
+EARS = {
+    "no_forecast": "no forecast", "last_value": "the last value", "ours": "ours", "true_future": "the true future",
+}  # fmt: skip
+KEY_LEVEL = "0.01"
+COLUMNS = ("policy", "0.1 %", "1 %", "5 %", "× optimum", "p99 s", "worst s", "actions", "knob")
+
+
+def described(found: dict[str, Any]) -> str:
+    """One line: what was replayed on what."""
+    days, bounds = found["test"]["seconds"] / 86400, found["executors"]
+    engine = "restarts at every change" if found["engine"] == "restart" else "does not restart"
+    return (
+        f"{found['trace']}: the newest {days:.2g} days in steps of {step_name(found['step_s'])}; executors take "
+        f"{found['lead_s']:g} s to come, {bounds['least']} to {bounds['most']} of them, {bounds['at_peak']} carry the "
+        f"peak; the engine {engine}; target {found['latency_target_s']:g} s, {found['seeds']} seeds"
+    )
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """What a forecast is worth here, at 1 % of the seconds over the target."""
+    costs = found["cheapest_at_violation"][KEY_LEVEL]
+    reactive = cheapest(costs, REACTIVE)
+    ours = cheapest(costs, OURS)
+    if not any(name in found["policies"] for name in REACTIVE):
+        return (
+            f"No policy without a forecast took part; with one of {', '.join(REACTIVE)} there is something to compare."
+        )
+    if reactive is None:
+        return "No policy without a forecast keeps 99 % of the seconds within the target here."
+    said = [f"At 1 % of the seconds over the target the cheapest policy without a forecast is {reactive}: "
+            f"{hours(costs[reactive])} executor-hours."]  # fmt: skip
+    if ours is not None:
+        said.append(f"Ours ({ours}) takes {hours(costs[ours])}, {_than(costs[ours], costs[reactive])}.")
+    if costs.get(TRUE_FUTURE) is not None:
+        said.append(f"Knowing the true future would take {hours(costs[TRUE_FUTURE])}, "
+                    f"{_than(costs[TRUE_FUTURE], costs[reactive])}.")  # fmt: skip
+    if costs.get(OPTIMUM) is not None:
+        said.append(f"The best plan found in hindsight takes {hours(costs[OPTIMUM])}; no policy can take less than "
+                    f"{hours(costs.get(BOUND))}.")  # fmt: skip
+    return " ".join(said)
+
+
+def hours(cost: float | None) -> str:
+    """With one decimal, or three digits where there are fewer than ten; a dash for None."""
+    return number(cost, 1) if cost is None or cost >= 10 else f"{cost:.3g}"
+
+
+def table(found: dict[str, Any]) -> str:
+    """A line per policy, the cheapest at 1 % first; latency, actions and knob are those of the point nearest to it."""
+    lines = [list(COLUMNS), *(cells(name, found) for name in order(found))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+    rows = [
+        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    ]
+    said = [described(found), "", "executor-hours at so many seconds over the target:", *rows]
+    if costs := found["cheapest_at_violation"][KEY_LEVEL].get(BOUND):
+        said.append(f"no policy can take less than {hours(costs)} at 1 %")
+    said += ["", *shipped(found), *ablation(found), "", verdict(found)]
+    return "\n".join([*said, *remarks(found)])
+
+
+def order(found: dict[str, Any]) -> list[str]:
+    """Names of the policies, the cheapest at 1 % first."""
+    costs = found["cheapest_at_violation"][KEY_LEVEL]
+    return sorted(found["policies"], key=lambda name: costs[name] if costs[name] is not None else float("inf"))
+
+
+def cells(name: str, found: dict[str, Any]) -> list[str]:
+    """A policy's figures as text, in the order of the columns."""
+    by = found["cheapest_at_violation"]
+    points = found["policies"][name]
+    point = min(points, key=lambda p: abs(p["violation"] - 0.01))
+    costs, best = by[KEY_LEVEL], by[KEY_LEVEL].get(OPTIMUM)
+    ratio = costs[name] / best if best and costs[name] is not None else None
+    return [
+        name, *(hours(by[level][name]) for level in ("0.001", "0.01", "0.05")),
+        number(ratio, 3), number(point["p99_latency_s"], 1), number(point["worst_latency_s"]),
+        number(point["actions"]), f"{point['knob']:.3g}",
+    ]  # fmt: skip
+
+
+def shipped(found: dict[str, Any]) -> list[str]:
+    """A line per policy as it is shipped: what ours would take at the same violation."""
+    lines = []
+    for name in (name for name in DEFAULTS if name in found["as_shipped"]):
+        one = found["as_shipped"][name]
+        theirs = [f"{ours} {hours(cost)} ({cost / one['executor_hours']:.2f} ×)"
+                  for ours, cost in one["others"].items() if cost is not None]  # fmt: skip
+        lines.append(
+            f"{name} as shipped ({one['knob']:g}): {hours(one['executor_hours'])} executor-hours with "
+            f"{100 * one['violation']:.2g} % over the target; at the same violation "
+            + (", ".join(theirs) or "none of ours")
+        )
+    return lines
+
+
+def ablation(found: dict[str, Any]) -> list[str]:
+    """A line per planner of ours: what it takes at 1 % with what it hears."""
+    return [
+        f"{name} at 1 %, hearing " + "; ".join(f"{EARS[ear]}: {hours(cost)}" for ear, cost in heard[KEY_LEVEL].items())
+        for name, heard in found["ablation"].items()
+    ]
+
+
+def remarks(found: dict[str, Any]) -> list[str]:
+    """Who did not take part, and whose answers were none or out of bounds."""
+    said = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
+    for name, points in found["policies"].items():
+        for key, what in (("not_a_number", "was no number, the target stayed"), ("clamped", "was out of bounds")):
+            if count := sum(point[key] for point in points):
+                said.append(f"{name}: an answer {what}, {number(count)} times")
+    return said
+
+
+def cheapest(costs: dict[str, float | None], names: tuple[str, ...]) -> str | None:
+    """Who of some policies is the cheapest; None where none keeps the promise."""
+    known = {name: cost for name in names if (cost := costs.get(name)) is not None}
+    return min(known, key=lambda name: known[name]) if known else None
+
+
+def _than(cost: float, other: float) -> str:
+    share = abs(1 - cost / other)
+    return f"{share:.1%} {'less' if cost <= other else 'more'}"

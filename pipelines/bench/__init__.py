@@ -1,0 +1,1 @@
+"""Everything that measures; nothing of the product imports it."""

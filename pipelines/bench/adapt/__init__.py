@@ -1,0 +1,1 @@
+"""What other loads teach a short history."""

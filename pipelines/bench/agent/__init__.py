@@ -1,0 +1,1 @@
+"""What the agent costs the job it is attached to."""

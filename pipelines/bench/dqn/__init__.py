@@ -1,0 +1,1 @@
+"""The DQN learner beside a peer."""

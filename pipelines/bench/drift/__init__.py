@@ -1,0 +1,1 @@
+"""How soon a lasting change of a load is found."""

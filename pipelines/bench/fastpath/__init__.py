@@ -1,0 +1,1 @@
+"""How long a forecast takes from its measurement, beside floors and peers."""

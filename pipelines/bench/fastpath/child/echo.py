@@ -1,0 +1,24 @@
+"""A bare echo on a Unix socket, the floor under the fast path: `python -m pipelines.bench.fastpath.child.echo PATH`."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+
+
+def echo(path: str) -> None:
+    """Answer one client after the other with its own bytes."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(path)
+        listening.listen(1)
+        gc.freeze()
+        while True:
+            client, _ = listening.accept()
+            with client:
+                while data := client.recv(1 << 18):
+                    client.sendall(data)
+
+
+if __name__ == "__main__":
+    echo(sys.argv[1])

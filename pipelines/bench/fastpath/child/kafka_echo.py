@@ -1,0 +1,38 @@
+"""A bare echo from one topic to another, the floor under the fast path on a broker.
+
+Run it as `python -m pipelines.bench.fastpath.child.kafka_echo FROM TO`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+
+from configs.sections import Kafka
+from configs.settings import load
+from pipelines.kafka.broker import offsets
+from pipelines.kafka.librdkafka import Feed, Fetched, Sender
+from pipelines.serve.fast_server import SWITCH_S
+from pipelines.stack.state import addressed
+
+
+def echo(kafka: Kafka, come: str, go: str) -> None:
+    """Answer with the same bytes and headers, from the reading thread itself, until ended."""
+    sender = Sender(kafka)
+
+    def back(records: list[Fetched]) -> None:
+        for record in records:
+            sender.send(go, record.key or "", record.value, list(record.headers.items()))
+        sender.poll()
+
+    sys.setswitchinterval(SWITCH_S)
+    feed = Feed(kafka, come, {partition: end for partition, (_, end) in offsets(kafka, come).items()}, back)
+    gc.freeze()
+    while feed.failure is None:
+        time.sleep(0.5)
+    raise feed.failure
+
+
+if __name__ == "__main__":
+    echo(addressed(load()).kafka, sys.argv[1], sys.argv[2])

@@ -1,0 +1,75 @@
+"""The consumers of the Redis stream: read a sample, step the model, add the forecast. Only what they cannot do without.
+
+The bare one keeps nothing: killed, it has lost the model's state and its place. The durable one reads as a member of a
+consumer group and puts forecast, state and acknowledgement into one transaction: another could go on from there.
+
+Run them as `python -m pipelines.bench.fastpath.child.redis_consumer SOCKET SET JOB WINDOWS bare|durable`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import redis
+
+from models.forecast.online import Online
+from models.forecast.series import Series
+from pipelines.bench.fastpath.champions import Champions
+from pipelines.bench.fastpath.load import BEGIN, STEP_S, rates
+from pipelines.bench.fastpath.peers.redis import FORECASTS, GROUP, KEPT, METRICS, items
+from pipelines.serve.event import Moment, encoded, message
+from pipelines.serve.generations import Generation
+from pipelines.serve.keys import window_of
+from pipelines.serve.samples import read_sample
+
+
+def begun(home: Path, job: str, windows: int) -> Online:
+    """The model after the job's first windows."""
+    held = rates()
+    values = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + windows)])
+    online = Online(Champions(home.parent).load(job, home.name))
+    online.admit(job, Series(BEGIN * STEP_S, STEP_S, values))
+    return online
+
+
+def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> None:
+    """Answer until ended."""
+    red: Any = redis.Redis(unix_socket_path=path, protocol=2)
+    online, by = begun(home, job, windows), Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S)
+    last = "0"
+    if durable:
+        red.xgroup_create(METRICS, GROUP, last, mkstream=True)
+    red.set("ready", 1)
+    gc.collect()
+    gc.freeze()
+    while True:
+        if durable:
+            answer = red.xreadgroup(GROUP, "1", {METRICS: ">"}, block=1000)
+        else:
+            answer = red.xread({METRICS: last}, block=1000)
+        for _, entries in items(answer or []):
+            for last, entry in entries:
+                sample = read_sample(entry[b"s"], time.time())
+                window = window_of(sample.time, STEP_S)
+                rate = sample.arrival_rps or 0.0
+                quantiles = online.step(job, rate)
+                at = Moment(job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate)
+                said = encoded(message(quantiles, online.trust(job), online.forecaster, by, at))
+                forecast = {"w": window, "f": said}
+                if not durable:
+                    red.xadd(FORECASTS, forecast, maxlen=KEPT)
+                    continue
+                with red.pipeline(transaction=True) as whole:
+                    whole.xadd(FORECASTS, forecast, maxlen=KEPT)
+                    whole.set("state", online.state(job))
+                    whole.xack(METRICS, GROUP, last)
+                    whole.execute()
+
+
+if __name__ == "__main__":
+    consume(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5] == "durable")

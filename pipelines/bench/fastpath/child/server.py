@@ -1,0 +1,15 @@
+"""`tidecast serve fast` with champions from a folder: `python -m pipelines.bench.fastpath.child.server FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from configs.settings import load
+from pipelines.bench.fastpath.champions import Champions
+from pipelines.serve.fast_server import serve_fast
+from pipelines.stack.state import addressed
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    serve_fast(addressed(load()), lambda: Champions(folder))

@@ -1,0 +1,95 @@
+"""What the fast path is measured with: jobs, samples as they are on `metrics`, forecasters that were really fitted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from configs.settings import Settings, load
+from models.forecast.blend import Blend
+from models.forecast.forecaster import Forecaster, Task
+from models.forecast.training import Plan, fit_network
+from pipelines.serve.wire import Put, framed
+from pipelines.traces.shipped import find
+from tidecast.messages import MetricSample, encode
+
+CELL = "elb 5min"
+HORIZON, LEVELS = 12, (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+STEP_S = 300.0
+JOBS = tuple(f"job-{number:02}" for number in range(16))
+BEGUN = 2500
+"""Windows that a job has before its model serves: enough for a week, which the naive kinds look back."""
+BEGIN = 4_000_000
+"""First window of every job."""
+_PLAN = Plan(epochs=4)
+
+
+def forecaster(kind: str) -> Forecaster:
+    """A GRU fitted to the older part of a shipped series, a second one with other weights, or the blend."""
+    import torch
+
+    torch.set_num_threads(1)
+    task = Task(STEP_S, HORIZON, LEVELS)
+    older, _ = find(CELL).series().split(BEGUN)
+    if kind == "blend":
+        return Blend(task)
+    return fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8)
+
+
+def rates() -> list[float]:
+    """The newest part of the series, which is fed again and again."""
+    _, held = find(CELL).series().split(BEGUN)
+    known = held.values[np.isfinite(held.values)]
+    found: list[float] = known.tolist()
+    return found
+
+
+class Feed:
+    """Samples of the jobs, one after the other: each covers a whole window, so that each causes a forecast."""
+
+    def __init__(self, jobs: Sequence[str] = JOBS) -> None:
+        self.jobs, self._rates = tuple(jobs), rates()
+        self.next = dict.fromkeys(self.jobs, BEGIN)
+        """Window of each job's next sample."""
+
+    def take(self, job: str) -> tuple[int, bytes]:
+        """The job's next window and the sample that fills it."""
+        window = self.next[job]
+        self.next[job] = window + 1
+        return window, sample(job, window, self._rates[window % len(self._rates)])
+
+    def frames(self, count: int, jobs: Sequence[str]) -> list[tuple[int, bytes]]:
+        """So many puts as they go over the socket, the jobs in turn, with their windows."""
+        found = [self.take(jobs[number % len(jobs)]) for number in range(count)]
+        return [(window, framed(Put(raw))) for window, raw in found]
+
+    def history(self, jobs: Sequence[str], windows: int = BEGUN) -> list[tuple[str, bytes]]:
+        """The first windows of jobs, in the order of time."""
+        return [(job, self.take(job)[1]) for _ in range(windows) for job in jobs]
+
+
+def sample(job: str, window: int, rate: float) -> bytes:
+    """One record of `metrics`, with what an agent says in it; a window of five minutes passes in a second."""
+    return encode(
+        MetricSample(
+            job=job, kind="interval", time=window * STEP_S, wall_time=time.time(), time_scale=STEP_S, span_s=STEP_S,
+            arrival_rps=rate, processed_rps=rate, lag_records=12, executors=2, pending_executors=0, cores=2,
+            watermark_lag_s=1.0, state_rows=1000, mode="observe",
+        )
+    )  # fmt: skip
+
+
+def settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
+    """Settings under a folder of their own, with a contract for every job; all else as shipped."""
+    contracts = folder / "contracts"
+    contracts.mkdir(parents=True, exist_ok=True)
+    for job in jobs:
+        (contracts / f"{job}.yaml").write_text(yaml.safe_dump({"job": job}))
+    return load(
+        var=folder / "var", contracts=contracts, training={"step_s": STEP_S, "levels": LEVELS, "horizon": HORIZON},
+        serving={"alias_poll_s": 0.2},
+    )  # fmt: skip

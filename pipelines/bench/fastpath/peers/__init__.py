@@ -1,0 +1,1 @@
+"""What people would use instead of the fast path."""

@@ -1,0 +1,1 @@
+"""What forecasters are worth on series from files."""

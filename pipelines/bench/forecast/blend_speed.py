@@ -1,0 +1,73 @@
+"""How long the blend takes to step one series, and a thousand that all step at the same moment."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from copy import deepcopy
+from itertools import cycle, islice
+from typing import Any
+
+from models.forecast.blend import Blend
+from models.forecast.forecaster import State, Task
+from models.forecast.series import Floats, Series, SeriesError
+from models.forecast.turns import BATCH
+from pipelines.bench.forecast.evaluate import LEVELS
+from pipelines.traces.shipped import shipped
+
+STEP_S = 300.0
+_CUTS = 3  # moments of each shipped series that copies of it begin at
+_WARM = 4  # batches before those timed
+
+
+def measure(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
+    """Times of the shipped 5-minute series, each begun at some moments and copied into memory of its own.
+
+    All have seen as many steps, so a batch finds them all at the same place of the cycle in which their regressions
+    learn: the worst case, and the usual one, as jobs step at the same minute. From 2048 steps on a cycle has its full
+    length of `BATCH` steps. Wall seconds, and the processor's, which other work on the machine disturbs less.
+
+    Args:
+        history: steps that each series has seen before.
+        horizon: steps ahead.
+        many: series in a batch.
+        batches: how many are timed.
+
+    Raises:
+        SeriesError: no shipped series is long enough.
+    """
+    blend = Blend(Task(STEP_S, horizon, LEVELS))
+    places = [place for place in shipped() if place.step_s == STEP_S]
+    begun = [one for place in places for one in _begun(blend, place.series(), history, _WARM + batches)]
+    if not begun:
+        raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
+    single = _stepped(blend, [begun[0]])[0]
+    wall, processor = _stepped(blend, [(deepcopy(state), held) for state, held in islice(cycle(begun), many)])
+    return {
+        "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
+        "series": many, "different": min(len(begun), many), "batches": batches,
+        "batch_p50_s": statistics.median(wall), "batch_worst_s": max(wall),
+        "batch_cpu_p50_s": statistics.median(processor), "batch_cpu_worst_s": max(processor),
+    }  # fmt: skip
+
+
+def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple[State, Floats]]:
+    """States after so many steps, before some moments of a series, and the values that come."""
+    spare = len(series) - history - after
+    cuts = sorted({spare * i // (_CUTS - 1) for i in range(_CUTS)}) if spare >= 0 else []
+    found = []
+    for cut in cuts:
+        older, held = series.split(cut + after)
+        found.append((blend.init(older.split(history)[1]), held.values[:after]))
+    return found
+
+
+def _stepped(blend: Blend, begun: list[tuple[State, Floats]]) -> tuple[list[float], list[float]]:
+    """Wall and processor seconds of each batch but the first few."""
+    states, wall, processor = [state for state, _ in begun], [], []
+    for i in range(len(begun[0][1])):
+        began, cpu = time.perf_counter(), time.process_time()
+        states = [blend.step(state, float(held[i]))[0] for state, (_, held) in zip(states, begun, strict=True)]
+        wall.append(time.perf_counter() - began)
+        processor.append(time.process_time() - cpu)
+    return wall[_WARM:], processor[_WARM:]

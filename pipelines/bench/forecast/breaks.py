@@ -1,0 +1,119 @@
+"""Shipped loads with a change of mean put into them, and the errors a forecaster makes on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from models.forecast.forecaster import DAY_S, Forecaster
+from models.forecast.series import Floats, Series
+from pipelines.traces.shipped import find
+
+CELLS = ("iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min")
+CHOSEN_ON = ("iot 5min", "google 5min", "nyc_taxi 30min")
+"""The half of the cells on which the settings were chosen."""
+WITHIN = 50
+"""A change must be found within so many steps."""
+STEPS = ("+30 %", "-30 %")
+SHAPES = (*STEPS, "ramp to +30 %")
+FIRST_DAYS = 3.0
+"""Detectors say nothing before; it counts as not watched."""
+_RAMP = 24  # steps until a ramp has reached its height
+_MARGIN_DAYS = 0.5  # after the first days, before the first change
+_AHEAD = 12  # steps ahead whose error is followed
+# Five anomalies are labelled in nyc_taxi: the marathon, Thanksgiving, Christmas, New Year and a snow storm; these are
+# the windows that NAB gives them (labels/combined_windows.json).
+_LABELLED = {
+    "nyc_taxi 30min": (
+        ("2014-10-30 15:30", "2014-11-03 22:30"),
+        ("2014-11-25 12:00", "2014-11-29 19:00"),
+        ("2014-12-23 11:30", "2014-12-27 18:30"),
+        ("2014-12-29 21:30", "2015-01-03 04:30"),
+        ("2015-01-24 20:30", "2015-01-29 03:30"),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """A series and the stretches of it that do not count.
+
+    Attributes:
+        name: of the cell.
+        series: records per second, or as the file says.
+        left_out: (begin, end) epoch seconds of labelled anomalies.
+    """
+
+    name: str
+    series: Series
+    left_out: tuple[tuple[float, float], ...]
+
+    def counts(self, time: float) -> bool:
+        """Whether a moment lies outside the labelled anomalies."""
+        return not any(begin <= time <= end for begin, end in self.left_out)
+
+    @property
+    def months(self) -> float:
+        """Months of 30 days that were watched."""
+        left_out = sum(end - begin for begin, end in self.left_out)
+        return (len(self.series) * self.series.step_s - left_out - FIRST_DAYS * DAY_S) / (30 * DAY_S)
+
+    def positions(self, many: int, seed: int) -> list[int]:
+        """Steps at which a change may begin, drawn without doubles, in order."""
+        series = self.series
+        first = round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / series.step_s)
+        ends = (0, WITHIN)
+        allowed = [
+            step
+            for step in range(first, len(series) - WITHIN)
+            if all(self.counts(series.start + (step + end) * series.step_s) for end in ends)
+        ]
+        return sorted(np.random.default_rng(seed).choice(allowed, many, replace=False).tolist())
+
+
+def watched(cell: str) -> Watched:
+    """A cell with its labelled anomalies."""
+    spans = tuple((_epoch(begin), _epoch(end)) for begin, end in _LABELLED.get(cell, ()))
+    return Watched(cell, find(cell).series(), spans)
+
+
+def broken(series: Series, at: int, shape: str) -> Series:
+    """The series up to `WITHIN` steps after a change of its mean, as the file's values say, begins at a step."""
+    values = series.values[: at + WITHIN].copy()
+    rise = np.minimum(np.arange(1, WITHIN + 1) / _RAMP, 1.0)
+    values[at:] *= {"+30 %": 1.3, "-30 %": 0.7}.get(shape, 1 + 0.3 * rise)
+    return Series(series.start, series.step_s, values)
+
+
+def errors_of(forecaster: Forecaster, series: Series) -> Series:
+    """log(load/forecast) at every step, of the median issued `_AHEAD` steps before; NaN where there is none."""
+    empty, everything = series.split(len(series))
+    return Series(series.start, series.step_s, _errors(forecaster, empty, everything))
+
+
+def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) -> Series:
+    """The errors on a series that differs from `whole`, whose errors are known, from a step on."""
+    older, newer = whole.split(len(whole) - at + _AHEAD)
+    rolled = _errors(forecaster, older, newer)[_AHEAD:]
+    return Series(whole.start, whole.step_s, np.concatenate([known.values[:at], rolled]))
+
+
+def _errors(forecaster: Forecaster, history: Series, held: Series) -> Floats:
+    """(T,) errors on the held steps; those of the first `_AHEAD` − 1 are NaN, nothing was issued for them."""
+    middle = int(np.argmin(np.abs(np.array(forecaster.levels) - 0.5)))
+    state = forecaster.init(history)
+    said = np.full(len(held) + _AHEAD, np.nan)
+    said[_AHEAD - 1] = forecaster.current(state)[_AHEAD - 1, middle]
+    for at, value in enumerate(held.values[:-1]):
+        state, made = forecaster.step(state, float(value))
+        said[at + _AHEAD] = made[_AHEAD - 1, middle]
+    said = said[: len(held)]
+    positive = (said > 0) & (held.values > 0)
+    errors: Floats = np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))
+    return errors
+
+
+def _epoch(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,1 @@
+"""The source paper's table of errors, run again."""

@@ -1,0 +1,143 @@
+"""`tidecast backtest`: what every policy would have cost on a load, and what a forecast is worth there."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from configs.policies import POLICIES
+from pipelines.cli.given import JsonFile, write
+
+Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
+MAP = "map"
+
+
+def backtest(
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE...", help="CSV files, names of shipped series (google); `map` before them, or alone."
+        ),
+    ],
+    policies: Annotated[str, typer.Option(help=f"Names separated by commas, or all: {', '.join(POLICIES)}.")] = "all",
+    lead_s: Annotated[
+        float | None,
+        typer.Option(help="Seconds from the request of an executor to its first task; 60 by default, the map's are 5."),
+    ] = None,
+    job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
+    as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
+    executors: Annotated[int | None, typer.Option(min=1, help="That the trace's 99.9 % quantile needs.")] = None,
+    speed: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of the trace per second of the job, as a demonstration runs.")
+    ] = 1.0,
+    agent: Annotated[Path | None, typer.Option(help="JSON of a trained agent, for the policy dqn.")] = None,
+    engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
+    target_s: Annotated[
+        float | None, typer.Option(min=0.1, help="Latency target; the fitted job's, else 10 s, by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
+    knobs: Annotated[int, typer.Option(min=2, help="Values of each policy's knob.")] = 8,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of each trace, fewer seeds and values.")] = False,
+    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
+    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
+    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
+    processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
+    as_json: JsonFile = None,
+    page: Page = None,
+) -> None:
+    """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
+    from dataclasses import replace
+
+    from models.twin.judging import Effort
+    from models.twin.terms import Terms
+    from pipelines.backtest.job_file import read_job
+    from pipelines.backtest.load import mapped, trace
+
+    fitted = read_job(job) if job else None
+    given = {} if lead_s is None else {"lead_s": lead_s}
+    if fitted is not None and lead_s is None:
+        given = {"lead_s": statistics.median(fitted.startup_s)}  # the terms keep the measured delays at their median
+    if target_s is not None:
+        given |= {"latency_target_s": target_s}
+        fitted = fitted and replace(fitted, latency_target_s=target_s)
+    terms = Terms(
+        executors=executors,
+        restarts=_restarts(engine),
+        job=fitted,
+        as_is=as_is,
+        speed=speed,
+        **given,
+    )
+    effort = Effort(knobs, seeds)
+    if quick:
+        terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
+    names = [part.strip() for part in policies.split(",") if part.strip()]
+    learned = {"dqn": _agent(agent)} if agent else {}
+    whole = traces[0] == MAP
+    asked = traces[1:] or mapped() if whole else traces
+    read = [trace(text, step, (time_column, value_column), timezone) for text in asked]
+    if whole:
+        _map(read, lead_s, terms, names, effort, learned, processes, as_json, page)
+    else:
+        _traces(read, terms, names, effort, learned, as_json, page)
+
+
+def _traces(
+    traces: list[Any], terms: Any, names: list[str], effort: Any, learned: dict[str, Any], as_json: Path | None,
+    page: Path | None,
+) -> None:  # fmt: skip
+    from pipelines.backtest.report import backtest as run
+    from pipelines.backtest.report import figures, together
+    from pipelines.backtest.text import table
+
+    found = run(traces, terms, names, effort, learned, _tell)
+    made = [figures(one) for one in found]
+    print("\n\n".join(map(table, made)))
+    write(as_json, made[0] if len(made) == 1 else together(made))
+    if page is not None:
+        from pipelines.backtest.page import render
+
+        print(f"page: {render(found, made, page)}")
+
+
+def _map(
+    traces: list[Any], lead_s: float | None, terms: Any, names: list[str], effort: Any, learned: dict[str, Any],
+    processes: int, as_json: Path | None, page: Path | None,
+) -> None:  # fmt: skip
+    from models.twin.value import LEADS_S
+    from pipelines.backtest.map_text import table
+    from pipelines.backtest.value_map import value_map
+
+    leads_s = LEADS_S if lead_s is None else (lead_s,)
+    found = value_map(traces, terms, names, effort, processes, _tell, learned, leads_s)
+    print(table(found))
+    write(as_json, found)
+    if page is not None:
+        from pipelines.backtest.map_page import render
+
+        print(f"page: {render(found, page)}")
+
+
+def _agent(path: Path) -> Any:
+    from configs.errors import SettingsError
+    from models.dqn.agent import revive
+
+    try:
+        return revive(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: no agent can be read: {error}") from None
+
+
+def _restarts(engine: str) -> bool:
+    if engine not in ("spark", "restart"):
+        raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
+    return engine == "restart"
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)

@@ -1,0 +1,1 @@
+"""`tidecast bench`: one file per measurement."""

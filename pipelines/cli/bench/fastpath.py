@@ -1,0 +1,48 @@
+"""`tidecast bench fastpath`: how long a forecast takes from its measurement, beside floors and peers."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Part(StrEnum):
+    """What can be measured alone."""
+
+    local = "local"
+    socket = "socket"
+    kafka = "kafka"
+    store = "store"
+    fleet = "fleet"
+    swap = "swap"
+    memory = "memory"
+
+
+Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+Page = Annotated[Path | None, typer.Option("--page", help="Also write them as a page.")]
+
+
+def bench(only: Only = None, quick: Quick = False, as_json: JsonFile = None, page: Page = None) -> None:
+    """Measure the fast path: in process, by socket, by Kafka, beside Redis and Structured Streaming, and its store."""
+    import os
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small matrices are slower on several threads
+    from pipelines.bench.fastpath.page import render
+    from pipelines.bench.fastpath.page_text import goals, headline, remarks
+    from pipelines.bench.fastpath.run import FULL, QUICK, measure
+
+    found = measure([Part(part).value for part in only or Part], QUICK if quick else FULL)
+    marks = {True: "met", False: "MISSED", None: ""}
+    for goal in goals(found):
+        print(f"{goal.what:<52}{goal.goal:<28}{goal.measured}  {marks[goal.met]}")
+    print(headline(found), *remarks(found), sep="\n")
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))
+    if page is not None:
+        print(f"page: {render(found, page)}")

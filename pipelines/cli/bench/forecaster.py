@@ -1,0 +1,48 @@
+"""`tidecast forecast bench`: how long a network and the blend take, warm; the network beside a peer if asked."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Timed(StrEnum):
+    """What is timed."""
+
+    gru = "gru"
+    blend = "blend"
+
+
+Model = Annotated[Timed, typer.Option(help="The network or the blend.")]
+Cell = Annotated[str, typer.Option(help="A shipped series and its step, for the network.")]
+Horizon = Annotated[int, typer.Option(min=1, help="Steps ahead.")]
+Peer = Annotated[Path | None, typer.Option(help="Interpreter of an environment that has neuralforecast.")]
+History = Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+
+
+def bench(
+    model: Model = Timed.gru,
+    cell: Cell = "taxi 5min",
+    horizon: Horizon = 12,
+    peer: Peer = None,
+    history: History = 2304,
+    as_json: JsonFile = None,
+) -> None:
+    """Time the network's fit, its step and a thousand series in one; or the blend's step and a thousand in a batch."""
+    if model is Timed.blend:
+        from pipelines.bench.forecast.blend_speed import measure as measure_blend
+
+        found = measure_blend(history, horizon)
+    else:
+        from pipelines.bench.forecast.network_speed import measure
+        from pipelines.traces.shipped import find
+
+        found = measure(find(cell).series(), horizon, peer)
+    print(json.dumps(found, indent=1))
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))

@@ -1,0 +1,97 @@
+"""`tidecast run`, `compare` and `report`: the ring on the real stack, and what is told of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from configs.errors import SettingsError
+from configs.policies import POLICIES
+from configs.settings import load
+from pipelines.cli.given import JsonFile, given, write
+
+
+def run(
+    trace: Annotated[str | None, typer.Option(help="A name in pipelines/traces/data, or a CSV file.")] = None,
+    speed: Annotated[float | None, typer.Option(help="Trace seconds per wall second.")] = None,
+    hours: Annotated[float | None, typer.Option(help="Trace hours replayed live.")] = None,
+    live_start: Annotated[str | None, typer.Option(help="Trace time at which the live load begins.")] = None,
+    policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
+    serving: Annotated[
+        str | None, typer.Option(help="stream, or fast: by the store, read as of each decision.")
+    ] = None,
+    also: Annotated[list[str] | None, typer.Option(help="A further job beside the main one, e.g. key_window.")] = None,
+    airflow_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
+    broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
+    as_json: JsonFile = None,
+) -> None:
+    """Run the main job: history, training, serving, a live day on real executors, and what was learned from it."""
+    settings = given(
+        replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
+        job={"also": also},
+        autoscaler={"policy": policy},
+        serving={"path": serving},
+        ports={"airflow": airflow_port, "broker": broker_port},
+    )
+    from pipelines.demo.run import run as run_ring
+    from pipelines.report.table import table
+
+    summary, page, open_ends = run_ring(settings)
+    print(table(summary))
+    print(f"report: {page}")
+    write(as_json, summary)
+    if open_ends:
+        print("the ring did not close: " + "; ".join(open_ends), file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def compare(
+    policies: Annotated[
+        list[str], typer.Argument(help="Policies in the order of their turns, e.g. forecast reactive.")
+    ],
+    pairs: Annotated[int, typer.Option(min=1, help="How many times each policy runs.")] = 3,
+    sweep: Annotated[str, typer.Option(help="Target utilisations to try first, once each, e.g. 0.6,0.75,0.9.")] = "",
+    hours: Annotated[float | None, typer.Option(help="Trace hours per run.")] = None,
+    as_json: JsonFile = None,
+) -> None:
+    """Run policies in turn on the same trace and report every run."""
+    from pipelines.demo.compare import compare as compare_policies
+
+    settings = given(replay={"live_hours": hours})
+    result = compare_policies(settings, policies, pairs, _numbers("--sweep", sweep))
+    print(result["text"])
+    write(as_json, result)
+
+
+def report(
+    run_dir: Annotated[Path, typer.Argument(help="A run's folder, or its name under var/runs.")],
+    compare_with: Annotated[Path | None, typer.Option("--compare", help="Another run to set beside it.")] = None,
+) -> None:
+    """Write a run's summary and page again."""
+    from pipelines.report.page import render
+    from pipelines.report.summary import summarise
+    from pipelines.report.table import table
+
+    here, other = _run(run_dir), _run(compare_with) if compare_with else None
+    print(table(summarise(here)))
+    print(f"report: {render(here, other)}")
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",") if part]
+    except ValueError:
+        raise SettingsError(f"{option} {text!r}: numbers with commas between are expected, as 0.7,0.8.") from None
+
+
+def _run(path: Path) -> Path:
+    if path.is_dir():
+        return path
+    named = load().var_dir / "runs" / path
+    if named.is_dir():
+        return named
+    known = sorted(p.name for p in named.parent.glob("*") if p.is_dir())
+    raise SettingsError(f"{path}: no such run. Runs in {named.parent}: {', '.join(known) or 'none yet'}.")

@@ -1,0 +1,38 @@
+"""`tidecast drift`: whether lasting changes of a load are found, and how often one is reported for nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Judge the detectors of lasting changes.")
+
+
+@app.callback()
+def drift() -> None:
+    """Judge the detectors of lasting changes."""
+
+
+@app.command()
+def evaluate(
+    positions: Annotated[int, typer.Option(min=1, help="Places per series at which every change is tried.")] = 40,
+    model: Annotated[str, typer.Option(help="Kind of forecaster whose errors are followed.")] = "seasonal_naive",
+    cells: Annotated[
+        str, typer.Option(help="Shipped series, separated by commas; the six of the goal by default.")
+    ] = "",
+    as_json: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+) -> None:
+    """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
+    from models.forecast.catalogue import named
+    from pipelines.bench.drift.drift import cases, measure
+    from pipelines.bench.drift.text import table
+    from pipelines.bench.forecast.breaks import CELLS
+
+    wanted = [part.strip() for part in cells.split(",") if part.strip()] or CELLS
+    found = measure(cases(named([model])[0], positions, wanted), lambda line: typer.echo(line, err=True))
+    print(table(found))
+    if as_json is not None:
+        as_json.write_text(json.dumps(found, indent=1))

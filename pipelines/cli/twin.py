@@ -1,0 +1,100 @@
+"""`tidecast twin`: the simulator of a job, fitted to what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pipelines.cli.given import JsonFile, write
+
+app = typer.Typer(no_args_is_help=True, help="Fit the twin of a job, and check it against what really happened.")
+
+
+@app.callback()
+def twin() -> None:
+    """Fit the twin of a job, and check it against what really happened."""
+
+
+@app.command()
+def fit(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Folders of runs, or their names under var/runs; all by default.")
+    ] = None,
+    job: Annotated[str, typer.Option(help="Whose twin it is.")] = "word_count",
+    lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
+    as_json: JsonFile = None,
+    page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
+) -> None:
+    """Fit a job's twin to finished runs, check each against a twin fitted to the others, and store it."""
+    from configs.settings import load
+    from pipelines.backtest.fit import judge
+    from pipelines.backtest.fit import text as words
+
+    settings = load()
+    var = settings.var_dir
+    told = _runs(var / "runs", runs, job)
+    if lake:
+        found = _from_lake(settings, job)
+        compared = [judge.beside(found, run) for run in told]
+    else:
+        found = judge.fitted(told)
+        compared = judge.compared(told) if len(told) > 1 else []
+    print(words.of_fit(found))
+    print(words.of_runs([one.figures for one in compared]) if compared else "one run: no other to check it on")
+    print(f"stored: {judge.stored(found, job, var / 'twins')}")
+    write(as_json, {**judge.described(found), "runs": [one.figures for one in compared]})
+    if page is not None:
+        from pipelines.backtest.fit.page import render
+
+        print(f"page: {render(found, compared, page)}")
+
+
+@app.command()
+def recordings(
+    folder: Annotated[
+        Path, typer.Argument(help="A copy of dos-group/demeter (runs and load files), phoebe's profiles2.csv beside.")
+    ],
+    as_json: JsonFile = None,
+) -> None:
+    """Check the twin of a restarting engine against published recordings."""
+    from pipelines.backtest.fit import text as words
+    from pipelines.backtest.fit.recordings import halves, profiled_scaling, recovery
+    from pipelines.backtest.fit.recordings import recordings as read
+
+    recorded = dict(read(folder))
+    found = {name: halves(seen) for name, seen in recorded.items()}
+    recovered, profiled = {name: recovery(seen) for name, seen in recorded.items()}, profiled_scaling(folder)
+    print(words.of_recordings(found))
+    print(words.of_recovery(recovered, profiled))
+    write(as_json, {"halves": found, "recovery": recovered, "profiled_scaling": profiled})
+
+
+def _from_lake(settings: Any, job: str) -> Any:
+    from configs.contract import load_contract
+    from models.twin.fit import fit as fit_to
+    from pipelines.backtest.fit.from_lake import read
+
+    return fit_to(*read(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
+
+
+def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
+    """The finished runs of a job; those named must be readable, others are passed over with a word."""
+    from pipelines.backtest.fit.measured import told
+    from pipelines.report.eventlog import EventLogError
+    from pipelines.report.lines import RunError
+
+    folders = [Path(n) if Path(n).is_dir() else root / n for n in names or sorted(p.name for p in root.glob("*-*-*"))]
+    found = []
+    for folder in folders:
+        try:
+            run = told(folder)
+        except (RunError, EventLogError) as error:
+            if names:
+                raise
+            typer.echo(f"{folder.name}: passed over: {error}", err=True)
+            continue
+        if run.job == job and len(run.batches.rows):
+            found.append(run)
+    return found

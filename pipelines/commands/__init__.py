@@ -1,1 +1,0 @@
-"""The sub-commands of `tidecast`, one file each."""

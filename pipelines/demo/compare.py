@@ -1,0 +1,142 @@
+"""`tidecast compare`: policies in turn on the same trace, on a fresh broker and cluster each, every run reported."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from configs.contract import load_contract
+from configs.errors import SettingsError
+from configs.policies import LEARNED, POLICIES
+from configs.settings import Settings
+from pipelines.airflow.rest import Orchestrator
+from pipelines.demo.agent import first_agent
+from pipelines.demo.live import Live, RingError, facts
+from pipelines.demo.progress import Screen
+from pipelines.demo.run import add_facts, first_champion, fresh_stack, new_run_dir, wait_for_forecast, write_facts
+from pipelines.jobs.history import publish_history
+from pipelines.kafka.broker import Follower
+from pipelines.report.comparison import render_comparison
+from pipelines.report.summary import summarise
+from pipelines.traces.trace import load_trace
+
+STAGES = 4
+
+
+def compare(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
+    """Run the policies in turn `pairs` times, each with its best target utilisation of a small sweep.
+
+    The sweep tries each utilisation once per policy; the best costs least, a second over the latency target priced as a
+    second of the whole cluster. All runs use the one champion that the retrain DAG registered from the history.
+
+    Returns:
+        `runs` (every summary, sweep included), `best` (utilisation per policy), `medians`, `page`, `text`.
+
+    Raises:
+        SettingsError: an unknown policy, or a utilisation outside (0, 1].
+    """
+    _check(policies, utilisations)
+    load_trace(settings.replay)
+    screen = Screen()
+    version = _train(settings, screen, not set(policies).isdisjoint(LEARNED))
+    runs: list[dict[str, Any]] = []
+    contract = load_contract(settings.job.name, settings.contracts_dir)
+    best = dict.fromkeys(policies, contract.planning.target_utilisation)
+    for policy in policies:
+        tried = [_once(settings, policy, u, version, screen, "sweep") for u in utilisations]
+        runs += tried
+        if tried:
+            best[policy] = cheapest(tried, contract.executors.max)["target_utilisation"]
+    for pair in range(pairs):
+        order = policies if pair % 2 == 0 else policies[::-1]  # so that neither always runs on the warmer machine
+        runs += [_once(settings, policy, best[policy], version, screen, f"pair {pair + 1}") for policy in order]
+    medians = {
+        policy: _medians([r for r in runs if r["policy"] == policy and r["turn"] != "sweep"]) for policy in policies
+    }
+    page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
+    return {"runs": runs, "best": best, "medians": medians, "page": str(page), "text": _text(runs, medians, page)}
+
+
+def cheapest(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
+    """The run with the least executor-seconds, each second over the target counted as `price` of them."""
+    return min(runs, key=lambda r: r["executor_s"] + price * r["over_target_s"])
+
+
+def _check(policies: list[str], utilisations: list[float]) -> None:
+    if unknown := [p for p in policies if p not in POLICIES]:
+        raise SettingsError(f"policy {unknown[0]!r} is unknown; choose among {', '.join(POLICIES)}.")
+    if wrong := [u for u in utilisations if not 0 < u <= 1]:
+        raise SettingsError(f"target utilisation {wrong[0]}: above 0 and at most 1 is expected.")
+
+
+def _train(settings: Settings, screen: Screen, agent: bool) -> str:
+    """History through the DAGs once, and an agent if one is needed; returns the forecasting champion's version."""
+    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:
+        dags = Orchestrator(stack.settings)
+        version = first_champion(stack, dags, screen, STAGES)
+        if agent and version is not None:
+            first_agent(stack, dags, screen, STAGES - 1, STAGES)
+    if version is None:
+        raise RingError("policies are compared with a champion, and without history there is none; raise history_days")
+    return version
+
+
+def _once(
+    settings: Settings, policy: str, utilisation: float, version: str, screen: Screen, turn: str
+) -> dict[str, Any]:
+    """One live run; its summary with the turn and the utilisation."""
+    chosen = settings.model_copy(update={"autoscaler": settings.autoscaler.model_copy(update={"policy": policy})})
+    run_dir = new_run_dir(chosen)
+    contracts = _contracts(chosen, run_dir, utilisation)
+    chosen = chosen.model_copy(update={"contracts": contracts})
+    with fresh_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
+        here = stack.settings
+        with screen.stage(2, STAGES, f"{turn}: {policy} at utilisation {utilisation:g}: start"):
+            publish_history(here)
+            forecasts = Follower(here.kafka, ["forecasts"])
+            stack.spawn("serving", [sys.executable, "-m", "pipelines.cli", "serve"])
+            live = Live(stack, here, run_dir, screen)
+            write_facts(run_dir, facts(here, run_dir.name, live.began, {"champion": version}))
+            live.start()
+            wait_for_forecast(forecasts)
+        with screen.stage(3, STAGES, f"{turn}: {policy} at utilisation {utilisation:g}: live"):
+            live.replay()
+            live.stop()
+    add_facts(run_dir, peak_memory_mb=live.peak_mb())
+    summary = summarise(run_dir)
+    screen.note(f"over target {summary['over_target_s']} s, executor-seconds {summary['executor_s']:.0f}")
+    return {**summary, "turn": turn, "target_utilisation": utilisation}
+
+
+def _contracts(settings: Settings, run_dir: Path, utilisation: float) -> Path:
+    """The contracts of this run: as they are, with the job's target utilisation changed."""
+    folder = run_dir / "contracts"
+    folder.mkdir()
+    for path in settings.contracts_dir.glob("*.yaml"):
+        data = yaml.safe_load(path.read_text())
+        if path.stem == settings.job.name:
+            data.setdefault("planning", {})["target_utilisation"] = utilisation
+        (folder / path.name).write_text(yaml.safe_dump(data))
+    return folder
+
+
+def _medians(runs: list[dict[str, Any]]) -> dict[str, float]:
+    return {key: statistics.median(r[key] for r in runs) for key in ("over_target_s", "executor_s") if runs}
+
+
+def _text(runs: list[dict[str, Any]], medians: dict[str, dict[str, float]], page: Path) -> str:
+    lines = [
+        f"{'turn':8} {'policy':9} {'util':>5} {'over target s':>13} {'executor s':>10} {'scale ups':>9} {'lost':>5}"
+    ]
+    for r in runs:
+        lines.append(
+            f"{r['turn']:8} {r['policy']:9} {r['target_utilisation']:5.2f} {r['over_target_s']:13.0f} "
+            f"{r['executor_s']:10.0f} {r['scale_ups']:9d} {r['lost']:5d}"
+        )
+    lines += [f"median   {p:9} {'':5} {m['over_target_s']:13.0f} {m['executor_s']:10.0f}" for p, m in medians.items()]
+    return "\n".join([*lines, f"page: {page}"])

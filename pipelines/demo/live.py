@@ -1,0 +1,158 @@
+"""The live part of a run: the managed job and the autoscaler under a replayed load, watched to its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from configs.contract import load_contract
+from configs.settings import Settings
+from pipelines.demo.progress import Screen, View
+from pipelines.jobs.results import compare, counted
+from pipelines.kafka.broker import BrokerError, Follower
+from pipelines.report.dump import dump
+from pipelines.stack.processes import Process
+from pipelines.stack.stack import Stack
+from tidecast.messages import Decision, Forecast, MessageError, MetricSample, decode
+
+_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
+WARM_UPS = 3
+"""Small counted batches before the load: the first batches of a cold driver take seconds."""
+
+
+class RingError(RuntimeError):
+    """The ring did not close; the message says where and what to look at."""
+
+
+@dataclass
+class Live:
+    """One live replay on a running stack; everything it leaves is in `run_dir`."""
+
+    stack: Stack
+    settings: Settings
+    run_dir: Path
+    screen: Screen
+    began: float = dataclasses.field(default_factory=time.time)
+    _started: list[Process] = dataclasses.field(default_factory=list)
+    free_at_start: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
+    least_free: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
+
+    def start(self) -> None:
+        """Start the managed job and the autoscaler and warm both up."""
+        name, folder = self.settings.job.name, str(self.run_dir)
+        checkpoint = str(self.run_dir / "autoscaler")
+        autoscaler = self._spawn("autoscaler", "pipelines.cli", "autoscale", "--checkpoint", checkpoint)
+        job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder)
+        for other in self.settings.job.also:
+            self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)
+        # What is produced from now on is the job's: it has written down where the topic ended.
+        self._wait((self.run_dir / f"{name}.start.json").exists, 60, job, "write down where it begins")
+        for _ in range(WARM_UPS):
+            rows = self._rows()
+            self._python("pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
+            self._wait(lambda rows=rows: self._rows() > rows, 120, job, "take the warm-up records")  # type: ignore[misc]
+        self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), 90, autoscaler, "get ready")
+
+    def replay(self) -> None:
+        """Replay the live load, show the live line, and wait until every record is counted."""
+        follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
+        generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
+        begun, view = time.monotonic(), View()
+        length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
+        while generator.running():
+            view = self._watch(follower, view, (time.monotonic() - begun) / length)
+        if generator.wait(1) != 0:
+            raise RingError(f"the load generator failed:\n{generator.last_lines()}")
+        deadline = time.monotonic() + 120
+        while self.counts()["lost"] and time.monotonic() < deadline:
+            view = self._watch(follower, view, 1.0)
+        settle = time.monotonic() + 3  # the last batch's outcome is still on its way
+        while time.monotonic() < settle:
+            view = self._watch(follower, view, 1.0)
+        follower.close()
+
+    def counts(self) -> dict[str, int]:
+        """Produced against counted, as they are now."""
+        truth = json.loads((self.run_dir / "truth.json").read_text())
+        return compare(truth, counted(self.settings.kafka))
+
+    def stop(self) -> dict[str, int]:
+        """Stop job and autoscaler, and keep the topics' records and the counts of this run."""
+        for process in self._started:
+            process.stop()
+        counts = self.counts()
+        (self.run_dir / "counts.json").write_text(json.dumps(counts, indent=1))
+        dump(self.settings.kafka, self.run_dir, self.began)
+        return counts
+
+    def peak_mb(self) -> int:
+        """Most memory this machine's processes took above what they took when this part began, MiB."""
+        return max(0, (self.free_at_start - self.least_free) // 2**20)
+
+    def _watch(self, follower: Follower, view: View, share: float) -> View:
+        try:
+            records = follower.poll(0.5)
+        except BrokerError:
+            return view
+        for record in records:
+            try:
+                message = decode(_KINDS[record.topic], record.value, time.time())
+            except MessageError:
+                continue  # whoever acts on it rejects it
+            if message.job == self.settings.job.name:
+                before, view = view.last_change, view.seen(message)
+                if view.last_change != before and isinstance(message, Decision):
+                    self.screen.note(view.last_change)
+        self.least_free = min(self.least_free, psutil.virtual_memory().available)
+        self.screen.live(share, view)
+        return view
+
+    def _rows(self) -> int:
+        path = self.run_dir / f"{self.settings.job.name}.progress.jsonl"
+        if not path.exists():
+            return 0
+        return sum(json.loads(line)["numInputRows"] for line in path.read_text().splitlines() if line.endswith("}"))
+
+    def _spawn(self, name: str, module: str, *arguments: str) -> Process:
+        process = self.stack.spawn(name, [sys.executable, "-m", module, *arguments])
+        self._started.insert(0, process)  # stopped in the reverse order
+        return process
+
+    def _python(self, module: str, *arguments: str) -> None:
+        process = self._spawn("warm-up", module, *arguments)
+        if process.wait(60) != 0:
+            raise RingError(f"the warm-up failed:\n{process.last_lines()}")
+
+    def _wait(self, ready: Callable[[], bool], seconds: float, process: Process, what: str) -> None:
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if not process.running():
+                raise RingError(f"{process.name} ended before it could {what}:\n{process.last_lines()}")
+            if time.monotonic() > deadline:
+                raise RingError(f"{process.name} did not {what} within {seconds:.0f} s:\n{process.last_lines()}")
+            time.sleep(0.2)
+
+
+def facts(settings: Settings, run_id: str, began: float, versions: dict[str, str]) -> dict[str, Any]:
+    """What `run.json` says of a run before it has results."""
+    contract = load_contract(settings.job.name, settings.contracts_dir)
+    return {
+        "id": run_id,
+        "policy": settings.autoscaler.policy,
+        "serving": settings.serving.path,
+        "job": settings.job.name,
+        "replay": settings.replay.model_dump(mode="json"),
+        "job_settings": settings.job.model_dump(mode="json"),
+        "time_scale": settings.replay.speed,
+        "contract": contract.model_dump(mode="json"),
+        "started": began,
+        "versions": versions,
+    }

@@ -1,0 +1,82 @@
+"""The job that a run meets after its live load: a few days of history, and what the retrain DAG makes of them.
+
+Nothing of it runs. Its history goes the way of every other, and other jobs may teach it where that is surely worth it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from configs.contract import load_contract
+from configs.errors import SettingsError
+from configs.settings import Settings
+from models.adapt.pupil import LONG_DAYS
+from pipelines.demo.progress import Screen
+from pipelines.jobs.history import newcomer_load, publish_newcomer
+from pipelines.lake.tables import known_span
+from pipelines.registry import Registry
+from pipelines.train.transfer.teachers import SOURCE, WHY
+
+
+def check(settings: Settings) -> None:
+    """Tell what is wrong with the newcomer's settings before anything is started.
+
+    Raises:
+        SettingsError: no contract, a job that runs live, days that are no short history, or a load that cannot be used.
+    """
+    newcomer = settings.replay.newcomer
+    if newcomer is None:
+        return
+    try:
+        load_contract(newcomer.job, settings.contracts_dir)
+    except SettingsError as error:
+        raise SettingsError(f"replay.newcomer.job: {error} Or set replay.newcomer to null.") from None
+    if newcomer.job in settings.replayed:
+        raise SettingsError(
+            f"replay.newcomer.job={newcomer.job!r}: this job runs live and has a load of its own. "
+            "Name another with a contract, or set replay.newcomer to null."
+        )
+    if newcomer.days >= LONG_DAYS:
+        raise SettingsError(
+            f"replay.newcomer.days={newcomer.days:g}: with {LONG_DAYS} days and more a job learns alone. Choose fewer."
+        )
+    newcomer_load(settings.replay, newcomer)
+
+
+def arrives(settings: Settings, screen: Screen) -> None:
+    """Its history onto the topic `metrics`, if there is a newcomer."""
+    if newcomer := settings.replay.newcomer:
+        rows = publish_newcomer(settings, newcomer)
+        screen.note(f"{rows} back-dated records of {newcomer.trace} on `metrics`, for the newcomer {newcomer.job}")
+
+
+def stored(settings: Settings) -> int:
+    """How many of its records are in the lake."""
+    newcomer = settings.replay.newcomer
+    if newcomer is None:
+        return 0
+    return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
+
+
+def judged(settings: Settings, registry: Registry) -> dict[str, Any] | None:
+    """What came of it; None where there is no newcomer.
+
+    Returns:
+        `job`, `trace`, `days`; `version` of the model that was judged (None: none was), `chosen` (its name among the
+        candidates), `promoted`, `reason`, the losses of the verdict; `source` (the job that taught it, or "none") and
+        `why`; `champion`, the version that serves now.
+    """
+    newcomer = settings.replay.newcomer
+    if newcomer is None:
+        return None
+    verdict = registry.last_verdict(newcomer.job) or {"reason": "the retrain DAG has no verdict on it"}
+    tags = registry.figures(verdict["run"])[2] if "run" in verdict else {}
+    kept = ("version", "promoted", "reason", "challenger_loss", "champion_loss", "naive_loss")
+    return {
+        **newcomer.model_dump(),
+        **{key: verdict.get(key) for key in kept},
+        "chosen": tags.get("chosen"),
+        "source": tags.get(SOURCE, "none"),
+        "why": tags.get(WHY, ""),
+        "champion": registry.champion_version(newcomer.job),
+    }

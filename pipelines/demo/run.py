@@ -1,0 +1,250 @@
+"""`make run`: the main job from the first history record to the judged challenger, through the DAGs a person uses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from configs.contract import load_contract
+from configs.policies import LEARNED
+from configs.settings import Settings
+from pipelines.airflow.rest import Orchestrator
+from pipelines.demo import newcomer
+from pipelines.demo.agent import first_agent
+from pipelines.demo.live import Live, RingError, facts
+from pipelines.demo.progress import Screen
+from pipelines.html.numbers import newcomer as newcomer_words
+from pipelines.jobs.history import publish_history
+from pipelines.kafka.broker import Follower, create_topics
+from pipelines.registry import Registry
+from pipelines.report.page import render
+from pipelines.report.summary import summarise
+from pipelines.spark import class_archive
+from pipelines.stack.processes import members
+from pipelines.stack.stack import Stack
+from pipelines.traces.trace import load_trace
+
+DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
+STAGES = 7
+"""One more where the policy needs an agent."""
+
+
+def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any], Path, list[str]]:
+    """Run the whole ring on the embedded stack.
+
+    Returns:
+        The summary, the path of the report, and what kept the ring from closing (empty when it closed).
+    """
+    screen = screen or Screen()
+    load_trace(settings.replay)  # a bad trace or contract is told before anything is started
+    for job in settings.replayed:
+        load_contract(job, settings.contracts_dir)
+    newcomer.check(settings)
+    began = time.time()
+    run_dir = new_run_dir(settings)
+    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, _stages(settings)) as stack:
+        _rehearse(stack, screen)
+        found = close_ring(stack, run_dir, screen, began)
+    run_facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    summary = summarise(run_dir)
+    page = render(run_dir)
+    return summary, page, open_ends(summary, run_facts)
+
+
+def _stages(settings: Settings) -> int:
+    return STAGES + (settings.autoscaler.policy in LEARNED)
+
+
+def left_alive(stack: Stack) -> list[str]:
+    """What still runs of a stopped stack, by the sessions it started and by its mark."""
+    sessions = [process.pid for process in stack.processes.values()]
+    return [f"{p.pid} {p.name()}" for p in members(sessions, stack.id)]
+
+
+def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
+    """Why the ring did not close, in words; empty if it did."""
+    ends = []
+    if summary["lost"] or summary["duplicated"] or summary["produced"] != summary["counted"]:
+        ends.append(f"counts differ: produced {summary['produced']}, counted {summary['counted']}")
+    if run_facts["policy"] == "forecast" and not summary["forecast_scale_ups_confirmed"]:
+        ends.append("no scale-up that the forecast caused was confirmed by an outcome")
+    if not run_facts.get("live_rows_ingested"):
+        ends.append("the live metrics are not in the lake")
+    if not run_facts.get("challenger"):
+        ends.append("no challenger was judged")
+    if (new := run_facts.get("newcomer")) and not new["version"]:
+        ends.append(f"no model of the newcomer {new['job']} was judged: {new['reason']}")
+    if run_facts["left_alive"]:
+        ends.append(f"still alive: {', '.join(run_facts['left_alive'])}")
+    return ends
+
+
+def new_run_dir(settings: Settings) -> Path:
+    """A folder of its own for this run, named by the time and the policy."""
+    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{settings.autoscaler.policy}"
+    folder = settings.var_dir / "runs" / name
+    folder.mkdir(parents=True)
+    return folder
+
+
+@contextmanager
+def fresh_stack(
+    settings: Settings, parts: set[str], screen: Screen, of: int, kept: Collection[str] = ()
+) -> Iterator[Stack]:
+    """The embedded stack, its parts empty except the kept ones; everything is stopped at the end."""
+    stack = Stack(settings, parts, fresh=parts - set(kept))
+    try:
+        with screen.stage(1, of, f"start {', '.join(sorted(parts))}"):
+            if "lake" not in kept:  # its recorded offsets are the old broker's
+                shutil.rmtree(settings.lake_dir, ignore_errors=True)
+            shutil.rmtree(settings.store_dir, ignore_errors=True)  # it follows the old broker's topics
+            stack.start(lambda part, seconds: screen.note(f"{part} is up after {seconds:.0f} s"))
+            create_topics(stack.settings.kafka)
+        yield stack
+    finally:
+        with screen.stage(of, of, "stop everything"):
+            stack.stop()
+
+
+def _rehearse(stack: Stack, screen: Screen) -> None:
+    """Write the executors' class archive, once per computer: it halves what starting an executor costs."""
+    if class_archive.path().is_file():
+        return
+    screen.note("first run here: the executors' class archive is written, once")
+    process = stack.spawn("rehearsal", [sys.executable, "-m", "pipelines.jobs.rehearsal"])
+    try:
+        process.wait(180)
+    except subprocess.TimeoutExpired:
+        screen.note("no class archive within 180 s; executors start slower without it")
+        stack.end("rehearsal")
+
+
+def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
+    """Every stage of a run on a started stack; returns the facts that only the end knows."""
+    settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
+    name, of = settings.job.name, _stages(settings)
+    versions: dict[str, Any] = {"champion": first_champion(stack, dags, screen, of) or "none"}
+    if settings.autoscaler.policy in LEARNED:
+        versions["agent"] = first_agent(stack, dags, screen, of - 4, of) or "none"
+    first_verdict = registry.last_verdict(name)
+    live = Live(stack, settings, run_dir, screen, began)
+    with screen.stage(of - 3, of, "start serving DAG, managed job and autoscaler"):
+        write_facts(run_dir, facts(settings, run_dir.name, began, versions))
+        forecasts = Follower(settings.kafka, ["forecasts"])
+        dags.unpause("serve_forecasts")
+        live.start()
+        if versions["champion"] != "none":
+            wait_for_forecast(forecasts)
+    with screen.stage(
+        of - 2, of, f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"
+    ):
+        live.replay()
+        counts = live.stop()
+        screen.note(f"produced {counts['produced']}, counted {counts['counted']}")
+    with screen.stage(
+        of - 1, of, "live metrics into the lake; a challenger is trained on history and live day, and judged"
+    ):
+        newcomer.arrives(settings, screen)
+        asked = time.time()
+        stored = ingest(dags, settings, *live_window(settings)) - newcomer.stored(settings)
+        dags.wait_next_run("retrain_forecaster", asked)
+        verdict = registry.last_verdict(name)
+        if verdict == first_verdict:
+            verdict = None  # of the first champion: this time too little data made the DAG skip
+        screen.note(f"challenger: {verdict['reason']}" if verdict else "no challenger was judged")
+        met = newcomer.judged(settings, registry)
+        for what, text in newcomer_words(met):
+            screen.note(f"{what}: {text}")
+        dags.pause("serve_forecasts")
+    return {
+        "challenger": verdict, "newcomer": met, "live_rows_ingested": stored, "peak_memory_mb": live.peak_mb(),
+    }  # fmt: skip
+
+
+def first_champion(stack: Stack, dags: Orchestrator, screen: Screen, of: int) -> str | None:
+    """History through the ingest DAG, and the champion of the retrain DAG that its asset event starts.
+
+    Returns:
+        The champion's version; None without any history, when all begins with the live load.
+
+    Raises:
+        RingError: there was history, and no champion came of it.
+    """
+    settings, registry, name = stack.settings, Registry(stack.settings), stack.settings.job.name
+    with screen.stage(2, of, "history through the ingest DAG into the lake"):
+        dags.wait_for_dags(DAGS)
+        dags.unpause("retrain_forecaster")
+        dags.unpause("ingest_metrics")
+        rows = publish_history(settings)
+        screen.note(f"{rows} back-dated records of {settings.replay.trace} on `metrics`")
+        if not rows:
+            return None
+        asked = time.time()
+        ingest(dags, settings, *history_window(settings))
+    with screen.stage(3, of, "first champion: the retrain DAG, started by the asset event"):
+        dags.wait_next_run("retrain_forecaster", asked)
+        champion = registry.champion_version(name)
+        if champion is None:
+            raise RingError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
+        screen.note(f"champion: {registry.model_name(name)} version {champion}")
+    return champion
+
+
+def write_facts(run_dir: Path, known: dict[str, Any]) -> None:
+    """Write `run.json`."""
+    (run_dir / "run.json").write_text(json.dumps(known, indent=1))
+
+
+def add_facts(run_dir: Path, **more: Any) -> dict[str, Any]:
+    """Add to `run.json` and return all it says."""
+    known = {**json.loads((run_dir / "run.json").read_text()), **more}
+    write_facts(run_dir, known)
+    return known
+
+
+def ingest(dags: Orchestrator, settings: Settings, start: datetime, end: datetime) -> int:
+    """Ingest the event hours [start, end) by the DAG, as its trigger dialog would; returns the metrics stored."""
+    partition = f"{start:%Y-%m-%dT%H}/{end:%Y-%m-%dT%H}"
+    run_id = dags.trigger("ingest_metrics", {"partition": partition})
+    dags.wait_run("ingest_metrics", run_id)
+    counts = dags.result("ingest_metrics", run_id, "ingest")
+    return int(counts["metrics"]["stored"])
+
+
+def history_window(settings: Settings) -> tuple[datetime, datetime]:
+    """Event hours of the history."""
+    start = _live_start(settings)
+    return _hour(start - timedelta(days=settings.replay.history_days)), _hour(start)
+
+
+def live_window(settings: Settings) -> tuple[datetime, datetime]:
+    """Event hours of the live part, to the end of its last hour."""
+    start = _live_start(settings)
+    return _hour(start), _hour(start + timedelta(hours=settings.replay.live_hours)) + timedelta(hours=1)
+
+
+def _live_start(settings: Settings) -> datetime:
+    return datetime.fromtimestamp(load_trace(settings.replay).live_start, UTC)
+
+
+def _hour(time: datetime) -> datetime:
+    return time.replace(minute=0, second=0, microsecond=0)
+
+
+def wait_for_forecast(follower: Follower, seconds: float = 60) -> None:
+    """Wait for the first forecast, however it is served."""
+    deadline = time.monotonic() + seconds
+    while not follower.poll(0.5):
+        if time.monotonic() > deadline:
+            raise RingError(
+                f"no forecast within {seconds:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
+            )
+    follower.close()

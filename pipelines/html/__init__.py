@@ -1,0 +1,1 @@
+"""The kit that every page uses: document, plots, numbers."""

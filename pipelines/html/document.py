@@ -1,0 +1,94 @@
+"""Pieces of HTML that the pages share: the whole document, sections, tables, tiles, places of figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+
+from pipelines.html.numbers import Tile
+from pipelines.html.plot import Chart
+
+_MARKS = {
+    True: '<span class="good" title="as it should be">✓</span> ',
+    False: '<span class="bad" title="not as it should be">✗</span> ',
+    None: "",
+}
+NUMBER, NOWRAP, PLAIN = "number", "nowrap", ""
+"""Kinds of table cells."""
+
+
+def document(title: str, body: str, figures: dict[str, Chart]) -> str:
+    """A whole HTML page around a body, with everything it needs; `figures` are drawn into the elements of `holder`."""
+    from plotly.offline import get_plotlyjs
+
+    assets = files("pipelines.html") / "assets"
+    css, js = ((assets / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    data = json.dumps(figures, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{css}</style>
+</head>
+<body>
+<main>
+<button id="theme" type="button" aria-label="change between light and dark">light / dark</button>
+{body}
+</main>
+<script type="application/json" id="charts">{data}</script>
+<script>{get_plotlyjs()}</script>
+<script>
+{js}</script>
+</body>
+</html>
+"""
+
+
+def holder(name: str, height: int, label: str, identity: str = "") -> str:
+    """The place of a figure; `label` says what it shows to those who cannot see it."""
+    mark = f' id="{identity}"' if identity else ""
+    drawn = f'data-chart="{name}" data-height="{height}" role="img" aria-label="{escape(label)}"'
+    return f'<div class="chart"{mark} {drawn}></div>'
+
+
+def section(title: str, note: str, body: str) -> str:
+    """A part of the page under a heading, with a line that says what it shows."""
+    said = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{said}{body}</section>"
+
+
+def table(titles: list[str], kinds: list[str], rows: Iterable[str], mark: str = "") -> str:
+    """A table of rows made by `row`, scrolling by itself where it is too wide or long; `mark` are its attributes."""
+    head = "".join(f'<th class="{kind}">{escape(title)}</th>' for title, kind in zip(titles, kinds, strict=True))
+    body = "".join(rows)
+    return f'<div class="scroll"><table {mark}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def row(cells: list[str], kinds: list[str], mark: str = "") -> str:
+    """A row of cells, which are HTML; `mark` are its attributes."""
+    return f"<tr {mark}>" + "".join(f'<td class="{k}">{c}</td>' for c, k in zip(cells, kinds, strict=True)) + "</tr>"
+
+
+def below(text: str) -> str:
+    """A smaller line under a cell's first."""
+    return f'<div class="sub">{escape(text)}</div>' if text else ""
+
+
+def tile_row(tiles: list[Tile]) -> str:
+    """The headline figures."""
+    return '<div class="tiles">' + "".join(map(_tile, tiles)) + "</div>"
+
+
+def _tile(tile: Tile) -> str:
+    versus = f'<div class="versus">{escape(tile.versus)}</div>' if tile.versus else ""
+    return (
+        f'<div class="tile"><div class="label">{_MARKS[tile.good]}{escape(tile.label)}</div>'
+        f'<div class="value">{escape(tile.value)} <small>{escape(tile.unit)}</small></div>'
+        f'<div class="detail">{escape(tile.detail)}</div>{versus}</div>'
+    )

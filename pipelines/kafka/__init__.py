@@ -1,0 +1,1 @@
+"""Kafka: topics, clients, security; sole owner of the Kafka clients."""

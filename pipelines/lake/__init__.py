@@ -1,0 +1,1 @@
+"""The lake: Delta tables, and loads read from them."""

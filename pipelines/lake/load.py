@@ -1,0 +1,90 @@
+"""A job's load as the lake has it: a regular series, and what is needed to find the same data again."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from configs.contract import load_contracts
+from configs.settings import Settings
+from models.adapt.pupil import LONG_DAYS
+from models.forecast.forecaster import DAY_S
+from models.forecast.series import Series, regular
+from pipelines.lake.tables import Lake, exists, known_span
+
+SERVED_S = 7 * 86_400.0
+"""Trace seconds of served forecasts by which live versions are judged."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A series and the Delta version of the table it was read from.
+
+    Attributes:
+        series: the job's load.
+        delta_version: of the table `metrics`.
+        served: newest forecasts that were served for the job, a row each; None where none ever was.
+        others: loads of other jobs, by name, which may teach it; none where its own history is long.
+    """
+
+    series: Series
+    delta_version: int
+    served: pd.DataFrame | None = None
+    others: Mapping[str, Series] = field(default_factory=dict)
+
+    @property
+    def known(self) -> int:
+        """Steps that are not missing."""
+        return int(np.isfinite(self.series.values).sum())
+
+    def lineage(self) -> dict[str, str]:
+        """Where the data came from, as tags; equal series have equal digests."""
+        series = self.series
+        digest = hashlib.sha256(np.array([series.start, series.step_s]).tobytes() + series.values.tobytes()).hexdigest()
+        return {
+            "data.delta_version": str(self.delta_version),
+            "data.digest": digest[:16],
+            "data.from": moment(series.start),
+            "data.to": moment(series.end),
+            "data.steps": str(len(series)),
+            "data.missing": str(len(series) - self.known),
+        }
+
+
+def read_lake(settings: Settings, job: str, step_s: float) -> Source:
+    """Read a job's load with a Spark session of its own; where it is short, the long loads of other jobs, too.
+
+    Raises:
+        LakeError: nothing was ever ingested.
+        SeriesError: what was ingested makes no series.
+    """
+    from pipelines.spark.session import local_session
+
+    long_s = LONG_DAYS * DAY_S
+    spark = local_session("train-forecaster", delta=True, kafka=False)
+    try:
+        lake = Lake(spark, settings.lake_dir)
+        series, version = _series(lake, job, step_s)
+        served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
+        names = [] if len(series) * step_s >= long_s else load_contracts(settings.contracts_dir)
+        teachers = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
+        others = {name: _series(lake, name, step_s)[0] for name in teachers}
+    finally:
+        spark.stop()
+    return Source(series, version, served, others)
+
+
+def _series(lake: Lake, job: str, step_s: float) -> tuple[Series, int]:
+    rows, version = lake.load_history(job)
+    times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
+    return regular(times, rates, spans, step_s), version
+
+
+def moment(epoch: float) -> str:
+    """Epoch seconds for a person, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(epoch))

@@ -1,0 +1,170 @@
+"""The lake: Delta tables of what was measured, forecast, decided and done; sole owner of Delta and the paths.
+
+Rows are written one named partition at a time. The metadata of the Delta commit that writes them says which offsets of
+which topic they came from, so that rows and offsets are committed together or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from configs.errors import FinalError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
+
+QUARANTINE = "quarantine"
+_KEYS = {QUARANTINE: ("topic", "ingest_partition")}
+# Delta forgets the metadata of commits with their log; Kafka keeps the records as long (pipelines.kafka.broker).
+_LOG_KEPT = "interval 400 days"
+
+
+class LakeError(FinalError):
+    """A table cannot be read or written; the message names it and the remedy."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of one partition came from; kept in the metadata of the commit that wrote them.
+
+    Attributes:
+        topic: whose records they are.
+        topic_id: tells it from a topic of the same name on another broker.
+        partition: name of the partition.
+        start: first offset of every Kafka partition.
+        end: offset behind the last one.
+        judged_at: wall time that the gate judged by.
+        stored: rows in the topic's table.
+        quarantined: rows in the quarantine table.
+        spans: trace seconds of intervals stored, by job (metrics only).
+        version: of the Delta table; 0 until it is written.
+    """
+
+    topic: str
+    topic_id: str
+    partition: str
+    start: dict[int, int]
+    end: dict[int, int]
+    judged_at: float
+    stored: int
+    quarantined: int
+    spans: dict[str, float] = field(default_factory=dict)
+    version: int = 0
+
+
+def exists(root: Path, table: str) -> bool:
+    """Whether anything was ever committed to the table; needs no Spark."""
+    return any(_commits(root, table))
+
+
+def history(root: Path, table: str) -> list[Origin]:
+    """The newest commit of every partition, newest first; read from Delta's log without Spark."""
+    found: dict[tuple[str, str], Origin] = {}
+    for path in sorted(_commits(root, table), reverse=True):
+        origin = _origin(path)
+        if origin is not None:
+            found.setdefault((origin.topic, origin.partition), origin)
+    return list(found.values())
+
+
+def version(root: Path, table: str) -> int | None:
+    """Newest Delta version of the table, None where there is none."""
+    return max((int(path.stem) for path in _commits(root, table)), default=None)
+
+
+def known_span(root: Path, job: str) -> float:
+    """Trace seconds of a job's load that the lake holds; needs no Spark, so it can decide whether to start one."""
+    return sum(origin.spans.get(job, 0.0) for origin in history(root, "metrics"))
+
+
+class Lake:
+    """Reads and writes the tables under one folder."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self._spark = spark
+        self.root = root
+
+    def commit(self, table: str, rows: DataFrame, origin: Origin) -> int:
+        """Replace the partition's rows by these, with their origin, in one Delta commit; returns its version.
+
+        Rows must carry `ingest_partition` (quarantine: `topic` too) with the origin's values; Delta refuses others.
+        """
+        keys = {"topic": origin.topic, "ingest_partition": origin.partition}
+        names = _KEYS.get(table, ("ingest_partition",))
+        writer = (
+            rows.coalesce(1)  # an hour of metrics is small; many small files would cost every reader
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", " AND ".join(f"{name} = '{keys[name]}'" for name in names))
+            .option("userMetadata", json.dumps({"origin": asdict(origin)}))
+            .option("mergeSchema", "true")
+            .partitionBy(*names)
+        )
+        if not exists(self.root, table):
+            writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
+        writer.save(str(self.root / table))
+        written = version(self.root, table)
+        assert written is not None
+        return written
+
+    def read(self, table: str, at: int | None = None) -> DataFrame:
+        """The table, as it is or as it was at a version.
+
+        Raises:
+            LakeError: nothing was ever ingested into it.
+        """
+        if not exists(self.root, table):
+            raise LakeError(f"{self.root} has no table {table!r}. Run the DAG ingest_metrics, which fills it.")
+        reader = self._spark.read.format("delta")
+        if at is not None:
+            reader = reader.option("versionAsOf", at)
+        return reader.load(str(self.root / table))
+
+    def load_history(self, job: str) -> tuple[pd.DataFrame, int]:
+        """A job's load by time: columns time, span_s (trace seconds), arrival_rps (records/s); and the Delta version.
+
+        Raises:
+            LakeError: nothing was ever ingested.
+        """
+        at = version(self.root, "metrics")
+        rows = self.read("metrics", at).where("kind = 'interval' AND arrival_rps IS NOT NULL")
+        loads = rows.where(rows["job"] == job).select("time", "span_s", "arrival_rps").orderBy("time", "kafka_offset")
+        assert at is not None
+        return loads.toPandas(), at
+
+    def served(self, job: str, span_s: float) -> pd.DataFrame:
+        """The job's forecasts of the newest `span_s` trace seconds, oldest first.
+
+        Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists).
+        """
+        mine = self.read("forecasts").where(f"job = {json.dumps(job)}")
+        newest = mine.agg({"time": "max"}).first()
+        since = (newest[0] or 0.0) - span_s if newest else 0.0
+        wanted = mine.where(mine["time"] > since).orderBy("wall_time")
+        columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
+        rows = [row.asDict() for row in wanted.select(*columns).toLocalIterator()]  # nested lists stay lists
+        import pandas as pd
+
+        return pd.DataFrame(rows, columns=list(columns))
+
+
+def _commits(root: Path, table: str) -> Iterator[Path]:
+    return (path for path in (root / table / "_delta_log").glob("*.json") if path.stem.isdigit())
+
+
+def _origin(commit: Path) -> Origin | None:
+    """The origin in a commit's metadata; None for commits of other makers (OPTIMIZE, VACUUM)."""
+    for line in commit.read_text().splitlines():
+        if '"commitInfo"' in line:
+            metadata: Any = json.loads(json.loads(line)["commitInfo"].get("userMetadata") or "{}")
+            said = metadata.get("origin")
+            if said is None:
+                return None
+            offsets = {name: {int(p): at for p, at in said[name].items()} for name in ("start", "end")}
+            return Origin(**{**said, **offsets, "version": int(commit.stem)})
+    return None

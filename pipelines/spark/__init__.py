@@ -1,0 +1,1 @@
+"""Spark: sessions, jars, Java, the class archive."""

@@ -1,0 +1,134 @@
+"""The jars of the broker, the Kafka connector and Delta: resolved once by Spark's own Ivy, local paths afterwards.
+
+`python -m pipelines.spark.jars` resolves them into the repository's own `var/` (also when `var` is set to another
+folder, so that they are fetched once); everybody else asks `paths(group)`. Resolution runs in a process of its own
+because a JVM gateway that was used for it must not be reused for a SparkSession.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from configs.settings import ROOT
+from pipelines.spark import java
+
+Group = Literal["broker", "connector", "delta"]
+
+_TOKEN = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
+# Groups are class paths of their own: broker and connector hold different versions of kafka-clients, lz4 and slf4j.
+# The token provider of Spark 4.2.0 is not published; 4.0.0 works, and has to be resolved apart from what excludes it.
+COORDINATES: dict[str, list[str]] = {
+    "broker": ["ivy://org.apache.kafka:kafka_2.13:4.3.1?transitive=true"],
+    "connector": [
+        f"ivy://org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0?transitive=true&exclude={_TOKEN}",
+        f"ivy://{_TOKEN}:4.0.0?transitive=false",
+    ],
+    "delta": [
+        "ivy://io.delta:delta-spark_4.2_2.13:4.4.0?transitive=false",
+        "ivy://io.delta:delta-storage:4.4.0?transitive=false",
+    ],
+}
+LIST = ROOT / "var" / "jars.json"
+_IVY = ROOT / "var" / "ivy"
+_LOG = ROOT / "var" / "log" / "jars.log"
+_REMEDY = "Run `make setup`, which resolves them once."
+
+
+class JarsError(RuntimeError):
+    """Jars are missing or cannot be resolved; the message names the remedy."""
+
+
+def paths(group: Group) -> list[str]:
+    """Absolute paths of the jars of one class path.
+
+    Raises:
+        JarsError: they were never resolved, for other versions than today's, or a file is gone.
+    """
+    if not LIST.is_file():
+        raise JarsError(
+            f"{LIST} does not exist: the jars of Kafka, its Spark connector and Delta are missing. {_REMEDY}"
+        )
+    try:
+        listed = json.loads(LIST.read_text())
+    except ValueError:
+        raise JarsError(f"{LIST} is not JSON: it was not written to its end. {_REMEDY}") from None
+    entry = listed.get(group, {})
+    if entry.get("coordinates") != COORDINATES[group]:
+        raise JarsError(f"{LIST} holds other versions of the {group} jars than this checkout needs. {_REMEDY}")
+    found = [ROOT / path for path in entry["jars"]]
+    for path in found:
+        if not path.is_file():
+            raise JarsError(f"{path} does not exist, though {LIST} lists it for {group}. {_REMEDY}")
+    return [str(path) for path in found]
+
+
+def missing() -> str | None:
+    """What is wrong with the resolved jars in words, or None."""
+    try:
+        for group in COORDINATES:
+            paths(group)  # type: ignore[arg-type]
+    except JarsError as error:
+        return str(error)
+    return None
+
+
+def resolve() -> dict[str, Any]:
+    """Fetch every group and write the list; about 20 s without a cache.
+
+    Raises:
+        JarsError: with the last lines of what Ivy said.
+    """
+    from pyspark.java_gateway import launch_gateway
+
+    os.environ["JAVA_HOME"] = str(java.find().home)
+    _LOG.parent.mkdir(parents=True, exist_ok=True)
+    with _LOG.open("w") as log:
+        gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        try:
+            listed = {group: _resolve_group(gateway.jvm, uris) for group, uris in COORDINATES.items()}
+        except Exception as error:
+            last = "\n  ".join(_LOG.read_text(errors="replace").splitlines()[-15:])
+            raise JarsError(f"cannot resolve the jars: {str(error)[:300]}\nLast lines of {_LOG}:\n  {last}") from None
+        finally:
+            gateway.shutdown()
+    written = LIST.with_suffix(".new")
+    written.write_text(json.dumps(listed, indent=1))
+    written.replace(LIST)
+    return listed
+
+
+def _resolve_group(jvm: Any, uris: list[str]) -> dict[str, Any]:
+    jvm.java.lang.System.setProperty("spark.jars.ivy", str(_IVY))
+    found: list[str] = []
+    for uri in uris:
+        seq = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(jvm.java.net.URI(uri))
+        found += [_relative(seq.apply(i)) for i in range(seq.size())]
+    return {"coordinates": uris, "jars": found}
+
+
+def _relative(path: str) -> str:
+    """Relative to the checkout, so that it can be moved."""
+    absolute = Path(path.removeprefix("file:"))
+    return str(absolute.relative_to(ROOT)) if absolute.is_relative_to(ROOT) else str(absolute)
+
+
+def main() -> int:
+    """Resolve unless it is already done."""
+    if missing() is None:
+        LIST.touch()  # make compares its age with this file's
+        return 0
+    try:
+        listed = resolve()
+    except (JarsError, java.JavaError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{sum(len(entry['jars']) for entry in listed.values())} jars in {_IVY}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

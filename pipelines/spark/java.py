@@ -1,0 +1,143 @@
+"""Find a Java that Spark and Kafka run on; `python -m pipelines.spark.java` installs one where there is none."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SUPPORTED = (17, 21)
+_WANTED = " or ".join(map(str, SUPPORTED))
+_MODULE = "jdk.incubator.vector"
+_FOLDERS = (
+    "/usr/lib/jvm",
+    "/opt",
+    "/opt/java",
+    "/usr/java",
+    "/Library/Java/JavaVirtualMachines",
+    "~/.sdkman/candidates/java",
+    "~/.jdks",
+)
+REMEDY = (
+    "Install a full JRE, e.g. `apt-get install openjdk-17-jre-headless` or `brew install openjdk@17`, "
+    "or set JAVA_HOME to one."
+)
+
+
+class JavaError(RuntimeError):
+    """No usable Java; the message lists what was looked at and the remedy."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that can run everything: `home` is its JAVA_HOME."""
+
+    home: Path
+    version: int
+
+    @property
+    def binary(self) -> str:
+        """The `java` program."""
+        return str(self.home / "bin" / "java")
+
+
+def find(environment: Mapping[str, str] | None = None) -> Java:
+    """The first usable Java of JAVA_HOME, PATH and the usual folders.
+
+    Raises:
+        JavaError: names every Java seen and why it does not do.
+    """
+    env = os.environ if environment is None else environment
+    refused: list[str] = []
+    seen: set[Path] = set()
+    for home, origin in _homes(env):
+        if home in seen:
+            continue
+        seen.add(home)
+        version, fault = _probe(home)
+        if fault is None:
+            return Java(home, version)
+        refused.append(f"{origin} {home}: {fault}")
+    looked = "\n  ".join(refused) or "nothing in JAVA_HOME, PATH and the usual folders"
+    raise JavaError(f"Java {_WANTED} is needed and was not found:\n  {looked}\n{REMEDY}")
+
+
+def install() -> Java:
+    """Install a JRE with apt, which needs root.
+
+    Raises:
+        JavaError: this computer cannot do that; the message says what to install.
+    """
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        raise JavaError(f"Java {_WANTED} cannot be installed from here (that takes apt and root). {REMEDY}")
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    commands = [["apt-get", "update", "-qq"]]
+    commands += [
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", f"openjdk-{v}-jre-headless"] for v in SUPPORTED
+    ]
+    told = ""
+    for command in commands:
+        done = subprocess.run(command, env=quiet, capture_output=True, text=True)
+        told += done.stdout[-1000:] + done.stderr[-1000:]
+        if done.returncode == 0 and "install" in command:
+            _probe.cache_clear()
+            return find()
+    raise JavaError(f"apt could not install Java {_WANTED}:\n{told[-2000:]}\n{REMEDY}")
+
+
+def _homes(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    if home := env.get("JAVA_HOME"):
+        yield Path(home), "JAVA_HOME"
+    if program := shutil.which("java", path=env.get("PATH", "")):
+        yield Path(program).resolve().parent.parent, "on PATH,"
+    for folder in _FOLDERS:
+        for pattern in ("bin/java", "*/bin/java", "*/Contents/Home/bin/java"):
+            for program_path in sorted(Path(folder).expanduser().glob(pattern)):
+                yield program_path.resolve().parent.parent, "found"
+
+
+@functools.lru_cache(maxsize=64)
+def _probe(home: Path) -> tuple[int, str | None]:
+    """Version of the Java at `home` (0 if unknown), and what is wrong with it, or None."""
+    program = home / "bin" / "java"
+    if not os.access(program, os.X_OK):
+        return 0, "has no bin/java that can be run"
+    try:
+        done = subprocess.run([program, "--list-modules"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 0, f"does not start ({error})"
+    match = re.search(r"^java\.base@(\d+)", done.stdout, re.M)
+    if match is None:  # Java 8 knows no modules
+        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30).stderr
+        old = re.search(r'version "(?:1\.)?(\d+)', told)
+        return 0, f"version {old[1]}, which is not supported" if old else "does not say its version"
+    version = int(match[1])
+    if version not in SUPPORTED:
+        return version, f"version {version}, which is not supported"
+    if _MODULE not in done.stdout:
+        return version, f"version {version}, but lacks the module {_MODULE}, which Spark needs"
+    return version, None
+
+
+def main() -> int:
+    """Find Java or install it; 1 and one line of what to do where neither is possible."""
+    try:
+        find()
+    except JavaError as missing:
+        print(f"{missing}\ninstalling Java with apt" if os.geteuid() == 0 else missing, file=sys.stderr)
+        try:
+            install()
+        except JavaError as error:
+            print(error, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

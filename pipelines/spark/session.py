@@ -1,0 +1,163 @@
+"""The SparkSession of every process: sole owner of Spark's options, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from configs.contract import Contract
+from configs.errors import SettingsError
+from configs.settings import ROOT, Settings, load
+from pipelines.spark import class_archive, jars, java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_LOG4J = f"-Dlog4j2.configurationFile=file:{ROOT / 'pipelines' / 'stack' / 'log4j2.properties'}"
+# A large stack: stopping inside a Python foreachBatch overflows the default one (a regex over the Py4J error).
+_DRIVER_JAVA = f"-Xss64m -XX:+UseSerialGC {_LOG4J}"
+# C1 alone starts in half the time and costs work that waits for others nothing.
+_EXECUTOR_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {_LOG4J}"
+
+# The same for what lives for one task: an ingest takes 19 s of CPU with it, 29 s without.
+_LOCAL_JAVA = f"{_DRIVER_JAVA} -XX:TieredStopAtLevel=1"
+
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+_COMMON = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.extraJavaOptions": _DRIVER_JAVA,
+    "spark.python.daemon.module": "pipelines.jobs.worker_daemon",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Without it every append reads its log in 50 tasks.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+# An executor that is asked to leave hands over its shuffle files and is gone after 2-3 s; by default it lingers 31 s.
+_DECOMMISSION = {
+    "spark.decommission.enabled": "true",
+    "spark.storage.decommission.enabled": "true",
+    "spark.storage.decommission.shuffleBlocks.enabled": "true",
+    "spark.storage.decommission.rddBlocks.enabled": "true",
+    "spark.storage.decommission.replicationReattemptInterval": "1s",
+}
+
+
+def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = True) -> SparkSession:
+    """A session inside this process, for DAG tasks and the autoscaler: `cores` threads, no UI, loopback only.
+
+    Raises:
+        JavaError: no usable Java.
+        JarsError: the jars of Delta or of the Kafka connector are missing.
+    """
+    settings = load()
+    groups = [group for group, wanted in (("connector", kafka), ("delta", delta)) if wanted]
+    options = {
+        **_COMMON,
+        **_on_loopback(settings),
+        **(_DELTA if delta else {}),
+        "spark.driver.extraJavaOptions": _LOCAL_JAVA,
+        "spark.driver.memory": "600m",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.ui.enabled": "false",
+        "spark.jars": ",".join(path for group in groups for path in jars.paths(group)),  # type: ignore[arg-type]
+    }
+    return _build(app, f"local[{cores}]", options)
+
+
+def cluster_session(
+    app: str, settings: Settings, contract: Contract, event_log: Path | None = None, archive_to: Path | None = None
+) -> SparkSession:
+    """The session of a managed job on `settings.spark.master`: starts with the contract's least number of executors.
+
+    Args:
+        app: name of the application.
+        settings: master and sizes.
+        contract: bounds of the executors.
+        event_log: folder for Spark's own record of tasks and executors, one plain file per application.
+        archive_to: where executors write a class archive when they leave, instead of using the one there is.
+
+    Raises:
+        JavaError: no usable Java.
+        JarsError: the jars of the Kafka connector are missing.
+        SettingsError: no Spark master is known.
+    """
+    master = settings.spark.master
+    if not master:
+        raise SettingsError(
+            "spark.master is not set and no stack is running. `make up` starts one, or set TIDECAST_SPARK__MASTER."
+        )
+    executors, connector = contract.executors, jars.paths("connector")
+    options = {
+        **_COMMON,
+        **_DECOMMISSION,
+        "spark.executor.cores": str(executors.cores),
+        "spark.cores.max": str(executors.max * executors.cores),
+        "spark.executor.memory": settings.spark.executor_memory,
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.executor.extraJavaOptions": _EXECUTOR_JAVA,
+        "spark.jars": ",".join(connector),
+        "spark.locality.wait": "0s",
+        "spark.sql.shuffle.partitions": str(settings.job.state_partitions),
+        # `spark.executor.instances` is ignored in standalone mode. Dynamic allocation is there only to start with few;
+        # the agent stops it when it acts.
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": str(executors.min),
+        "spark.dynamicAllocation.initialExecutors": str(executors.min),
+        "spark.dynamicAllocation.maxExecutors": str(executors.max),
+        "spark.ui.port": str(settings.ports.job_ui),
+    }
+    if _is_local(master):
+        # The same local paths serve all processes; on the class path proper the class archive covers them.
+        archive = class_archive.use_option() if archive_to is None else class_archive.write_option(archive_to)
+        options |= _on_loopback(settings) | {
+            "spark.executor.extraClassPath": ":".join(connector),
+            "spark.executor.extraJavaOptions": f"{_EXECUTOR_JAVA} {archive}",
+        }
+    if event_log is not None:
+        event_log.mkdir(parents=True, exist_ok=True)
+        options |= {
+            "spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.resolve().as_uri(),
+            "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
+        }  # fmt: skip
+    return _build(app, master, options)
+
+
+def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(java.find().home)
+    builder: Any = SparkSession.builder.appName(app).master(master)
+    for name, value in options.items():
+        if value:
+            builder = builder.config(name, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith(("local", f"spark://{_LOOPBACK}:", "spark://localhost:"))
+
+
+def _on_loopback(settings: Settings) -> dict[str, str]:
+    """Keep driver and executors of this computer to the loopback and their files under `var`."""
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    scratch = settings.var_dir / "spark"
+    scratch.mkdir(parents=True, exist_ok=True)
+    os.environ["SPARK_LOCAL_DIRS"] = str(scratch)  # as a setting it would draw a warning that standalone overrides it
+    return {
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }

@@ -1,0 +1,151 @@
+"""What this computer needs for Tidecast, what of it is there, and how to get the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from configs.sections import Ports
+from configs.settings import ROOT, Settings
+from pipelines.spark import jars, java
+from pipelines.stack import external, ports, state
+from pipelines.stack.place import StackError
+
+_GIB = 1024**3
+_MEMORY_GIB = 7.5  # a computer sold with 8
+_DISK_GIB = 3.0  # what runs write; the environment is there when this is asked
+_CORES = 2
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that is needed: what was found, and the remedy if it does not do."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        line = f"{'ok     ' if self.ok else 'missing'}  {self.name:10} {self.found}"
+        return line if self.ok else f"{line}\n{'':20}{self.remedy}"
+
+
+def checks(settings: Settings) -> list[Check]:
+    """Every check, in the order in which the things are needed; takes about a second."""
+    return [
+        _python(),
+        _packages(ROOT / "requirements.lock"),
+        _program("make", "apt-get install make, or xcode-select --install"),
+        _java(),
+        _jars(),
+        _memory(),
+        _disk(settings.var_dir),
+        _cores(),
+        _ports(settings),
+        _services(settings),
+    ]
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()} at {sys.executable}"
+    return Check(
+        "python", sys.version_info[:2] == (3, 11), found, "Install Python 3.11, remove .venv, run `make setup`."
+    )
+
+
+def _packages(lock: Path) -> Check:
+    """Installed versions against the lock; packages of other platforms (CUDA) may be absent."""
+    wrong, count = [], 0
+    for line in lock.read_text().splitlines():
+        match = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)", line)
+        if match is None:
+            continue
+        try:
+            installed = version(match[1])
+        except PackageNotFoundError:
+            if not re.match(r"nvidia-|cuda-|triton", match[1]):
+                wrong.append(f"{match[1]} is not installed")
+            continue
+        count += 1
+        if installed.split("+")[0] != match[2]:  # torch's builds carry a local part: 2.13.0+cpu
+            wrong.append(f"{match[1]} is {installed} instead of {match[2]}")
+    found = f"{count} as in {lock.name}" if not wrong else "; ".join(wrong[:5])
+    return Check(
+        "packages", not wrong, found, "Run `make setup` (remove .venv/.ready first if it finds nothing to do)."
+    )
+
+
+def _program(name: str, remedy: str) -> Check:
+    place = shutil.which(name)
+    return Check(name, place is not None, place or "not on PATH", remedy)
+
+
+def _java() -> Check:
+    try:
+        found = java.find()
+    except java.JavaError as error:
+        return Check("java", False, str(error).splitlines()[0], java.REMEDY)
+    return Check("java", True, f"{found.version} at {found.home}")
+
+
+def _jars() -> Check:
+    fault = jars.missing()
+    return Check("jars", fault is None, fault or f"all groups in {jars.LIST}", "Run `make setup`.")
+
+
+def _memory() -> Check:
+    total = min([psutil.virtual_memory().total, *_container_limit()]) / _GIB
+    remedy = f"At least {_MEMORY_GIB:.1f} GiB are needed. Fewer executors (the contract's maximum) need less."
+    return Check("memory", total >= _MEMORY_GIB, f"{total:.1f} GiB", remedy)
+
+
+def _container_limit() -> list[int]:
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return []
+    return [int(text)] if text.isdigit() else []
+
+
+def _disk(var: Path) -> Check:
+    place = next(p for p in (var, *var.parents) if p.exists())
+    free = shutil.disk_usage(place).free / _GIB
+    return Check(
+        "disk", free >= _DISK_GIB, f"{free:.1f} GiB free at {place}", f"Free {_DISK_GIB:.0f} GiB, or set TIDECAST_VAR."
+    )
+
+
+def _cores() -> Check:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    remedy = f"With fewer than {_CORES} a live load outruns the services; lower TIDECAST_REPLAY__PEAK_RPS and __SPEED."
+    return Check("cores", count >= _CORES, str(count), remedy)
+
+
+def _ports(settings: Settings) -> Check:
+    if state.running(settings.var_dir) is not None:
+        return Check("ports", True, "in use by the running stack")
+    named = [name for name in Ports.model_fields if getattr(settings.ports, name)]
+    try:
+        ports.choose(settings.ports, named)
+    except ports.PortError as error:
+        return Check("ports", False, str(error), "Choose another port, or 0 for any free one.")
+    return Check("ports", True, f"free: {', '.join(named)}" if named else "any free ones are taken")
+
+
+def _services(settings: Settings) -> Check:
+    own = external.addresses(settings)
+    own.pop("mlflow_ui", None)
+    try:
+        external.check(settings, own)
+    except StackError as error:
+        return Check("services", False, str(error), "Or unset it to use the embedded one.")
+    return Check("services", True, f"yours: {', '.join(own.values())}" if own else "embedded, started when needed")

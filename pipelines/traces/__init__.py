@@ -1,0 +1,1 @@
+"""Loads as series: from files, shipped ones, and where a trace is cut."""

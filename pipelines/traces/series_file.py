@@ -1,0 +1,118 @@
+"""A series from any CSV file with columns of times and values; a fault names file, row, value and remedy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from models.forecast.series import COVERED, Floats, Series, SeriesError
+from pipelines.traces.trace import on_grid
+from pipelines.traces.trace_file import Options, Row, header, read_rows
+
+OPTIONS = Options("FILE", "--time-column", "--value-column", "--timezone")
+_TIMES = ("timestamp", "time", "datetime", "date", "ts", "ds")
+_VALUES = ("value", "values", "count", "messages", "requests", "load", "rate", "y")
+_UNITS_S = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "hour": 3600.0}
+_GRAIN = 1e-6  # of a step: rounding that a quotient of two lengths may carry
+_MOST_S = 43_200.0
+
+
+def read_series(
+    path: Path,
+    step_s: float | None = None,
+    time_column: str | None = None,
+    value_column: str | None = None,
+    timezone: str = "UTC",
+) -> Series:
+    """The file's series at its own step or at a multiple of it, in the file's own unit; NaN where a step is missing.
+
+    A longer step is the mean of the file's steps in it, and missing where fewer than half of them are known; such steps
+    begin at multiples of their length since the epoch, as far as the file's grid allows. Missing steps at both ends are
+    left out. Local times without an offset are taken in `timezone`, so that a clock change neither doubles nor skips.
+
+    Raises:
+        TraceError: a row or column is wrong, see `trace_file.read_rows`, or the steps are mixed.
+        SeriesError: the step does not fit the file, or there is nothing to forecast: all missing, or constant.
+    """
+    time_column, value_column = _columns(path, time_column, value_column)
+    rows = read_rows(path, time_column, value_column, timezone, OPTIONS)
+    own_s = _own_step(rows)
+    times, values = on_grid(path, rows, own_s)
+    if not np.isfinite(values).any():
+        raise SeriesError(
+            f"{path}: every one of {len(rows)} values in {value_column!r} is missing. Name another column."
+        )
+    start, wanted = float(times[0]), own_s if step_s is None else step_s
+    if abs(wanted / own_s - 1) > _GRAIN:
+        start, values = _coarser(path, start, values, own_s, wanted)
+    if wanted > _MOST_S:
+        raise SeriesError(f"{path}: steps of {wanted:g} s; at most {_MOST_S:g} s can be forecast. Use a finer file.")
+    known = np.flatnonzero(np.isfinite(values))
+    if not len(known):
+        raise SeriesError(f"{path}: no step of {wanted:g} s is half known. Choose another --step.")
+    if np.ptp(values[known]) == 0:
+        raise SeriesError(
+            f"{path}: every value is {values[known[0]]:g}: there is nothing to forecast. Check {value_column!r}."
+        )
+    return Series(start + int(known[0]) * wanted, wanted, values[known[0] : known[-1] + 1])
+
+
+def parse_step(text: str) -> float:
+    """Seconds of a length such as 300, 30s, 5min or 1h.
+
+    Raises:
+        SeriesError: names the text and examples.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in _UNITS_S or not float(found[1]) > 0:
+        raise SeriesError(f"step {text!r} is no length of time. Write 30s, 5min or 1h.")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def step_name(step_s: float) -> str:
+    """A step as people write it: 300 is 5min."""
+    for length, unit in ((3600, "h"), (60, "min")):
+        if step_s >= length and step_s % length == 0:
+            return f"{step_s / length:g}{unit}"
+    return f"{step_s:g}s"
+
+
+def _columns(path: Path, time_column: str | None, value_column: str | None) -> tuple[str, str]:
+    """Names of the columns to read: as given, else by their usual names, else the only ones there are."""
+    names = header(path, OPTIONS)
+    if time_column is None:
+        usual = [name for name in names if name.lower() in _TIMES] or [n for n in names if "time" in n.lower()]
+        time_column = usual[0] if usual else names[0]
+    others = [name for name in names if name != time_column]
+    if value_column is None:
+        usual = others if len(others) == 1 else [name for name in others if name.lower() in _VALUES]
+        if len(usual) != 1:
+            listed = ", ".join(map(repr, names))
+            raise SeriesError(f"{path}, row 1: {listed}: which column holds the load? Name it with {OPTIONS.value}.")
+        value_column = usual[0]
+    return time_column, value_column
+
+
+def _own_step(rows: list[Row]) -> float:
+    """The file's own step, the most usual distance between rows."""
+    return float(np.median(np.diff([row.time for row in rows])))
+
+
+def _coarser(path: Path, start: float, values: Floats, own_s: float, step_s: float) -> tuple[float, Floats]:
+    """Begin and means of longer steps."""
+    many = round(step_s / own_s)
+    if many < 1 or abs(many * own_s / step_s - 1) > _GRAIN:
+        raise SeriesError(
+            f"{path}: steps of {step_s:g} s cannot be made of the file's own, {own_s:g} s. "
+            f"Choose --step {step_name(own_s)} or a multiple of it."
+        )
+    lead = round((start - start % own_s) / own_s) % many  # of its first step, how many of the file's come too late for
+    padded = np.concatenate([np.full(lead, np.nan), values])
+    padded = np.concatenate([padded, np.full(-len(padded) % many, np.nan)]).reshape(-1, many)
+    known = np.isfinite(padded)
+    counts = known.sum(axis=1)
+    sums = np.where(known, padded, 0.0).sum(axis=1)
+    means = np.divide(sums, counts, out=np.full(len(padded), np.nan), where=counts >= COVERED * many)
+    return start - lead * own_s, means

@@ -1,0 +1,72 @@
+"""The series in `pipelines/traces/data`, each at the steps at which forecasters are compared on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.forecast.series import Series, SeriesError
+from pipelines.traces.series_file import parse_step, read_series, step_name
+from pipelines.traces.trace import TRACES
+
+_RESCALED = "rescaled events"
+_PUBLISHED = ("iot", "taxi", "wiki_en", "google", "alibaba")
+_SINGLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("nyc_taxi", "nyc_taxi.csv", "passengers per 30 min", ("30min",)),
+    ("twitter_aapl", "twitter_aapl.csv", "mentions per 5 min", ("5min", "15min", "1h")),
+    ("twitter_goog", "twitter_goog.csv.gz", "mentions per 5 min", ("5min", "15min", "1h")),
+    ("twitter_fb", "twitter_fb.csv.gz", "mentions per 5 min", ("5min", "15min", "1h")),
+    ("elb", "elb_request_count.csv", "requests per 5 min", ("5min", "15min")),
+    ("green_taxi", "green_taxi.csv.gz", "trips per min", ("5min", "1h")),
+)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A shipped series at one step, a cell of every comparison.
+
+    Attributes:
+        name: of the series, e.g. "iot".
+        step_s: seconds per step.
+        unit: of its values; a longer step than the file's is a mean, so the unit stays.
+        path: of its file.
+    """
+
+    name: str
+    step_s: float
+    unit: str
+    path: Path
+
+    @property
+    def cell(self) -> str:
+        """Name and step, e.g. "iot 5min"."""
+        return f"{self.name} {step_name(self.step_s)}"
+
+    def series(self) -> Series:
+        """The series; NaN where a step is missing."""
+        return read_series(self.path, self.step_s)
+
+
+def shipped() -> list[Shipped]:
+    """Every cell."""
+    published = [
+        Shipped(name, parse_step(step), _RESCALED, TRACES / f"{name}_{step}.csv.gz")
+        for name in _PUBLISHED
+        for step in ("5min", "15min", "1h")
+    ]
+    single = [
+        Shipped(name, parse_step(step), unit, TRACES / file) for name, file, unit, steps in _SINGLE for step in steps
+    ]
+    return published + single
+
+
+def find(cell: str) -> Shipped:
+    """The cell of that name, e.g. "iot 5min".
+
+    Raises:
+        SeriesError: no such cell; the message lists them.
+    """
+    cells = {found.cell: found for found in shipped()}
+    if cell not in cells:
+        raise SeriesError(f"{cell!r} is no shipped series. There are: {', '.join(cells)}.")
+    return cells[cell]

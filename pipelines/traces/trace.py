@@ -1,0 +1,176 @@
+"""A load trace on a regular grid, cut into the history before a moment and the live load after it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.sections import Replay
+from models.forecast.series import MAX_STEPS
+from pipelines.traces.trace_file import Row, TraceError, read_rows
+
+__all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace", "on_grid"]
+
+Floats = NDArray[np.float64]
+
+TRACES = Path(__file__).parent / "data"
+FILL_STEPS = 3
+"""A gap of at most so many steps is filled by interpolation, and said so; a longer one cannot be replayed."""
+_OFF_GRID = 0.01  # of a step: how far a time may lie from its place
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A load at regular steps, and which part of it is replayed.
+
+    Attributes:
+        name: of the trace.
+        times: (T,) epoch seconds at which each step begins.
+        values: (T,) load of each step in the file's own unit; NaN only outside the part in use.
+        step_s: trace seconds per step.
+        history_start: epoch seconds at which the history begins; a step border.
+        live_start: epoch seconds at which the live load begins.
+        live_end: epoch seconds at which it ends.
+        rps: records per wall second for one unit of `values`; the highest value in use becomes `replay.peak_rps`.
+        notes: what was filled, one sentence each.
+    """
+
+    name: str
+    times: Floats
+    values: Floats
+    step_s: float
+    history_start: float
+    live_start: float
+    live_end: float
+    rps: float
+    notes: tuple[str, ...]
+
+    def history(self) -> tuple[Floats, Floats]:
+        """Begin (epoch seconds) and rate (records per wall second) of every step that ends before the live load."""
+        part = (self.times >= self.history_start) & (self.times + self.step_s <= self.live_start)
+        return self.times[part], self.values[part] * self.rps
+
+    def live(self) -> tuple[Floats, Floats]:
+        """Begin and rate of every step that the live load touches."""
+        part = (self.times + self.step_s > self.live_start) & (self.times < self.live_end)
+        return self.times[part], self.values[part] * self.rps
+
+
+def load_trace(replay: Replay) -> Trace:
+    """Read, check and cut the trace that the settings name.
+
+    Raises:
+        TraceError: see `trace_file.read_rows`; also an irregular step, a gap of more than FILL_STEPS steps in the part
+            in use, a live part or a history outside the trace, or a load that is zero throughout.
+    """
+    path = _path(replay.trace)
+    rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
+    step_s = float(np.median(np.diff([row.time for row in rows])))
+    times, values = on_grid(path, rows, step_s)
+    history_start, live_start, live_end = _window(path, replay, times, step_s)
+    used = (times + step_s > history_start) & (times < live_end)
+    values, notes = _filled(path, times, values, used)
+    peak = float(values[used].max())
+    if peak == 0:
+        raise TraceError(
+            f"{path}: every value between {_iso(history_start)} and {_iso(live_end)} is 0. Choose another part."
+        )
+    return Trace(path.stem, times, values, step_s, history_start, live_start, live_end, replay.peak_rps / peak, notes)
+
+
+def _path(trace: str) -> Path:
+    if "/" in trace or trace.endswith(".csv"):
+        return Path(trace)
+    path = TRACES / f"{trace}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in TRACES.glob("*.csv")))
+        raise TraceError(f"replay.trace={trace!r}: no such trace. Known ones: {known}; or give the path of a CSV file.")
+    return path
+
+
+def on_grid(path: Path, rows: list[Row], step_s: float) -> tuple[Floats, Floats]:
+    """Every step from the first row to the last; NaN where the file has no row or an empty cell.
+
+    Raises:
+        TraceError: a row that lies between two steps, or a gap so long that it is a mistake.
+    """
+    # Each row is placed by its distance from the row before it, so that rounding in the file's times does not add up.
+    strides = np.diff([row.time for row in rows]) / step_s
+    whole = np.rint(strides).astype(np.int64)
+    if (bad := (np.abs(strides - whole) > _OFF_GRID) | (whole < 1)).any():
+        before, after = rows[int(np.argmax(bad))], rows[int(np.argmax(bad)) + 1]
+        raise TraceError(
+            f"{path}, row {after.line}: time {after.written!r} comes {after.time - before.time:g} s after row "
+            f"{before.line}; the file's step is {step_s:g} s. Resample the file to one step."
+        )
+    if whole.max() > MAX_STEPS:
+        after = rows[int(np.argmax(whole)) + 1]
+        raise TraceError(
+            f"{path}, row {after.line}: time {after.written!r} comes {whole.max()} steps of {step_s:g} s after the row "
+            f"before it; at most {MAX_STEPS} are expected. Correct the time, or split the file."
+        )
+    places = np.concatenate([[0], np.cumsum(whole)])
+    times = rows[0].time + step_s * np.arange(places[-1] + 1)
+    values = np.full(len(times), math.nan)
+    values[places] = [row.value for row in rows]
+    return times, values
+
+
+def _window(path: Path, replay: Replay, times: Floats, step_s: float) -> tuple[float, float, float]:
+    """History begin, live begin and live end, epoch seconds."""
+    try:
+        start = datetime.fromisoformat(replay.live_start)
+    except ValueError:
+        raise TraceError(
+            f"replay.live_start={replay.live_start!r} is not a time such as 2014-10-22T04:00:00."
+        ) from None
+    live_start = (start if start.tzinfo else start.replace(tzinfo=ZoneInfo(replay.timezone))).timestamp()
+    live_end = live_start + replay.live_hours * 3600
+    first, last = float(times[0]), float(times[-1] + step_s)
+    if live_start < first or live_end > last:
+        raise TraceError(
+            f"{path}: the live part, {replay.live_hours:g} h from live_start={replay.live_start}, reaches beyond the "
+            f"trace, which runs from {_iso(first)} to {_iso(last)}. Choose another live_start or fewer live_hours."
+        )
+    wanted = live_start - replay.history_days * 86_400
+    if wanted < first - 1e-6:
+        raise TraceError(
+            f"{path}: replay.history_days={replay.history_days:g} reaches beyond the trace, which begins "
+            f"{(live_start - first) / 86_400:.2f} days before live_start={replay.live_start}. "
+            "Choose fewer days or a later live_start."
+        )
+    history_start = first + step_s * math.ceil((wanted - first) / step_s - 1e-6)
+    return min(history_start, live_start), live_start, live_end
+
+
+def _filled(path: Path, times: Floats, values: Floats, used: NDArray[np.bool_]) -> tuple[Floats, tuple[str, ...]]:
+    """The values with short gaps interpolated, and a sentence for each gap in the part in use."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return values, ()
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
+    known = np.flatnonzero(~missing)
+    filled, notes = values.copy(), []
+    for begin, end in edges.reshape(-1, 2):
+        where = f"{path}: {end - begin} missing step(s) from {_iso(times[begin])}"
+        inside = begin > 0 and end < len(values)
+        if end - begin <= FILL_STEPS and inside:
+            filled[begin:end] = np.interp(np.arange(begin, end), known, values[known])
+            if used[begin:end].any():
+                notes.append(f"{where}, filled by interpolation.")
+        elif used[begin:end].any():
+            raise TraceError(
+                f"{where}; at most {FILL_STEPS} in a row can be filled, and none at the ends. "
+                "Complete the file, or choose live_start, live_hours and history_days so that they leave the gap out."
+            )
+    return filled, tuple(notes)
+
+
+def _iso(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

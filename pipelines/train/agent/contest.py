@@ -1,0 +1,42 @@
+"""A trained agent against other policies on a job's held-out load, each with its knob swept, at equal violation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from configs.sections import AgentTraining
+from models.dqn.agent import Agent
+from models.dqn.gate import AGENT, CHAMPION
+from models.twin.entrants import entrants
+from models.twin.judging import Case, Effort, judged, listened
+from models.twin.results import Judged
+from pipelines.backtest.load import Trace
+from pipelines.backtest.report import Backtest, figures
+from pipelines.train.agent.lesson import Lesson
+
+
+def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: AgentTraining) -> Judged:
+    """The result of all policies on the newest part of the load, the present champion and the yardsticks among them.
+
+    Raises:
+        TwinError: the load is too short or has gaps.
+    """
+    job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
+    found, _ = entrants(["all"], terms.contract, {AGENT: agent})
+    if champion is not None:
+        # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
+        found += [replace(one, name=CHAMPION, learned=champion) for one in found if one.name == AGENT]
+    case = Case(job, series, listened(job, series, terms))
+    return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
+
+
+def hours(result: Judged, allowed: float) -> dict[str, float]:
+    """Executor-hours of every policy at a violation; NaN for those that always break more."""
+    return {name: result.hours_at(name, allowed) for name in result.sheets}
+
+
+def told(lesson: Lesson, result: Judged) -> dict[str, Any]:
+    """The result as JSON values, as `tidecast backtest --json` writes them."""
+    trace = Trace(lesson.contract.job, "records/s", lesson.source.series)
+    return figures(Backtest(trace, lesson.terms, result, {}, {}))

@@ -1,0 +1,133 @@
+"""What an agent is trained and judged on: the twin of a job, the job's load, and other loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from configs.contract import Contract, load_contract
+from configs.settings import Settings
+from models.dqn.observation import pace_for
+from models.dqn.recorded import recorded
+from models.dqn.shapes import Trace
+from models.forecast.series import Series
+from models.twin.fit import UnfinishedFitError, fit
+from models.twin.ground import parts
+from models.twin.job import Job
+from models.twin.run import Looks
+from models.twin.terms import Terms
+from pipelines.backtest.fit import from_lake
+from pipelines.backtest.job_file import read_job
+from pipelines.backtest.on_lake import of_contract
+from pipelines.lake.load import Source, read_lake
+from pipelines.lake.tables import LakeError
+from pipelines.traces.shipped import Shipped, shipped
+
+FARTHEST_S = 1860.0
+"""Lead time and hold for which the loads of others are heard."""
+
+
+@dataclass(frozen=True)
+class LiveTerms(Terms):
+    """Terms under which policies look as often as an agent decides about a live job.
+
+    With the fewer looks of a backtest a job with a short lead time is unlike any that agents are trained on.
+    """
+
+    @cached_property
+    def looks(self) -> Looks:
+        """As of `Terms`, at least every `pace_for`."""
+        usual = super().looks
+        every = min(usual.every_s, int(pace_for(self.lead_s, 1.0)))
+        return Looks(every, usual.smooth_s, usual.batch_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A job to learn.
+
+    Attributes:
+        contract: of the job.
+        source: its load.
+        terms: its twin. Start-ups take the contract's lead time, because that is what its live policies plan with.
+        twin: where the twin's figures come from, in words.
+        others: recorded loads of others, to learn from as well.
+    """
+
+    contract: Contract
+    source: Source
+    terms: Terms
+    twin: str
+    others: Sequence[Trace] = ()
+
+    def loads(self) -> list[Trace]:
+        """What may be learned from: the job's load before the part on which policies are judged, and the others.
+
+        Raises:
+            TwinError: the load is too short or has gaps.
+        """
+        series = self.source.series
+        _, test = parts(self.contract.job, series, self.terms)
+        own = Series(series.start, series.step_s, series.values[: test.start])
+        return [recorded(own, self.terms.lead_s + self.terms.hold_s, self.terms.speed), *self.others]
+
+    def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
+        """The twin, and jobs like it: nobody knows it better than to a tenth."""
+        job, chance = self.terms.the_job, np.random.default_rng(seed)
+        factors = np.exp(spread * chance.standard_normal((many - 1, 2)))
+        alike = (
+            replace(job, overhead_s=job.overhead_s * a, per_record_s=job.per_record_s * b) for a, b in factors.tolist()
+        )
+        return [job, *alike]
+
+
+def read(settings: Settings, job: str) -> Lesson:
+    """Read a job from the lake; starts Spark twice.
+
+    Raises:
+        LakeError: nothing was ever ingested.
+        SeriesError: what was ingested makes no series.
+        TwinError: the stored fit is unfinished.
+    """
+    contract = load_contract(job, settings.contracts_dir)
+    twin, said = twin_of(settings, contract)
+    source = read_lake(settings, job, settings.training.step_s)
+    others = [recorded(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
+    return Lesson(contract, source, terms_of(settings, contract, twin), said, others)
+
+
+def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
+    """The job as the lake measured it, else as it was stored by `tidecast twin fit`, else as its contract has it.
+
+    Raises:
+        TwinError: the stored fit is unfinished.
+    """
+    try:
+        found = fit(*from_lake.read(settings.lake_dir, contract.job, contract))
+    except (UnfinishedFitError, LakeError) as error:
+        missing = str(error)
+    else:
+        return found.job, f"fitted to {found.batches} batches and {found.startups} start-ups in the lake"
+    path = settings.var_dir / "twins" / f"{contract.job}.json"
+    if path.is_file():
+        return read_job(path), f"as stored by `tidecast twin fit` (lake: {missing})"
+    return of_contract(contract), f"the contract's guess (lake: {missing})"
+
+
+def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
+    """The terms of training and contest: the job's own load, on its own clock, and the lead time of its contract."""
+    lead_s = max(contract.planning.lead_s, 1.0)
+    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job))
+
+
+def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
+    """The shipped series at their finest step, without the one that is replayed to the job: it holds what comes."""
+    mine = settings.replay.trace if job in settings.replayed else ""
+    finest = {}
+    for cell in sorted(shipped(), key=lambda cell: -cell.step_s):
+        if mine not in (cell.name, cell.path.name, str(cell.path)):
+            finest[cell.name] = cell
+    return list(finest.values())

@@ -1,0 +1,185 @@
+"""What the DAG retrain_agent calls: train an agent in a job's twin, judge it on held-out load, promote it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from configs.sections import AgentTraining
+from configs.settings import Settings, load
+from models.dqn.agent import Agent
+from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
+from models.dqn.settings import FINE, Training
+from models.dqn.training import train as learn
+from models.forecast.gate import Verdict
+from models.twin.job import TwinError
+from models.twin.results import Judged
+from pipelines.backtest.on_lake import enough
+from pipelines.lake.load import moment
+from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run
+from pipelines.train.agent.card import agent_card, frontiers, learning
+from pipelines.train.agent.contest import contest, hours, told
+from pipelines.train.agent.lesson import Lesson, read
+from pipelines.train.decided import formed, let_serve
+
+__all__ = ["enough", "judge", "promote", "train", "train_on"]
+
+LOOKS = 12
+"""Evaluations of a phase of the training, about."""
+FULL_TRIAL = 50_000
+"""Transitions from which on an agent is evaluated in full; below, trying it would take longer than training it."""
+GENERAL, FINE_TUNING = "drawn jobs and loads", "its own twin"
+
+
+def train(job: str, settings: Settings | None = None, **form: Any) -> str:
+    """Train, compare and register an agent for a job as the lake knows it; returns the MLflow run's id.
+
+    Args:
+        job: whose.
+        settings: as `load()` gives them, where not given.
+        form: settings of `agent_training` to be used instead, as a trigger form gives them.
+
+    Raises:
+        SettingsError: a value of the form is wrong.
+        LakeError: nothing was ever ingested.
+        TwinError: the stored fit is unfinished.
+    """
+    settings = settings or load()
+    training = with_form(settings.agent_training, form)
+    return train_on(AgentRegistry(settings), training, read(settings, job))
+
+
+def train_on(registry: AgentRegistry, training: AgentTraining, lesson: Lesson) -> str:
+    """The same on a lesson. The run's tag `outcome` says what came of it; the aliases of others stay as they are."""
+    job = lesson.contract.job
+    with registry.run(job, f"agent of {job} {moment(lesson.source.series.end)}") as run:
+        run.parameters({
+            **training.model_dump(), "error_budget": lesson.contract.error_budget, "lead_s": lesson.terms.lead_s,
+            "loads": 1 + len(lesson.others),
+        })  # fmt: skip
+        run.tags({**lesson.source.lineage(), "kind": "agent", "twin": lesson.twin[:500]})
+        try:
+            outcome = _challenge(registry, run, training, lesson)
+        except TwinError as error:
+            outcome = f"no challenger: {error}"
+        run.tags({"outcome": outcome})
+        return run.id
+
+
+def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesson: Lesson) -> str:
+    """Train, compare on what it has not seen, register as challenger; says what came of it."""
+    job = lesson.contract.job
+    agent, curves = taught(lesson, training)
+    version, champion, remark = _champion(registry, job)
+    result = contest(lesson, agent, champion, training)
+    agent = as_judged(agent, result)
+    allowed = level(result.hours_at, lesson.contract.error_budget)
+    costs = hours(result, allowed)
+    reason = verdict(costs, allowed, training.tolerance).reason
+    run.metrics({"gate.violation": allowed})
+    run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
+    for number, curve in enumerate(curves.values()):
+        for row in curve:
+            run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
+    run.figure(learning(curves), "plots/learning.png")
+    run.figure(frontiers(result, allowed), "plots/frontier.png")
+    run.text(json.dumps(told(lesson, result), indent=1), "contest.json")
+    card = agent_card(agent, lesson, result, allowed, reason, remark)
+    run.text(card, "card.md")
+    lineage = {**lesson.source.lineage(), "twin": lesson.twin[:500]}
+    challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
+    run.tags({"challenger": challenger, "champion": version or ""})
+    return f"challenger version {challenger}. {reason}. {remark}".strip()
+
+
+def taught(lesson: Lesson, training: AgentTraining) -> tuple[Agent, dict[str, Any]]:
+    """An agent that learned on drawn jobs and then in its own twin, and the curves of both phases.
+
+    What is familiar to it is what it saw in the first phase: the second one is a single point of it, and the live job
+    is never quite its twin.
+
+    Raises:
+        TwinError: the load is too short or has gaps.
+    """
+    loads = lesson.loads()
+    wide = learn((), loads, _budgeted(Training(), training.transitions), training.seed)
+    jobs = lesson.jobs(training.seed)
+    fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
+    return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
+
+
+def as_judged(agent: Agent, result: Judged) -> Agent:
+    """The agent as the contest had it: where departing cost more on the tuning part, it does what it is advised."""
+    heed = dict(result.settings[AGENT].fields).get("heed", 0.0)
+    return replace(agent, heeds=agent.heeds + heed)
+
+
+def _budgeted(training: Training, transitions: int) -> Training:
+    """With so many transitions and about `LOOKS` evaluations, which are smaller where there is little to evaluate."""
+    runs = training.fleets * training.runs
+    updates = transitions / runs * training.learner.updates
+    learner = replace(training.learner, warm=min(training.learner.warm, transitions // 4))
+    share = min(1.0, transitions / FULL_TRIAL)
+    trial = tuple(max(4, round(share * size)) for size in training.trial)
+    return replace(
+        training, transitions=transitions, evaluate_every=max(1, math.ceil(updates / LOOKS)), learner=learner,
+        trial=(trial[0], trial[1]),
+    )  # fmt: skip
+
+
+def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
+    """Let the gate decide on a run's challenger; asked again it says the same.
+
+    Returns:
+        `job`, `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with, None
+        without one), `run`, and `hours` at the violation of the gate, by policy.
+
+    Raises:
+        RegistryError: no such run.
+    """
+    registry = AgentRegistry(settings or load())
+    metrics, parameters, tags = registry.figures(run_id)
+    if said := tags.get("verdict"):
+        return dict(json.loads(said))
+    version, champion = tags.get("challenger"), tags.get("champion") or None
+    costs = {name.removeprefix("hours."): cost for name, cost in metrics.items() if name.startswith("hours.")}
+    present = registry.champion_version(job)
+    if version is None:
+        decided = Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
+    elif present not in (champion, version):
+        decided = Verdict(
+            False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
+        )
+    else:
+        decided = verdict(costs, metrics["gate.violation"], float(parameters["tolerance"]))
+    result = {
+        "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": version, "champion": champion,
+        "run": run_id, "hours": {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs},
+    }  # fmt: skip
+    if version is not None:
+        registry.keep_verdict(job, run_id, result)
+    return result
+
+
+def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
+    """`decided.let_serve`, for what this module trains."""
+    return let_serve(AgentRegistry(settings or load()), verdict)
+
+
+def with_form(training: AgentTraining, form: Mapping[str, Any]) -> AgentTraining:
+    """The settings with those of a form in their place; see `decided.formed`."""
+    return formed(training, "agent_training", form)
+
+
+def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, Agent | None, str]:
+    """The champion's version, itself if it can be compared, and a remark if not."""
+    version = registry.champion_version(job)
+    if version is None:
+        return None, None, ""
+    try:
+        return version, registry.load(job, version), ""
+    except RegistryError as error:
+        return version, None, f"The champion cannot be loaded: {error}"

@@ -1,0 +1,1 @@
+"""What the DAG retrain_forecaster calls."""

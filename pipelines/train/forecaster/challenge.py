@@ -1,0 +1,132 @@
+"""One training run: a first champion where there is none, a challenger, and what they are worth on the same steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from configs.sections import Training
+from models.forecast.backtest import Backtest, roll
+from models.forecast.catalogue import default_of
+from models.forecast.champion import Choice, choose
+from models.forecast.forecaster import Forecaster, Task
+from models.forecast.naive import Naive
+from models.forecast.series import SeriesError
+from models.kinds import describe
+from pipelines.lake.load import Source, moment
+from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
+from pipelines.train.forecaster import peaks, plots
+from pipelines.train.forecaster.candidates import Candidates, log_epochs
+from pipelines.train.forecaster.card import model_card
+from pipelines.train.forecaster.live import follow
+from pipelines.train.forecaster.peaks import Live
+from pipelines.train.transfer import teachers
+
+
+def train_on(
+    registry: Registry, job: str, training: Training, source: Source, because: Sequence[str] = (),
+    live: Live | None = None,
+) -> str:  # fmt: skip
+    """Train, evaluate and register on a series; returns the MLflow run's id.
+
+    Where the job has no champion, the seasonal naive forecast becomes it first. With too few steps that is all; the
+    run's tag `outcome` says so.
+
+    Args:
+        registry: where.
+        job: whose load.
+        training: settings.
+        source: the load.
+        because: what has drifted, in words.
+        live: how the job runs; without it nothing is learned of the peaks that its policies must cover.
+    """
+    task = Task(training.step_s, training.horizon, training.levels)
+    with registry.run(job, f"{job} {moment(source.series.end)}") as run:
+        run.parameters(training.model_dump())
+        run.tags({**source.lineage(), **({"because": "; ".join(because)} if because else {})})
+        if registry.champion_version(job) is None:
+            naive = Naive(task)
+            note = "It needs no training; it is registered first, so that the job is never without a forecast."
+            version = registry.register(run, job, naive, model_card(job, naive, source, {}, note), source.lineage())
+            registry.set_champion(job, version)
+        follow(registry, run, job, source)
+        run.tags({"outcome": _challenge(registry, run, job, training, source, live)})
+        return run.id
+
+
+def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source, live: Live | None) -> str:
+    """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
+    if source.known < training.minimum_steps:
+        return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
+    task = Task(training.step_s, training.horizon, training.levels)
+    older, held = source.series.split(training.holdout_steps)
+    candidates = Candidates(run, training, source.others, teachers.nobody(source.series, source.others))
+    try:
+        chosen = choose(task, older, candidates.fits(task, older), default=default_of(training.models))
+    except SeriesError as error:
+        return f"no challenger: {error}"
+    champion_version, champion, remark = _champion(registry, job, task)
+    rivals: dict[str, Forecaster] = {"challenger": chosen.forecaster}
+    if champion is not None:
+        rivals["champion"] = champion
+    rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
+    backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
+    _log(run, backtests, chosen, candidates)
+    taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
+    run.tags(taught)
+    ears = peaks.learned(chosen.forecaster, source.series, live)
+    if champion is not None:  # it may serve on, and its load has grown
+        alike = describe(champion) == describe(chosen.forecaster)
+        fresh = ears if alike else peaks.learned(champion, source.series, live)
+        if fresh is not None:
+            registry.keep_peaks(run, job, champion_version, fresh)
+    notes = [
+        _why(chosen),
+        f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
+        f"Other loads: {taught[teachers.WHY]}.",
+        remark,
+        peaks.told(ears, chosen.forecaster, live),
+    ]
+    figures = {name: b.figures() for name, b in backtests.items()}
+    card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
+    run.text(card, "card.md")
+    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **taught}, alias=CHALLENGER)
+    if ears is not None:
+        registry.keep_peaks(run, job, version, ears)
+    run.tags({"challenger": version, "champion": champion_version})
+    return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
+
+
+def _why(chosen: Choice) -> str:
+    """The choice in words: every candidate's loss, and why others could not be tried."""
+    trials = ", ".join(f"{name} {trial.loss:.4g}" for name, trial in chosen.trials.items())
+    skipped = "".join(f" Not tried: {name} ({reason})." for name, reason in chosen.skipped.items())
+    if not trials:
+        return f"Too few steps to compare on: {chosen.name} by default.{skipped}"
+    return f"Chosen by rolling origin, loss in records/s: {trials}.{skipped}"
+
+
+def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster | None, str]:
+    """The champion's version, itself if it can be compared, and a remark if not."""
+    version = registry.champion_version(job)
+    assert version is not None, "train_on has just seen to it"
+    try:
+        champion = registry.load(job, version)
+    except RegistryError as error:
+        return version, None, f"The champion cannot be loaded: {error}"
+    if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
+        made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
+        return version, None, f"The champion forecasts {made_for}: not comparable."
+    return version, champion, ""
+
+
+def _log(run: Run, backtests: dict[str, Backtest], chosen: Choice, candidates: Candidates) -> None:
+    figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.figures().items()}
+    for name, trial in chosen.trials.items():
+        figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
+    run.metrics({key: value for key, value in figures.items() if value == value})
+    run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
+    run.figure(plots.fan(backtests["challenger"], "challenger"), "plots/fan.png")
+    run.figure(plots.error_by_horizon(backtests), "plots/error_by_horizon.png")
+    if candidates.epochs:
+        log_epochs(run, candidates.epochs)
+        run.figure(plots.training_curve(candidates.epochs), "plots/training_curve.png")

@@ -1,0 +1,1 @@
+"""What the loads of other jobs teach a short history."""

@@ -1,1 +1,0 @@
-"""The twin of a job: fitted to what was measured, checked against runs that it was not fitted to."""
