@@ -17,4 +17,4 @@ BLIND: tuple[str, ...] = ("static", "schedule")
 LEARNED: tuple[str, ...] = ("dqn",)
 """Those that need an agent from the registry."""
 BY_PEAKS: tuple[str, ...] = ("mpc", "dqn")
-"""Those that go by quantiles of the load's peak over lead + hold, as deep as `models.policy.peaks.LEVELS`."""
+"""Those that go by quantiles of the load's peak over lead + hold, as deep as `models.policy.received.peaks.LEVELS`."""

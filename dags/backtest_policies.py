@@ -50,7 +50,7 @@ def backtest_policies() -> None:
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
-        from models.twin.job import TwinError
+        from models.twin.sim.job import TwinError
         from pipelines.backtest import on_lake
 
         try:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from models.dqn.agent import LAYERS, Agent, Familiar
-from models.dqn.draw import PRICES
-from models.dqn.fleets import Fleets
-from models.dqn.learner import Learner
-from models.dqn.settings import Training
-from models.dqn.shapes import Trace
-from models.dqn.trial import HEEDS, heeded, score, trials, tried_at
-from models.twin.job import Job
+from models.dqn.agent.model import LAYERS, Agent, Familiar
+from models.dqn.environment.randomisation import PRICES
+from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.vector import Fleets
+from models.dqn.evaluation.trial import HEEDS, heeded, score, trials, tried_at
+from models.dqn.learner.learner import Learner
+from models.dqn.learner.settings import Training
+from models.twin.sim.job import Job
 
 
 def train(

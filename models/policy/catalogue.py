@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,20 @@ import numpy as np
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from models.policy import ds2, flink, hpa, spark_dstream
-from models.policy.capacity import Floats
-from models.policy.ds2 import Ds2
-from models.policy.flink import Flink
-from models.policy.hpa import Hpa
-from models.policy.keda import Keda
-from models.policy.mpc import Mpc
-from models.policy.paced import Paced
-from models.policy.planner import Planner
-from models.policy.schedule import Schedule, Timetable
-from models.policy.spark_dstream import SparkDstream
-from models.policy.spark_microbatch import SparkMicrobatch
-from models.policy.static import Static
-from models.policy.view import Policy
+from models.policy.core.capacity import Floats
+from models.policy.core.paced import Paced
+from models.policy.core.view import Policy
+from models.policy.planners.mpc import Mpc
+from models.policy.planners.planner import Planner
+from models.policy.rules import ds2, flink, hpa, spark_dstream
+from models.policy.rules.ds2 import Ds2
+from models.policy.rules.flink import Flink
+from models.policy.rules.hpa import Hpa
+from models.policy.rules.keda import Keda
+from models.policy.rules.schedule import Schedule, Timetable
+from models.policy.rules.spark_dstream import SparkDstream
+from models.policy.rules.spark_microbatch import SparkMicrobatch
+from models.policy.rules.static import Static
 
 Made = Callable[[str, Contract, Any], Policy]
 SWEEP = 8
@@ -66,18 +65,12 @@ def _schedule(name: str, contract: Contract, learned: Any) -> Policy:
     return Schedule.of(name, contract.planning, learned)
 
 
-def _later(module: str, kind: str) -> Made:
-    """Of a class whose module is heavy (torch) and therefore imported when it is asked for."""
-
-    def make(name: str, contract: Contract, learned: Any) -> Policy:
-        try:
-            home = import_module(module)
-        except ModuleNotFoundError as missing:
-            raise SettingsError(f"policy {name!r} cannot be built: {missing}. Choose another one.") from None
-        made: Policy = getattr(home, kind).of(name, contract, learned)
-        return made
-
-    return make
+def _dqn(name: str, contract: Contract, learned: Any) -> Policy:
+    """What is learned builds its policy itself, because `models.dqn` stands above this package."""
+    if not callable(learned):
+        raise SettingsError(f"policy {name!r} was given {learned!r}: it needs an agent. Train one first.")
+    made: Policy = learned(name, contract)
+    return made
 
 
 def _values(*values: float) -> Callable[[Contract], tuple[float, ...]]:
@@ -111,9 +104,7 @@ CATALOGUE: dict[str, Entry] = {
     "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
     "mpc": Entry(Mpc.of, _values(-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
-    "dqn": Entry(
-        _later("models.dqn.policy", "Dqn"), _values(-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95), learned="an agent"
-    ),
+    "dqn": Entry(_dqn, _values(-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95), learned="an agent"),
 }  # fmt: skip
 """In the order of `POLICIES`, the simplest first."""
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from models.policy.capacity import Capacity, Floats, speeds
-from models.twin.entrants import TRUE_FUTURE
-from models.twin.frontier import frontier
-from models.twin.results import BOUND, OPTIMUM
+from models.policy.core.capacity import Capacity, Floats, speeds
+from models.twin.experiment.contenders import TRUE_FUTURE
+from models.twin.experiment.frontier import frontier
+from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest.report import Backtest
 from pipelines.backtest.text import EARS
 from pipelines.html.plot import Chart, line, rows

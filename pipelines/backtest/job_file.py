@@ -7,14 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from models.twin.job import Job, TwinError
+from models.twin.sim.job import Job, TwinError
 
 _NAMES = {field.name for field in fields(Job)}
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
 
 def read_job(path: Path) -> Job:
-    """The job in the file: the fields of `models.twin.job.Job`, by themselves or under "job".
+    """The job in the file: the fields of `models.twin.sim.job.Job`, by themselves or under "job".
 
     Raises:
         TwinError: no JSON, a field is missing (the fit is unfinished), unknown or wrong.

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from models.twin.value import LIKE_REACTIVE, TOO_DEAR
+from models.twin.experiment.value import LIKE_REACTIVE, TOO_DEAR
 from pipelines.backtest import map_text as words
 from pipelines.html.document import NUMBER, PLAIN, below, document, holder, row, section, table, tile_row
 from pipelines.html.numbers import Tile, number, share

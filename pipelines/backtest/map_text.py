@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.twin.entrants import TRUE_FUTURE
-from models.twin.value import GAP, LIKE_REACTIVE, TOO_DEAR
+from models.twin.experiment.contenders import TRUE_FUTURE
+from models.twin.experiment.value import GAP, LIKE_REACTIVE, TOO_DEAR
 from pipelines.html.numbers import number, share
 
 Found = dict[str, Any]

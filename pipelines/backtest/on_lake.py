@@ -11,9 +11,9 @@ import numpy as np
 from configs.contract import Contract, load_contract
 from configs.settings import Settings, load
 from models.forecast.series import Series
-from models.twin.job import Job
-from models.twin.judging import Effort
-from models.twin.terms import Terms
+from models.twin.experiment.benchmark import Effort
+from models.twin.experiment.setup import Terms
+from models.twin.sim.job import Job
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import Trace
 from pipelines.backtest.page import html

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.twin.contest import Entrant, Sheet
-from models.twin.entrants import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTURE, ablations, entrants
-from models.twin.judging import Case, Effort, followed, judged, listened
-from models.twin.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
-from models.twin.terms import Terms
+from models.twin.experiment.benchmark import Case, Effort, followed, judged, listened
+from models.twin.experiment.contenders import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTURE, ablations, entrants
+from models.twin.experiment.evaluation import Entrant, Sheet
+from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
+from models.twin.experiment.setup import Terms
 from pipelines.backtest.load import Trace
 
 SHOWN_AT = 0.01

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.twin.entrants import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
-from models.twin.results import BOUND, OPTIMUM
+from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
+from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.html.numbers import number
 from pipelines.traces.series_file import step_name
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from configs.errors import SettingsError
 from models.policy.catalogue import named
-from models.twin.entrants import OURS, REACTIVE, entrants
-from models.twin.foresight import Told, coarseness
-from models.twin.ground import parts
-from models.twin.judging import Case, Effort, judged, listened
-from models.twin.results import OPTIMUM, plain
-from models.twin.terms import Terms
-from models.twin.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
-from models.twin.yardsticks import optimum
+from models.twin.experiment.benchmark import Case, Effort, judged, listened
+from models.twin.experiment.contenders import OURS, REACTIVE, entrants
+from models.twin.experiment.foresight import Told, coarseness
+from models.twin.experiment.references import optimum
+from models.twin.experiment.results import OPTIMUM, plain
+from models.twin.experiment.scenario import parts
+from models.twin.experiment.setup import Terms
+from models.twin.experiment.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
 from pipelines.backtest.load import Trace
 
 HEARD = ("blend",)

@@ -99,7 +99,7 @@ def bench_agent(
 def main() -> None:
     """Run a command; what a person can correct is said in one line instead of a traceback."""
     from models.forecast.series import SeriesError
-    from models.twin.job import TwinError
+    from models.twin.sim.job import TwinError
     from pipelines.airflow.rest import OrchestratorError
     from pipelines.demo.live import RingError
     from pipelines.kafka.broker import BrokerError

@@ -53,8 +53,8 @@ def backtest(
     """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
     from dataclasses import replace
 
-    from models.twin.judging import Effort
-    from models.twin.terms import Terms
+    from models.twin.experiment.benchmark import Effort
+    from models.twin.experiment.setup import Terms
     from pipelines.backtest.job_file import read_job
     from pipelines.backtest.load import mapped, trace
 
@@ -109,7 +109,7 @@ def _map(
     traces: list[Any], lead_s: float | None, terms: Any, names: list[str], effort: Any, learned: dict[str, Any],
     processes: int, as_json: Path | None, page: Path | None,
 ) -> None:  # fmt: skip
-    from models.twin.value import LEADS_S
+    from models.twin.experiment.value import LEADS_S
     from pipelines.backtest.map_text import table
     from pipelines.backtest.value_map import value_map
 
@@ -125,10 +125,11 @@ def _map(
 
 def _agent(path: Path) -> Any:
     from configs.errors import SettingsError
-    from models.dqn.agent import revive
+    from models.dqn.agent.model import revive
+    from models.dqn.agent.policy import maker
 
     try:
-        return revive(json.loads(path.read_text()))
+        return maker(revive(json.loads(path.read_text())))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path}: no agent can be read: {error}") from None
 

@@ -73,7 +73,7 @@ def recordings(
 
 def _from_lake(settings: Any, job: str) -> Any:
     from configs.contract import load_contract
-    from models.twin.fit import fit as fit_to
+    from models.twin.calibration.fit import fit as fit_to
     from pipelines.backtest.fit.from_lake import read
 
     return fit_to(*read(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from models.dqn.actions import MOVES
-from models.dqn.agent import Agent, AgentError, describe, revive
-from models.dqn.observation import FEATURES
-from models.dqn.reward import PARTS
+from models.dqn.agent.actions import MOVES
+from models.dqn.agent.model import Agent, AgentError, describe, revive
+from models.dqn.agent.observation import FEATURES
+from models.dqn.agent.reward import PARTS
 from pipelines.registry.artifacts import JsonFlavor, RegistryError
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store

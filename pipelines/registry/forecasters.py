@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from models.forecast.forecaster import Forecaster
-from models.policy.ears import Ears, EarsError, describe, revive
+from models.policy.received.peak_calibrator import Ears, EarsError, describe, revive
 from pipelines.registry.artifacts import read, write
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
-from models.policy.live import policy_of
-from models.policy.view import Policy
+from models.policy.core.view import Policy
+from models.policy.live.build import policy_of
 from pipelines.scale.courier import Brought
 
 STAND_IN = "forecast"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.settings import Settings
-from models.policy.catalogue import build
-from models.policy.view import Policy
+from models.dqn.agent.policy import Dqn
+from models.policy.core.view import Policy
 from pipelines.registry import AgentRegistry
 from pipelines.registry.agents import read_agent
 from pipelines.scale.courier import Source
@@ -35,4 +35,4 @@ def read(files: Path, contract: Contract) -> Policy:
     Raises:
         AgentError: there is none, or its spaces do not fit this code's.
     """
-    return build("dqn", contract, read_agent(files))
+    return Dqn.of("dqn", contract, read_agent(files))

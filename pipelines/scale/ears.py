@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.settings import Settings
-from models.policy.ears import Ears, EarsError
+from models.policy.received.peak_calibrator import Ears, EarsError
 from pipelines.registry import Registry
 from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.courier import Brought, Source

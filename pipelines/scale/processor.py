@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.contract import Contract
-from models.policy.evaluation import evaluate
-from models.policy.memory import Memory, fresh, saw_batch, saw_forecast, saw_interval
+from models.policy.live.evaluation import evaluate
+from models.policy.live.memory import Memory, fresh, saw_batch, saw_forecast, saw_interval
 from pipelines.scale import ears
 from pipelines.scale.agents import Clock, decider
 from pipelines.scale.as_of import StoreForecasts

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.policy.view import chosen
+from models.policy.core.view import chosen
 from pipelines.scale.courier import Source
 
 

@@ -4,8 +4,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from models.policy.capacity import Capacity, speeds
-from models.policy.view import View
+from models.policy.core.capacity import Capacity, speeds
+from models.policy.core.view import View
 
 CALM = {
     "arrival_rps": 400.0, "lag_records": 400.0, "processed_rps": 400.0, "busy": 0.5, "in_batch": 0.6, "batch_s": 1.2,
@@ -39,7 +39,7 @@ def alone(view, run):
 
 def driven(policy, views):
     """The targets that a policy asks for, (looks, runs); each look sees the target of the one before."""
-    from models.policy.view import decide
+    from models.policy.core.view import decide
 
     memory, asked = policy.fresh(views[0].runs), []
     target, changed = views[0].target, None

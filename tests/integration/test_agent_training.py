@@ -11,10 +11,10 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.sections import AgentTraining
 from configs.settings import load
-from models.dqn.policy import Dqn
+from models.dqn.agent.policy import Dqn
 from models.forecast.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.twin.job import Job
+from models.twin.sim.job import Job
 from pipelines.lake.load import Source
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import dqn

@@ -8,7 +8,7 @@ import pytest
 
 from configs.contract import load_contracts
 from configs.settings import load
-from models.policy.replay import replayed
+from models.policy.live.replay import replayed
 from pipelines.kafka.broker import Follower, Publisher
 from pipelines.scale.autoscaler import start
 from pipelines.scale.courier import Brought, Courier

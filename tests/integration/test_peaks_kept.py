@@ -9,8 +9,8 @@ from configs.contract import Contract, Executors, Planning
 from configs.sections import Training
 from configs.settings import load
 from models.forecast.series import Series
-from models.policy.memory import fresh, saw_forecast, saw_interval
-from models.policy.peaks import LEVELS
+from models.policy.live.memory import fresh, saw_forecast, saw_interval
+from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import Source
 from pipelines.registry import Registry, RegistryError
 from pipelines.scale import ears

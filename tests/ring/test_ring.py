@@ -9,7 +9,7 @@ import time
 import pytest
 
 from configs.settings import load
-from models.policy.replay import replayed
+from models.policy.live.replay import replayed
 from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry

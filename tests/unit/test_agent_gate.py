@@ -8,10 +8,10 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.dqn.gate import level, verdict
-from models.twin.contest import Setting
-from models.twin.job import TwinError
-from models.twin.terms import Terms
+from models.dqn.evaluation.gate import level, verdict
+from models.twin.experiment.evaluation import Setting
+from models.twin.experiment.setup import Terms
+from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
 from pipelines.train.agent import contest, lesson
 from pipelines.train.agent.card import departing

@@ -3,8 +3,8 @@ import shutil
 import pytest
 
 from configs.contract import Contract
-from models.policy.evaluation import evaluate
-from models.policy.memory import fresh, saw_interval
+from models.policy.live.evaluation import evaluate
+from models.policy.live.memory import fresh, saw_interval
 from pipelines.scale.agents import Clock, decider
 from pipelines.scale.courier import Brought, Courier
 from tests.fakes.agents import Shelf, read

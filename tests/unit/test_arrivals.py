@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.arrivals import drawn, filled, rates, restored
-from models.twin.frontier import frontier
-from models.twin.job import TwinError
+from models.twin.experiment.frontier import frontier
+from models.twin.sim.arrivals import drawn, filled, rates, restored
+from models.twin.sim.job import TwinError
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=2, max_size=12), st.sampled_from([1, 7, 60]))

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from configs.contract import Contract
-from models.policy.memory import fresh
-from models.policy.replay import replayed
+from models.policy.live.memory import fresh
+from models.policy.live.replay import replayed
 from pipelines.scale.as_of import StoreForecasts, _reader
 from pipelines.scale.processor import Scaler
 from pipelines.serve.keys import forecast_key

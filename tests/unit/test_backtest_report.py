@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from configs.errors import SettingsError
 from models.forecast.series import SeriesError
-from models.twin.job import Job, TwinError
-from models.twin.terms import Terms
+from models.twin.experiment.setup import Terms
+from models.twin.sim.job import Job, TwinError
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import mapped, trace
 from pipelines.backtest.text import hours, verdict

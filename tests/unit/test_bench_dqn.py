@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from models.dqn.settings import DEFAULT
+from models.dqn.learner.settings import DEFAULT
 from pipelines.bench.dqn.learner import PeerError, _peer
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.capacity import BatchModel, capacity_rps, ceiling, is_busy, learn, parallelism
+from models.policy.core.capacity import BatchModel, capacity_rps, ceiling, is_busy, learn, parallelism
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy import carried
-from models.policy.view import chosen
+from models.policy.core import carried
+from models.policy.core.view import chosen
 
 
 class Keeper:

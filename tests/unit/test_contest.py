@@ -6,16 +6,16 @@ import pytest
 
 from models.forecast.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.policy.static import Static
-from models.policy.view import chosen
-from models.twin.arrivals import drawn
-from models.twin.contest import Entrant, Lane, Setting, _timetable, compete
-from models.twin.foresight import told
-from models.twin.ground import ground, parts
-from models.twin.job import Job, TwinError, stack
-from models.twin.judging import Case, Effort, judged, listened
-from models.twin.run import Load, Looks, simulate
-from models.twin.terms import Terms
+from models.policy.core.view import chosen
+from models.policy.rules.static import Static
+from models.twin.experiment.benchmark import Case, Effort, judged, listened
+from models.twin.experiment.evaluation import Entrant, Lane, Setting, _timetable, compete
+from models.twin.experiment.foresight import told
+from models.twin.experiment.scenario import ground, parts
+from models.twin.experiment.setup import Terms
+from models.twin.sim.arrivals import drawn
+from models.twin.sim.job import Job, TwinError, stack
+from models.twin.sim.run import Load, Looks, simulate
 
 STEP = 10.0
 SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour

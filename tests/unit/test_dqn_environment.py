@@ -6,20 +6,20 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.dqn import foretold
-from models.dqn.actions import MOVES, STAY, allowed, best, floor, heeding
-from models.dqn.adviser import Advice
-from models.dqn.draw import drawn
-from models.dqn.environment import StreamingJob
-from models.dqn.fleet import Fleet
-from models.dqn.observation import FEATURES, needs, pace_for
-from models.dqn.recorded import Recorded, piece, recorded, usable
-from models.dqn.reward import Bill, executor_seconds, parts
-from models.dqn.shapes import Trace
+from models.dqn.agent.actions import MOVES, STAY, allowed, best, floor, heeding
+from models.dqn.agent.baseline import Advice
+from models.dqn.agent.observation import FEATURES, needs, pace_for
+from models.dqn.agent.reward import Bill, executor_seconds, parts
+from models.dqn.environment import synthetic_forecasts as foretold
+from models.dqn.environment.group import Fleet
+from models.dqn.environment.randomisation import drawn
+from models.dqn.environment.recorded import Recorded, piece, recorded, usable
+from models.dqn.environment.streaming_job import StreamingJob
+from models.dqn.environment.synthetic_loads import Trace
 from models.forecast.series import Series
-from models.policy.capacity import Capacity, speeds
-from models.twin.job import Job
-from models.twin.run import Looks
+from models.policy.core.capacity import Capacity, speeds
+from models.twin.sim.job import Job
+from models.twin.sim.run import Looks
 
 TRACE = Trace(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
 JOB = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))

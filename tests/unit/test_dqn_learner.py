@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from models.dqn.learner import Learner
-from models.dqn.network import Values, target
-from models.dqn.replay import Batch, Replay
-from models.dqn.returns import Outcome, summed
-from models.dqn.settings import Settings
+from models.dqn.learner.learner import Learner
+from models.dqn.learner.network import Values, target
+from models.dqn.learner.replay import Batch, Replay
+from models.dqn.learner.returns import Outcome, summed
+from models.dqn.learner.settings import Settings
 
 STAY, SWITCH = 0, 1
 

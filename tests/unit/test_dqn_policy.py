@@ -7,23 +7,23 @@ import torch
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.actions import MOVES, REACH, STAY, floor
-from models.dqn.adviser import Advice, advise, caution_at
-from models.dqn.agent import Agent, AgentError, Familiar, describe, revive
-from models.dqn.draw import drawn
-from models.dqn.fleet import Fleet
-from models.dqn.network import Values
-from models.dqn.observation import FEATURES
-from models.dqn.policy import Dqn
-from models.dqn.reward import PARTS
-from models.dqn.settings import FINE, Settings, Training
+from models.dqn.agent.actions import MOVES, REACH, STAY, floor
+from models.dqn.agent.baseline import Advice, advise, caution_at
+from models.dqn.agent.model import Agent, AgentError, Familiar, describe, revive
+from models.dqn.agent.observation import FEATURES
+from models.dqn.agent.policy import Dqn, maker
+from models.dqn.agent.reward import PARTS
+from models.dqn.environment.group import Fleet
+from models.dqn.environment.randomisation import drawn
+from models.dqn.evaluation.trial import HEEDS, heeded, trials
+from models.dqn.learner.network import Values
+from models.dqn.learner.settings import FINE, Settings, Training
 from models.dqn.training import train
-from models.dqn.trial import HEEDS, heeded, trials
-from models.policy.carried import dump, restore
 from models.policy.catalogue import build
-from models.policy.view import View, Why, decide
-from models.twin.job import Job
-from models.twin.run import simulate
+from models.policy.core.carried import dump, restore
+from models.policy.core.view import View, Why, decide
+from models.twin.sim.job import Job
+from models.twin.sim.run import simulate
 
 CONTRACT = Contract(job="orders", error_budget=0.02)
 WIDE = Familiar(
@@ -228,7 +228,7 @@ def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
 
 
 def test_what_it_carries_survives_as_json() -> None:
-    policy = build("dqn", CONTRACT, agent(2))
+    policy = build("dqn", CONTRACT, maker(agent(2)))
     seen = view(runs=1)
     memory, _ = decide(policy, policy.fresh(1), seen)
     again = restore(json.loads(json.dumps(dump(memory))), policy)
@@ -247,7 +247,7 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
     cautions = np.array([-0.5, 1.0, 2.4])
 
     def targets(caution: np.ndarray | float) -> np.ndarray:
-        policy = build("dqn", CONTRACT, trained, caution)
+        policy = build("dqn", CONTRACT, maker(trained), caution)
         return simulate(made.jobs, made.load, policy, made.looks, np.arange(3)).targets
 
     together = targets(cautions)

@@ -3,8 +3,8 @@ from graphlib import CycleError
 import numpy as np
 import pytest
 
-from models.policy.ds2 import Ds2, optimal_parallelism
-from models.policy.view import decide
+from models.policy.core.view import decide
+from models.policy.rules.ds2 import Ds2, optimal_parallelism
 from tests.fakes.views import a_view
 
 CHAIN = ((0, 1), (1, 2))

@@ -10,15 +10,15 @@ from models.forecast.forecaster import Task
 from models.forecast.naive import Naive
 from models.forecast.series import Series
 from models.policy.catalogue import build
-from models.policy.ears import EarsError, describe, revive
-from models.policy.evaluation import evaluate
-from models.policy.memory import fresh, saw_forecast, saw_interval
-from models.policy.nowcast import offsets
-from models.policy.outlook import SMOOTH_S
-from models.policy.peaks import LEVELS, Moments, stretches
-from models.policy.replay import replayed
-from models.twin.foresight import Told, followed, heard
-from models.twin.schooling import ears_of, looked_back
+from models.policy.live.evaluation import evaluate
+from models.policy.live.memory import fresh, saw_forecast, saw_interval
+from models.policy.live.replay import replayed
+from models.policy.received.nowcast import offsets
+from models.policy.received.outlook import SMOOTH_S
+from models.policy.received.peak_calibrator import EarsError, describe, revive
+from models.policy.received.peaks import LEVELS, Moments, stretches
+from models.twin.experiment.foresight import Told, followed, heard
+from models.twin.experiment.peak_training import ears_of, looked_back
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
 PLANNING = Planning(lead_s=60, hold_s=30)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from models.policy.flink import Flink, capacity_needed
-from models.policy.view import Why, decide
+from models.policy.core.view import Why, decide
+from models.policy.rules.flink import Flink, capacity_needed
 from tests.fakes.views import a_view, driven
 
 MINUTE = 60.0

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.series import Series
-from models.policy.nowcast import offsets
-from models.twin.foresight import HORIZON, LEVELS, coarseness, heard, told, true
+from models.policy.received.nowcast import offsets
+from models.twin.experiment.foresight import HORIZON, LEVELS, coarseness, heard, told, true
 
 RATES = np.array([1.0, 5, 2, 3, 9, 4, 4, 8, 0, 1])
 

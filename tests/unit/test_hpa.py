@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from models.policy.hpa import Hpa
-from models.policy.keda import Keda
-from models.policy.view import Why, decide
+from models.policy.core.view import Why, decide
+from models.policy.rules.hpa import Hpa
+from models.policy.rules.keda import Keda
 from tests.fakes.views import a_view, driven
 
 

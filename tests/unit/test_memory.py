@@ -8,18 +8,18 @@ from configs.contract import Contract, Executors, Planning
 from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
-from models.policy.evaluation import RESYNC_S, evaluate
-from models.policy.live import policy_of
-from models.policy.memory import (
+from models.policy.live.build import policy_of
+from models.policy.live.evaluation import RESYNC_S, evaluate
+from models.policy.live.memory import (
     Memory,
     fresh,
     saw_batch,
     saw_forecast,
     saw_interval,
 )
-from models.policy.planner import Planner
-from models.policy.replay import replayed
-from models.policy.static import Static
+from models.policy.live.replay import replayed
+from models.policy.planners.planner import Planner
+from models.policy.rules.static import Static
 
 CONTRACT = Contract(
     job="j",

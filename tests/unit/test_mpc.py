@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.contract import Contract
-from models.policy.mpc import Mpc, cheapest
-from models.policy.view import Ahead, Why, decide
+from models.policy.core.view import Ahead, Why, decide
+from models.policy.planners.mpc import Mpc, cheapest
 from tests.fakes.views import a_view, alone
 
 LEVELS = (0.5, 0.9, 0.99)

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs.contract import Planning
-from models.policy.planner import Planner
-from models.policy.static import Static
-from models.twin.bound import bound
-from models.twin.job import Job, stack
-from models.twin.optimum import Optimum, clairvoyant
-from models.twin.polish import followed
-from models.twin.run import Load, Looks, _first, simulate
+from models.policy.planners.planner import Planner
+from models.policy.rules.static import Static
+from models.twin.oracle.bound import bound
+from models.twin.oracle.optimum import Optimum, clairvoyant
+from models.twin.oracle.polish import followed
+from models.twin.sim.job import Job, stack
+from models.twin.sim.run import Load, Looks, _first, simulate
 
 LOOKS = Looks(every_s=15)
 BUDGETS = np.array([0.001, 0.01, 0.05])

@@ -1,7 +1,7 @@
 import numpy as np
 
-from models.policy.paced import Paced
-from models.policy.view import Choice, chosen, decide
+from models.policy.core.paced import Paced
+from models.policy.core.view import Choice, chosen, decide
 from tests.fakes.views import a_view, driven
 
 

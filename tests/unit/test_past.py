@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.past import GRAIN_S, KEPT_S, Past, saw
+from models.policy.received.past import GRAIN_S, KEPT_S, Past, saw
 
 
 def after(rates, begin=0.0, past=None):

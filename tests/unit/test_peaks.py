@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from models.policy.nowcast import Curves, corrected, path
-from models.policy.peaks import LEVELS, TRENDS_S, Moments, fit
+from models.policy.received.nowcast import Curves, corrected, path
+from models.policy.received.peaks import LEVELS, TRENDS_S, Moments, fit
 
 SEVEN = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 OFFSETS = np.array([30.0, 60.0, 90.0])

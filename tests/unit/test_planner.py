@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.contract import Contract, Executors, Planning
-from models.policy import carried, plan, window
-from models.policy.outlook import Outlook
-from models.policy.plan import Observation
-from models.policy.planner import Planner
-from models.policy.static import Static
-from models.policy.view import Why, chosen
+from models.policy.core import carried, window
+from models.policy.core.view import Why, chosen
+from models.policy.live import plan
+from models.policy.live.observation import Observation
+from models.policy.planners.planner import Planner
+from models.policy.received.outlook import Outlook
+from models.policy.rules.static import Static
 
 # 200 records/s per executor: 0.004 s each, batches of 2 s with 0.4 s of overhead.
 PLANNING = Planning(target_utilisation=0.8, catch_up_s=15, batch_s=2, cooldown_s=4, scale_down_delay_s=8, max_step_up=2)

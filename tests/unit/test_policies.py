@@ -11,10 +11,10 @@ from configs.contract import Contract, Executors, Planning
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from models.policy.catalogue import CATALOGUE, build, entry, knob_of, named, tuned
-from models.policy.paced import Paced
-from models.policy.schedule import Timetable
-from models.policy.static import Static
-from models.policy.view import Ahead, decide
+from models.policy.core.paced import Paced
+from models.policy.core.view import Ahead, decide
+from models.policy.rules.schedule import Timetable
+from models.policy.rules.static import Static
 from tests.fakes.views import a_view, alone, driven
 
 CONTRACT = Contract(job="j", executors=Executors(min=1, max=20), planning=Planning(batch_s=2.0))

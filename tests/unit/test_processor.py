@@ -4,8 +4,8 @@ import math
 import pytest
 
 from configs.contract import Contract
-from models.policy.memory import fresh
-from models.policy.replay import replayed
+from models.policy.live.memory import fresh
+from models.policy.live.replay import replayed
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, MetricSample, encode
 

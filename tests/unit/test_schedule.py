@@ -4,8 +4,8 @@ import pytest
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build
-from models.policy.schedule import Schedule, Timetable, learned
-from models.policy.view import decide
+from models.policy.core.view import decide
+from models.policy.rules.schedule import Schedule, Timetable, learned
 from tests.fakes.views import a_view
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from models.policy.spark_dstream import SparkDstream
-from models.policy.spark_microbatch import SparkMicrobatch
-from models.policy.view import decide
+from models.policy.core.view import decide
+from models.policy.rules.spark_dstream import SparkDstream
+from models.policy.rules.spark_microbatch import SparkMicrobatch
 from tests.fakes.views import a_view, driven
 
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.frontier import cheapest_at, frontier
-from models.twin.tuning import narrowed, refined
+from models.twin.experiment.frontier import cheapest_at, frontier
+from models.twin.experiment.tuning import narrowed, refined
 
 
 def test_a_point_that_another_beats_in_both_is_not_on_the_frontier():

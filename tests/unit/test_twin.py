@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.policy.view import Choice, Memory, View, chosen
-from models.twin.job import Job, TwinError, stack
-from models.twin.run import SEEN, Load, Looks, Outcome, simulate
+from models.policy.core.view import Choice, Memory, View, chosen
+from models.twin.sim.job import Job, TwinError, stack
+from models.twin.sim.run import SEEN, Load, Looks, Outcome, simulate
 
 SECONDS = 40
 JOB = Job(overhead_s=0.5, per_record_s=0.01, most=2, startup_s=(5.3,), cold_s=3.0)

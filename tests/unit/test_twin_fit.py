@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.twin.durations import normal_s
-from models.twin.fit import UnfinishedFitError, fit
-from models.twin.job import Job, TwinError
-from models.twin.measurements import Batches, Startups, joined, most_rows, trigger
-from models.twin.outages import Recording, as_latency, capacity, outages, over, restarting
-from models.twin.replayed import normalised_error, replayed
+from models.twin.calibration.durations import normal_s
+from models.twin.calibration.fit import UnfinishedFitError, fit
+from models.twin.calibration.measurements import Batches, Startups, joined, most_rows, trigger
+from models.twin.calibration.outages import Recording, as_latency, capacity, outages, over, restarting
+from models.twin.calibration.replayed import normalised_error, replayed
+from models.twin.sim.job import Job, TwinError
 
 RUNS = Path(__file__).parent / "data" / "word_count_runs.json.gz"  # four runs of `tidecast run`, nyc_taxi, 720 times
 TRUE = Job(overhead_s=0.8, per_record_s=0.005, most=8, tasks=1000, scaling=0.83, cold_s=3.0, noise=0.1)

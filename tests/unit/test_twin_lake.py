@@ -12,8 +12,8 @@ import pytest
 
 from configs.contract import load_contract
 from configs.settings import load
-from models.twin.fit import Fitted, UnfinishedFitError
-from models.twin.job import Job
+from models.twin.calibration.fit import Fitted, UnfinishedFitError
+from models.twin.sim.job import Job
 from pipelines.backtest.fit import judge, recordings
 from pipelines.backtest.fit.from_lake import measured
 from pipelines.backtest.fit.text import of_fit, of_recordings

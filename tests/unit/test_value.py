@@ -4,9 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.twin.contest import Sheet
-from models.twin.results import Judged, plain
-from models.twin.value import as_shipped, cells, summary
+from models.twin.experiment.evaluation import Sheet
+from models.twin.experiment.results import Judged, plain
+from models.twin.experiment.value import as_shipped, cells, summary
 
 
 def sheet(violation, hours, knobs=None):

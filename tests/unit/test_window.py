@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy import window
+from models.policy.core import window
 
 WINDOW_S = 120.0
 

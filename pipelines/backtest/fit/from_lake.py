@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.twin.fit import UnfinishedFitError
-from models.twin.job import Job
-from models.twin.measurements import Batches, Startups, most_rows, trigger
+from models.twin.calibration.fit import UnfinishedFitError
+from models.twin.calibration.measurements import Batches, Startups, most_rows, trigger
+from models.twin.sim.job import Job
 from pipelines.report.actions import APPLIED
 
 _NEAR_S = 1.0

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from models.twin.fit import Fitted, UnfinishedFitError, fit
-from models.twin.measurements import joined
-from models.twin.replayed import Curves, normalised_error, replayed
+from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit
+from models.twin.calibration.measurements import joined
+from models.twin.calibration.replayed import Curves, normalised_error, replayed
 from pipelines.backtest.fit.measured import Told
 
 SEEDS = 20

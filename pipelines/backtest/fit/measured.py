@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.twin.job import Job
-from models.twin.measurements import Batches, Startups
-from models.twin.replayed import Curves
+from models.twin.calibration.measurements import Batches, Startups
+from models.twin.calibration.replayed import Curves
+from models.twin.sim.job import Job
 from pipelines.report import read
 from pipelines.report.actions import APPLIED
 from pipelines.report.figures import executor_steps

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.twin.fit import Fitted
+from models.twin.calibration.fit import Fitted
 from pipelines.backtest.fit import text as words
 from pipelines.backtest.fit.judge import Compared
 from pipelines.html.document import document, holder, section

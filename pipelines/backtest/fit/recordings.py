@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.twin.outages import Recording, as_latency, outages, over, restarting
-from models.twin.replayed import replayed
+from models.twin.calibration.outages import Recording, as_latency, outages, over, restarting
+from models.twin.calibration.replayed import replayed
 from pipelines.report.lines import RunError
 
 TARGET_S, MOST, SEEDS = 2.0, 24, 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.twin.fit import Fitted
+from models.twin.calibration.fit import Fitted
 
 _UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 

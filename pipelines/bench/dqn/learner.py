@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from models.dqn.actions import STAY, best
-from models.dqn.draw import drawn
-from models.dqn.fleet import Fleet
-from models.dqn.fleets import Fleets
-from models.dqn.learner import Learner
-from models.dqn.settings import DEFAULT, Settings, Training
+from models.dqn.agent.actions import STAY, best
+from models.dqn.environment.group import Fleet
+from models.dqn.environment.randomisation import drawn
+from models.dqn.environment.vector import Fleets
+from models.dqn.learner.learner import Learner
+from models.dqn.learner.settings import DEFAULT, Settings, Training
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""

@@ -17,9 +17,9 @@ import numpy as np  # noqa: E402
 import stable_baselines3  # noqa: E402
 import torch  # noqa: E402
 
-from models.dqn.draw import drawn  # noqa: E402
-from models.dqn.environment import StreamingJob  # noqa: E402
-from models.dqn.fleet import Fleet  # noqa: E402
+from models.dqn.environment.group import Fleet  # noqa: E402
+from models.dqn.environment.randomisation import drawn  # noqa: E402
+from models.dqn.environment.streaming_job import StreamingJob  # noqa: E402
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ import numpy as np
 
 from configs.contract import Contract, Executors, Planning
 from models.policy.catalogue import build, entry
-from models.policy.peaks import LEVELS
-from models.twin.arrivals import drawn
-from models.twin.job import Job, stack
-from models.twin.run import Foresight, Load, Looks, simulate
+from models.policy.received.peaks import LEVELS
+from models.twin.sim.arrivals import drawn
+from models.twin.sim.job import Job, stack
+from models.twin.sim.run import Foresight, Load, Looks, simulate
 
 DAY_S = 86_400
 RUNS = 2048

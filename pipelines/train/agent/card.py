@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from models.dqn.agent import Agent
-from models.dqn.gate import AGENT, CHAMPION, RIVALS
-from models.dqn.trial import HEEDS
-from models.twin.frontier import frontier
-from models.twin.results import ALLOWED, Judged
+from models.dqn.agent.model import Agent
+from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS
+from models.dqn.evaluation.trial import HEEDS
+from models.twin.experiment.frontier import frontier
+from models.twin.experiment.results import ALLOWED, Judged
 from pipelines.train.agent.lesson import Lesson
 
 _COLOURS = {

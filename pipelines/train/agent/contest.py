@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from configs.sections import AgentTraining
-from models.dqn.agent import Agent
-from models.dqn.gate import AGENT, CHAMPION
-from models.twin.entrants import entrants
-from models.twin.judging import Case, Effort, judged, listened
-from models.twin.results import Judged
+from models.dqn.agent.model import Agent
+from models.dqn.agent.policy import maker
+from models.dqn.evaluation.gate import AGENT, CHAMPION
+from models.twin.experiment.benchmark import Case, Effort, judged, listened
+from models.twin.experiment.contenders import entrants
+from models.twin.experiment.results import Judged
 from pipelines.backtest.load import Trace
 from pipelines.backtest.report import Backtest, figures
 from pipelines.train.agent.lesson import Lesson
@@ -23,10 +24,10 @@ def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: Agen
         TwinError: the load is too short or has gaps.
     """
     job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
-    found, _ = entrants(["all"], terms.contract, {AGENT: agent})
+    found, _ = entrants(["all"], terms.contract, {AGENT: maker(agent)})
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
-        found += [replace(one, name=CHAMPION, learned=champion) for one in found if one.name == AGENT]
+        found += [replace(one, name=CHAMPION, learned=maker(champion)) for one in found if one.name == AGENT]
     case = Case(job, series, listened(job, series, terms))
     return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
 

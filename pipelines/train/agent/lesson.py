@@ -10,15 +10,15 @@ import numpy as np
 
 from configs.contract import Contract, load_contract
 from configs.settings import Settings
-from models.dqn.observation import pace_for
-from models.dqn.recorded import recorded
-from models.dqn.shapes import Trace
+from models.dqn.agent.observation import pace_for
+from models.dqn.environment.recorded import recorded
+from models.dqn.environment.synthetic_loads import Trace
 from models.forecast.series import Series
-from models.twin.fit import UnfinishedFitError, fit
-from models.twin.ground import parts
-from models.twin.job import Job
-from models.twin.run import Looks
-from models.twin.terms import Terms
+from models.twin.calibration.fit import UnfinishedFitError, fit
+from models.twin.experiment.scenario import parts
+from models.twin.experiment.setup import Terms
+from models.twin.sim.job import Job
+from models.twin.sim.run import Looks
 from pipelines.backtest.fit import from_lake
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.on_lake import of_contract

@@ -10,13 +10,13 @@ from typing import Any
 
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
-from models.dqn.agent import Agent
-from models.dqn.gate import AGENT, CHAMPION, RIVALS, level, verdict
-from models.dqn.settings import FINE, Training
+from models.dqn.agent.model import Agent
+from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, level, verdict
+from models.dqn.learner.settings import FINE, Training
 from models.dqn.training import train as learn
 from models.forecast.gate import Verdict
-from models.twin.job import TwinError
-from models.twin.results import Judged
+from models.twin.experiment.results import Judged
+from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import enough
 from pipelines.lake.load import moment
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run

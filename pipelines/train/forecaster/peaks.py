@@ -8,8 +8,8 @@ from configs.contract import Planning, load_contract
 from configs.settings import Settings
 from models.forecast.forecaster import DAY_S, Forecaster
 from models.forecast.series import Series
-from models.policy.ears import Ears
-from models.twin.schooling import LEAST_S, STEPS, UNFITTED, ears_of
+from models.policy.received.peak_calibrator import Ears
+from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, ears_of
 
 
 @dataclass(frozen=True)

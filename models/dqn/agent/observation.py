@@ -1,0 +1,162 @@
+"""What the agent sees: numbers without a unit, so that one agent serves jobs of any size and speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.dqn.agent.baseline import Advice
+from models.policy.core.capacity import Capacity, Floats
+from models.policy.core.view import Ahead, Memory, View
+
+RING = 16
+"""Decisions for which what was said is remembered, to see what it was worth."""
+LEVELS = (0.5, 0.75, 0.9, 0.98, 0.998)
+"""Quantiles of the forecast that are looked at."""
+FEATURES = (
+    "now", "now_of_most", "fast", "slow_of_most", "spread", "trend",
+    "ahead_50", "ahead_75", "ahead_90", "ahead_98", "ahead_99", "at_lead_50", "later_50", "later_90", "heard",
+    "error_forecast", "error_last", "over_90", "lag_s", "waiting", "busy", "in_batch", "batch",
+    "pending", "starting", "leaving", "target_of_most", "size", "since_change", "lead", "pace", "price", "overhead",
+    "headroom", "headroom_target", "advised", "planned", "worth_10th", "worth", "worth_10",
+)  # fmt: skip
+"""Names of the observation's columns. `now`, `fast`, `ahead_*`, `at_lead_50` and `later_*` are executors needed less
+the target, in fours, as are what is `advised`, `planned` without waiting, and `worth` it at three prices;
+without a forecast they say what `now` says, and `heard` is 0."""
+_FAST, _SLOW, _RECORD = 1 / 3, 1 / 20, 1 / 30
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What an agent is told of its job; each a number or one per run.
+
+    Attributes:
+        lead_s: seconds from the request of an executor to its first task.
+        latency_s: the latency target.
+        price: of a second over the target (`reward.executor_seconds`).
+        pace_s: seconds between two decisions of the agent.
+    """
+
+    lead_s: Floats | float
+    latency_s: Floats | float
+    price: Floats | float
+    pace_s: Floats | float
+
+    def of(self, runs: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """(runs,) each."""
+        told = (self.lead_s, self.latency_s, self.price, self.pace_s)
+        lead, latency, price, pace = (np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in told)
+        return lead, latency, price, pace
+
+
+def pace_for(lead_s: float, every_s: float) -> float:
+    """Seconds between two decisions of an agent that may look every `every_s`: a fifteenth of the lead time, up to 60.
+
+    What lies between is left to the floor, and a raise that comes late was not worth the wait.
+    """
+    return max(every_s, every_s * round(min(lead_s / 15, 60.0) / every_s))
+
+
+def needs(capacity: Capacity, rps: Floats) -> Floats:
+    """(runs, J) executors, with fractions, that sustain (runs, J) records/s; they may be more than there are."""
+    slots = rps / capacity.per_slot_rps[:, None]
+    speeds = np.broadcast_to(capacity.speeds, (len(rps), capacity.speeds.shape[1]))
+    last = speeds.shape[1] - 1
+    upper = np.empty(slots.shape, np.int64)
+    for j in range(slots.shape[1]):
+        upper[:, j] = (speeds < slots[:, j, None]).sum(axis=1)
+    upper = np.clip(upper, 1, last)
+    row = np.arange(len(rps))[:, None]
+    below, above = speeds[row, upper - 1], speeds[row, upper]
+    part = (slots - below) / np.maximum(above - below, 1e-9)
+    beyond = slots > speeds[:, -1:]
+    found: Floats = np.where(beyond, last * slots / speeds[:, -1:], upper - 1 + part)
+    return found
+
+
+def fresh(runs: int) -> Memory:
+    """Nothing seen."""
+    none = {name: np.full(runs, np.nan) for name in ("obs_fast", "obs_slow", "obs_error_forecast", "obs_error_last")}
+    said = {f"obs_said_{name}": np.full((runs, RING), np.nan) for name in ("now", "50", "90")}
+    return {**none, **said, "obs_square": np.zeros(runs), "obs_over": np.full(runs, 0.1)}
+
+
+def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
+    """What is carried on, and the observation (runs, 40)."""
+    lead, latency, price, pace = facts.of(view.runs)
+    rate = np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
+    coming = _ahead(view.ahead, lead, pace, rate)
+    every = needs(view.capacity, np.column_stack([rate, *coming, advice.needs]))
+    need, worth = every[:, :9], every[:, 9:]
+    now: Floats = need[:, 0]
+    heard = np.asarray(np.isfinite(need[:, 1:]).all(axis=1))
+    need = np.where(np.isfinite(need), need, now[:, None])
+    memory = _remember(memory, now, need, heard, np.clip(np.rint(lead / pace), 1, RING).astype(int))
+    fast, slow = memory["obs_fast"], memory["obs_slow"]
+    most, target, ready = view.most, view.target, view.ready
+    capable, asked = view.capacity.rps(ready), view.capacity.rps(target)
+    batch = np.where(np.isfinite(view.batch_s), view.batch_s, 0.0)
+
+    def off(executors: Floats) -> Floats:
+        shown: Floats = np.clip(executors - target, -8, 8) / 4
+        return shown
+
+    columns = (
+        off(now), now / most, off(fast), slow / most, 10 * np.sqrt(memory["obs_square"]) / most,
+        10 * (fast - slow) / most, *(off(need[:, j]) for j in range(1, 9)), heard,
+        10 * np.nan_to_num(memory["obs_error_forecast"]) / most, 10 * np.nan_to_num(memory["obs_error_last"]) / most,
+        memory["obs_over"] * 2, np.log1p(view.lag_records / np.maximum(capable, 1e-9)),
+        view.lag_records / np.maximum(rate, 1e-9) / latency, view.busy, view.in_batch, batch / latency,
+        np.clip(target - ready, -8, 8) / 4, view.starting / most, view.leaving / most, target / most,
+        np.log2(most) / 4, np.minimum(view.since_change_s / pace, 16) / 16, np.log(np.maximum(lead, 1.0) / pace) / 2,
+        np.log(pace / latency) / 2, np.log10(price), np.broadcast_to(view.capacity.overhead_s / latency * 4, now.shape),
+        np.log((capable + 1e-9) / (rate + 1e-9)), np.log((asked + 1e-9) / (rate + 1e-9)),
+        off(advice.target), off(advice.plan), *(off(worth[:, j]) for j in range(worth.shape[1])),
+    )  # fmt: skip
+    return memory, np.clip(np.column_stack(columns), -4, 4).astype(np.float32)
+
+
+def _ahead(ahead: Ahead | None, lead: Floats, pace: Floats, rate: Floats) -> list[Floats]:
+    """(runs,) each: highest quantiles until an executor asked for next time could work, median then, and later on."""
+    if ahead is None:
+        return [np.full(len(rate), np.nan)] * 8
+    begins = np.concatenate([[0.0], ahead.offsets_s[:-1]])
+    until = (lead + 2 * pace)[:, None]
+    soon, later = begins < until, (ahead.offsets_s > until) & (begins < 3 * until)
+    at = np.minimum((ahead.offsets_s < lead[:, None]).sum(axis=1), len(begins) - 1)
+    columns = [int(np.argmin(np.abs(np.array(ahead.levels) - level))) for level in LEVELS]
+    rows = np.arange(len(rate))
+    found = [np.where(soon, ahead.rps[:, :, c], -np.inf).max(axis=1) for c in columns]
+    found.append(ahead.rps[rows, at, columns[0]])
+    for c, instead in ((columns[0], found[0]), (columns[2], found[2])):
+        top = np.where(later, ahead.rps[:, :, c], -np.inf).max(axis=1)
+        found.append(np.where(np.isneginf(top), instead, top))
+    bad = ~(np.isfinite(ahead.rps).all(axis=(1, 2)) & (ahead.rps >= 0).all(axis=(1, 2)))
+    return [np.where(bad, np.nan, value) for value in found]
+
+
+def _remember(memory: Memory, now: Floats, need: Floats, heard: np.ndarray, back: np.ndarray) -> Memory:
+    """Averages of the need, and how far off the forecast and the last value were that were known a lead time ago."""
+    new = np.isnan(memory["obs_fast"])
+    fast, slow = np.where(new, now, memory["obs_fast"]), np.where(new, now, memory["obs_slow"])
+    square = memory["obs_square"] + _SLOW * ((now - slow) ** 2 - memory["obs_square"])
+    row = np.arange(len(now))
+    then = {name: memory[f"obs_said_{name}"][row, back - 1] for name in ("now", "50", "90")}
+    said = {"now": now, "50": np.where(heard, need[:, 6], np.nan), "90": np.where(heard, need[:, 3], np.nan)}
+    known = np.isfinite(then["90"])
+    over = memory["obs_over"] + _RECORD * np.where(known, (now > then["90"]) - memory["obs_over"], 0.0)
+    return {
+        "obs_fast": fast + _FAST * (now - fast), "obs_slow": slow + _SLOW * (now - slow), "obs_square": square,
+        "obs_over": over,
+        "obs_error_forecast": _average(memory["obs_error_forecast"], np.abs(now - then["50"])),
+        "obs_error_last": _average(memory["obs_error_last"], np.abs(now - then["now"])),
+        **{f"obs_said_{n}": np.column_stack([v, memory[f"obs_said_{n}"][:, :-1]]) for n, v in said.items()},
+    }  # fmt: skip
+
+
+def _average(before: Floats, value: Floats) -> Floats:
+    begun = np.where(np.isnan(before), value, before)
+    moved: Floats = np.where(np.isfinite(value), begun + _RECORD * (value - begun), before)
+    return moved

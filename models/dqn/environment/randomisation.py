@@ -1,0 +1,144 @@
+"""Jobs, loads and forecasts to train on, drawn at random: what many runs will meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.dqn.agent.baseline import caution_at
+from models.dqn.agent.observation import Facts, needs, pace_for
+from models.dqn.environment.recorded import Recorded, piece, summed, usable
+from models.dqn.environment.synthetic_forecasts import Foretold, foretell
+from models.dqn.environment.synthetic_loads import Trace, shape
+from models.policy.core.capacity import Capacity, Floats
+from models.policy.planners.mpc import Mpc
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.policy.received.peaks import stretches
+from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Job, Jobs, stack
+from models.twin.sim.run import Load, Looks
+
+LEADS_S = (5.0, 1800.0)
+PRICES = (0.1, 1000.0)
+LATENCIES_S = (5.0, 10.0, 30.0)
+LOOKS_S = (1, 2, 5, 15)
+"""Jobs are looked at every so many seconds, twice within the lead time or so; from a lead of a minute on every 15."""
+HEARD, HEARD_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
+"""Share of the groups that hear what was really forecast, where there are such loads; and their lead times: few,
+because peaks are learned for each."""
+SILENT = 0.15
+"""Share of the runs without any forecast; a third of it where forecasts are real."""
+UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
+"""Of the adviser; it waits so many lead times before it drops anything. With less any move would be better than its."""
+
+
+def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Job:
+    """A job drawn from what is met in practice, with executors that take about `lead_s` to come."""
+    delays = lead_s * np.exp(0.15 * chance.standard_normal(8))
+    return Job(
+        overhead_s=chance.uniform(0.02, 0.2) * latency_s,
+        per_record_s=np.exp(chance.uniform(np.log(1e-4), np.log(1e-2))),
+        most=int(chance.integers(4, 41)), cores=int(chance.choice([1, 2, 4])),
+        tasks=int(chance.choice([40, 64, 200, 4000])),
+        scaling=chance.uniform(0.8, 1.0), startup_s=tuple(delays), cold_s=chance.uniform(0, 2),
+        noise=chance.uniform(0, 0.2), latency_target_s=latency_s,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Jobs and what will happen to them.
+
+    Attributes:
+        jobs: one per run.
+        load: what is produced, one row per run.
+        first: (runs,) executors to begin with, which carry the first step at full use.
+        needed: (runs, D) executors that the expected load of each step needs.
+        said: what is foretold at the D decisions.
+        facts: of the runs.
+        adviser: who decides beside the agent.
+        looks: how they are looked at.
+        pace_s: seconds between two decisions, in whole looks.
+        lead_s: of all of them.
+    """
+
+    jobs: Jobs
+    load: Load
+    first: Floats
+    needed: Floats
+    said: Foretold
+    facts: Facts
+    adviser: Mpc
+    looks: Looks
+    pace_s: int
+    lead_s: float
+
+    @property
+    def decisions(self) -> int:
+        """D."""
+        return int(self.needed.shape[1])
+
+
+def drawn(
+    runs: int, decisions: int, traces: Sequence[Trace], chance: np.random.Generator, jobs: Sequence[Job] = (),
+    price: float | None = None, lead_s: float | None = None,
+) -> Drawn:  # fmt: skip
+    """Runs that share their lead time and pace, and differ in all else.
+
+    Args:
+        runs: how many.
+        decisions: D of a run.
+        traces: real loads; made ones are drawn as well. Of those that are `Recorded` real forecasts are heard too.
+        chance: draws everything.
+        jobs: what to draw from, with one lead time; empty for `some_job`.
+        price: of violation, the same for all; None to draw it.
+        lead_s: of drawn jobs; None to draw it.
+    """
+    known = [one for one in traces if isinstance(one, Recorded)]
+    real = len(known) > 0 and chance.random() < HEARD
+    lead = float(np.median(jobs[0].startup_s)) if jobs else _lead(lead_s, real, chance)
+    latency = jobs[0].latency_target_s if jobs else float(chance.choice(LATENCIES_S))
+    chosen = [jobs[i] for i in chance.integers(len(jobs), size=runs)] if jobs else []
+    rows = stack(chosen or [some_job(lead, latency, chance) for _ in range(runs)])
+    fitting = [one for one in LOOKS_S if one <= max(lead / 1.5, 1)]
+    every = int(chance.choice(fitting)) if lead < 60 else LOOKS_S[-1]
+    smooth = max(every, int(chance.choice([1, 10])))
+    looks = Looks(every, smooth, (0.4 if jobs else chance.uniform(0.2, 0.5)) * latency)
+    heard = usable(known, lead, looks) if real else []
+    pace = int(pace_for(lead, every))
+    capacity = Capacity(rows.speeds, rows.fact(OVERHEAD_S), rows.fact(PER_RECORD_S), looks.batch_s)
+    peak = capacity.rps(rows.fact(MOST)) * chance.uniform(0.25, 0.95, runs)
+    steps, seconds = np.arange(decisions + 1) * pace, decisions * pace
+    whole = seconds + int(3 * (lead + 2 * every)) + 2
+    if heard:
+        pieces = [piece(heard, whole, steps[:-1], top, looks, chance) for top in peak]
+        total, came = np.stack([p.expected for p in pieces]), np.stack([p.arrived[: seconds + 1] for p in pieces])
+        said = Foretold(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack([p.heard for p in pieces]))
+    else:
+        reach, grid = lead + 2 * pace, np.arange(0.0, whole + pace, max(pace / 4, 1.0))
+        curves = (shape(grid, pace, reach, traces, chance) for _ in range(runs))
+        shares = np.array([np.interp(np.arange(whole), grid, curve) for curve in curves])
+        total = summed(shares * peak[:, None])
+        came = summed(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)))
+        said = foretell(total, steps[:-1], lead, every, chance)
+    said.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
+    prices = np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
+    prices = prices if price is None else np.full(runs, price)
+    facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
+    adviser = Mpc(
+        "mpc", caution_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
+        chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * lead,
+    )  # fmt: skip
+    needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
+    first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]
+    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, adviser, looks, pace, lead)
+
+
+def _lead(given: float | None, real: bool, chance: np.random.Generator) -> float:
+    if given is not None:
+        return given
+    if real:
+        return float(chance.choice(HEARD_LEADS_S))
+    return float(math.exp(chance.uniform(math.log(LEADS_S[0]), math.log(LEADS_S[1]))))

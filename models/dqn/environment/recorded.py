@@ -1,0 +1,134 @@
+"""Recorded loads with what a forecaster really said of them: what an agent hears there is what it will hear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from models.dqn.environment.synthetic_loads import Trace
+from models.forecast.series import Series
+from models.policy.core.capacity import Floats, Integers
+from models.policy.received.peaks import TRENDS_S, Moments, Peaks
+from models.twin.experiment.foresight import Told, coarseness, told
+from models.twin.experiment.peak_training import LEAST_S, looked_back, schooled
+from models.twin.sim.arrivals import filled, rates
+from models.twin.sim.run import Looks
+
+UNHEARD = 0.2
+"""Share of a load, its oldest part, that the forecaster learns from before it is heard."""
+SCHOOLED = 0.4
+"""Share of what follows, its oldest part, from which peaks are learned; pieces are drawn from the rest."""
+BEFORE_S = max(TRENDS_S) + 60
+"""Seconds before a piece that a forecast looks back on."""
+MOMENTS = 4000
+UNIT_RPS = 3000.0
+"""What the 99.9 % quantile of a load becomes here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded(Trace):
+    """A load and its forecasts.
+
+    Attributes:
+        said: what a forecaster said from some step on; 3000 is the 99.9 % quantile of `values`.
+        begins_s: epoch seconds of the first value.
+    """
+
+    said: Told
+    begins_s: float
+    _peaks: dict[tuple[float, float, int], tuple[Peaks, ...] | None] = field(default_factory=dict)
+
+    @cached_property
+    def rps(self) -> Floats:
+        """(T,) the values in records/s of a job that has 3000 at the 99.9 % quantile."""
+        return self.values * _factor(self.values)
+
+    @cached_property
+    def split(self) -> int:
+        """Steps up to which peaks are learned."""
+        first = round((self.said.begins_s - self.begins_s) / self.step_s)
+        return first + int(SCHOOLED * (len(self.values) - first))
+
+    def peaks(self, lead_s: float, hold_s: float, smooth_s: int) -> tuple[Peaks, ...] | None:
+        """How its peaks are forecast, learned when first asked for; None where its past is too short to tell."""
+        key = lead_s, hold_s, smooth_s
+        if key not in self._peaks:
+            past = rates(self.rps[: self.split], self.step_s)
+            self._peaks[key] = schooled(self.said, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
+        return self._peaks[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A piece of a recorded load, for one run.
+
+    Attributes:
+        expected, arrived: (S + 1,) records before each second.
+        heard: (D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under.
+    """
+
+    expected: Floats
+    arrived: Floats
+    heard: Floats
+
+
+def recorded(series: Series, reach_s: float, speed: float = 1.0) -> Trace:
+    """The load of a series with what the blend says of it; without where it is too short to learn peaks from.
+
+    Args:
+        series: records/s, with short gaps at most.
+        reach_s: lead time and hold for which it is to be heard.
+        speed: seconds of the series that pass in one of a job's.
+    """
+    values, first, step_s = filled(series.values), int(UNHEARD * len(series)), series.step_s / speed
+    if (len(series) - first) * step_s * SCHOOLED < 2 * LEAST_S or values.max() <= 0:
+        return Trace(values, step_s)
+    said = told("blend", series, first, coarseness(step_s, reach_s)).scaled(_factor(values), speed)
+    return Recorded(values, step_s, said, series.start / speed)
+
+
+def usable(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:
+    """Those whose peaks can be forecast for a job that is looked at so, with how."""
+    times = lead_s, 2.0 * looks.every_s, looks.smooth_s
+    return [(one, peaks) for one in known if (peaks := one.peaks(*times)) is not None]
+
+
+def piece(
+    heard: Sequence[tuple[Recorded, tuple[Peaks, ...]]], seconds: int, moments: Integers, peak_rps: float,
+    looks: Looks, chance: np.random.Generator,
+) -> Piece:  # fmt: skip
+    """A piece of a load from which no peaks were learned, as it was recorded, with chance in its arrivals.
+
+    Args:
+        heard: of `usable`.
+        seconds: S.
+        moments: (D,) seconds of the decisions.
+        peak_rps: what the load's 99.9 % quantile becomes.
+        looks: over how many seconds arrivals are averaged.
+        chance: draws everything.
+    """
+    one, peaks = heard[int(chance.integers(len(heard)))]
+    span = int(np.ceil((BEFORE_S + seconds) / one.step_s)) + 2
+    last = max(len(one.rps) - span, 0)
+    first = int(chance.integers(min(one.split, last), last + 1))
+    rate = rates(one.rps[first : first + span], one.step_s)[: BEFORE_S + seconds]
+    rate = np.pad(rate, (0, BEFORE_S + seconds - len(rate)), mode="edge") * (peak_rps / UNIT_RPS)
+    arrived = summed(chance.poisson(rate))
+    now, trends = looked_back(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)
+    epoch_s = one.begins_s + first * one.step_s + BEFORE_S + moments.astype(float)
+    known = Moments(one.said.curves(epoch_s), now, trends)
+    said = np.stack([peak.at(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
+    return Piece(summed(rate[BEFORE_S:]), arrived[BEFORE_S:] - arrived[BEFORE_S], said)
+
+
+def summed(counts: Floats | Integers) -> Floats:
+    """(..., S + 1) what came before each second, of (..., S) what comes in each."""
+    total: Floats = np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)
+    return total
+
+
+def _factor(values: Floats) -> float:
+    return UNIT_RPS / max(float(np.quantile(values, 0.999)), 1e-9)

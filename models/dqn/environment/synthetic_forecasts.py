@@ -1,0 +1,108 @@
+"""Stand-ins for forecasts in training: the truth, blurred as much as a good or a bad forecaster would blur it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import maximum_filter1d
+from scipy.stats import t as student
+
+from models.policy.core.capacity import Floats
+from models.policy.core.view import Ahead
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+
+CURVE_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
+"""Ends of the steps of a forecast, in lead + hold: one that looks far ahead, one that does not."""
+PEAKS = 0.3
+"""Share of the groups that hear quantiles of two peaks instead, as `peaks.stretches` has them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """What runs hear.
+
+    Attributes:
+        offsets_s: (K,) as of `Ahead`.
+        levels: (Q,) quantile levels.
+        rps: (runs, D, K, Q) records/s at the looks; NaN for runs that hear nothing.
+    """
+
+    offsets_s: Floats
+    levels: tuple[float, ...]
+    rps: Floats
+
+    def at(self, look: int) -> Ahead:
+        """What is heard at one look."""
+        return Ahead(self.offsets_s, self.levels, self.rps[:, look])
+
+
+def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foretold:
+    """What is foretold: quantiles of two peaks, or steps in one of the forms of `REACHES`.
+
+    Per run: the logarithm of the median lies between that of the truth and that of the last minute, with an error that
+    persists from look to look, grows with the square root of the distance, and at some times is larger than at others.
+    Over the run the errors have no bias; the spread that is told is theirs, follows their times as well as the run's
+    forecaster knows them, and is off by a factor of 0.75 to 1.4, because forecasters misjudge themselves.
+
+    Args:
+        total: (runs, S + 1) expected records before each second, `3 * (lead + hold)` longer than the last look.
+        looks: (D,) whole seconds of the looks.
+        lead_s: from the request of an executor to its first task.
+        every_s: seconds between two looks at the job; forecasts reach up to two of them beyond the lead time.
+        chance: draws everything.
+    """
+    runs = len(total)
+    hold = 2 * every_s
+    peaks = chance.random() < PEAKS
+    far = np.array([lead_s / (lead_s + hold), 1.0] if peaks else REACHES[chance.integers(len(REACHES))])
+    ends = np.maximum(np.rint(far * (lead_s + hold)), np.arange(1, len(far) + 1)).astype(int)
+    truth, before = np.log(np.maximum(_truth(total, looks, ends, peaks), 1e-9)), np.log(_last(total, looks))
+    skill = np.clip(chance.uniform(-0.2, 1.3, (runs, 1, 1)), 0, 1)
+    blur = np.exp(chance.uniform(np.log(0.003), np.log(0.3), (runs, 1, 1)))
+    shape = (runs, len(looks), len(ends))
+    error = _persistent(shape, np.exp(-1 / chance.uniform(0.5, 12, (runs, 1))), chance)
+    calm = _persistent((runs, len(looks), 1), np.exp(-1 / chance.uniform(2, 60, (runs, 1))), chance)
+    unrest = np.exp(chance.uniform(0, 1, (runs, 1, 1)) * calm)
+    median = skill * truth + (1 - skill) * before + blur * np.sqrt(far) * unrest * error
+    median = median + (truth - median).mean(axis=1, keepdims=True)
+    known = unrest ** chance.uniform(0, 1, (runs, 1, 1))
+    misjudged = np.exp(chance.uniform(np.log(0.75), np.log(1.4), (runs, 1, 1)))
+    spread = ((truth - median) / known).std(axis=1, keepdims=True) * known * misjudged
+    levels = PEAK_LEVELS if peaks else CURVE_LEVELS
+    deviations = student.ppf(levels, chance.choice([4, 8, 1000]))
+    said = np.exp(np.minimum(median[..., None] + np.maximum(spread, 0.003)[..., None] * deviations, 60.0))
+    return Foretold(ends.astype(float), levels, said)
+
+
+def _truth(total: Floats, looks: np.ndarray, ends: np.ndarray, peaks: bool) -> Floats:
+    """(runs, D, K) mean rates of the steps that end so many seconds after each look, or the highest ones."""
+    begins = np.concatenate([[0], ends[:-1]])
+    if not peaks:
+        edges = looks[:, None] + np.concatenate([[0], ends])[None, :]
+        means: Floats = np.diff(total[:, edges], axis=2) / np.diff(np.concatenate([[0], ends]))
+        return means
+    rate = np.diff(total, axis=1)
+    found = np.empty((len(total), len(looks), len(ends)))
+    for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        size = int(end - begin)
+        highest = maximum_filter1d(rate, size, axis=1, mode="nearest", origin=-(size // 2))
+        found[:, :, k] = highest[:, looks + begin]
+    return found
+
+
+def _last(total: Floats, looks: np.ndarray) -> Floats:
+    """(runs, D, 1) mean rate of the last minute."""
+    until, since = np.maximum(looks, 1), np.maximum(looks - 60, 0)
+    rate: Floats = ((total[:, until] - total[:, since]) / (until - since))[:, :, None]
+    return np.maximum(rate, 1e-9)
+
+
+def _persistent(shape: tuple[int, int, int], keep: Floats, chance: np.random.Generator) -> Floats:
+    """(runs, D, K) standard normal, remembered from look to look by `keep`, and half shared between the steps."""
+    own, shared = chance.standard_normal(shape), chance.standard_normal((shape[0], shape[1], 1))
+    errors: Floats = np.sqrt(0.5) * own + np.sqrt(0.5) * shared
+    for d in range(1, shape[1]):
+        errors[:, d] = keep * errors[:, d - 1] + np.sqrt(1 - keep**2) * errors[:, d]
+    return errors

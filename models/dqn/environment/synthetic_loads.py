@@ -1,0 +1,99 @@
+"""Loads to train on: pieces of real traces, and made ones (days, steps, spikes, ramps), as shares of a peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import lfilter
+
+from models.policy.core.capacity import Floats
+
+MADE = ("day", "steps", "spikes", "ramps")
+_REAL_SHARE = 0.8
+"""Of the runs, where there are real traces."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A recorded load.
+
+    Attributes:
+        values: (T,) rates without missing ones, any unit.
+        step_s: seconds per value.
+    """
+
+    values: Floats
+    step_s: float
+
+
+def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], chance: np.random.Generator) -> Floats:
+    """(len(grid),) a load between 0 and 1 at rising seconds.
+
+    Args:
+        grid: seconds from 0 on.
+        pace_s: seconds between two decisions; what happens within one cannot be acted upon.
+        reach_s: lead time and a decision: the time scale on which foresight matters.
+        traces: real ones.
+        chance: draws everything.
+    """
+    if len(traces) and chance.random() < _REAL_SHARE:
+        curve = _piece(grid, traces[int(chance.integers(len(traces)))], chance)
+    else:
+        kind = MADE[chance.integers(len(MADE))]
+        curve = _day(grid, reach_s, chance) if kind in ("day", "spikes") else _walk(grid, reach_s, kind, chance)
+        if kind == "spikes":
+            curve = curve + _spikes(grid, pace_s, chance)
+    if chance.random() < 0.2:
+        curve = curve * _wander(grid, pace_s, chance)
+    curve = np.maximum(curve, 0.0)
+    top = curve.max()
+    floored: Floats = curve / top if top > 0 else np.ones(len(grid))
+    return floored
+
+
+def _piece(grid: Floats, trace: Trace, chance: np.random.Generator) -> Floats:
+    """A piece of a trace, as it was recorded in two of three cases, else up to fifty times faster."""
+    step = trace.step_s * np.exp(min(chance.uniform(-4.0, 8.0), 0.0))
+    steps = int(np.ceil(grid[-1] / step)) + 2
+    start = chance.integers(max(len(trace.values) - steps, 0) + 1)
+    values = trace.values[start : start + steps]
+    played: Floats = np.interp(grid, np.arange(len(values)) * step, values)
+    return played
+
+
+def _day(grid: Floats, reach_s: float, chance: np.random.Generator) -> Floats:
+    period = reach_s * np.exp(chance.uniform(np.log(4), np.log(150)))
+    depth, phase = chance.uniform(0.1, 1.0), chance.uniform(0, 2 * np.pi, 2)
+    turn = 2 * np.pi * grid / period
+    wave = np.cos(turn + phase[0]) + chance.uniform(0, 0.5) * np.cos(2 * turn + phase[1])
+    return np.asarray(1.0 + depth * wave / 1.2)
+
+
+def _walk(grid: Floats, reach_s: float, kind: str, chance: np.random.Generator) -> Floats:
+    """Levels that are held (steps) or joined by lines (ramps)."""
+    every = reach_s * np.exp(chance.uniform(np.log(1), np.log(30)))
+    knots = np.cumsum(chance.exponential(every, int(grid[-1] / every * 2) + 8))
+    levels = chance.uniform(chance.uniform(0.1, 0.9), 1.0, len(knots))
+    if kind == "ramps":
+        return np.asarray(np.interp(grid, knots, levels))
+    return np.asarray(levels[np.minimum(np.searchsorted(knots, grid), len(knots) - 1)])
+
+
+def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
+    """Sudden rises that decay."""
+    total = np.zeros(len(grid))
+    for _ in range(chance.integers(1, 6)):
+        since = grid - chance.uniform(0, grid[-1])
+        decay = pace_s * np.exp(chance.uniform(np.log(1), np.log(20)))
+        total += np.where(since >= 0, chance.uniform(0.3, 2.0) * np.exp(-np.maximum(since, 0) / decay), 0.0)
+    return total
+
+
+def _wander(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
+    """A factor around 1 that forgets itself (AR(1) in its logarithm)."""
+    gap = grid[1] - grid[0]
+    keep = np.exp(-gap / (pace_s * np.exp(chance.uniform(np.log(1), np.log(40)))))
+    moves = chance.standard_normal(len(grid)) * chance.uniform(0.02, 0.2) * np.sqrt(1 - keep**2)
+    return np.asarray(np.exp(lfilter([1.0], [1.0, -keep], moves)))

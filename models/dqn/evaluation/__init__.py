@@ -1,0 +1,1 @@
+"""What a trained network earns beside others, and whether it may serve."""

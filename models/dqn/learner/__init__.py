@@ -1,0 +1,1 @@
+"""Deep Q-learning over many runs at once."""

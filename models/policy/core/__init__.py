@@ -1,0 +1,1 @@
+"""What every policy is made of: what it sees, what it answers, what it carries, what executors can do."""

@@ -1,0 +1,78 @@
+"""A policy at its own pace: looked at more often, it keeps its answer and gathers what it will see next time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models.policy.core.view import Choice, Memory, Policy, View, chosen
+
+LATE_S = 1e-6
+"""Seconds by which rounding may make a look too early."""
+GATHERED = ("arrival_rps", "processed_rps", "busy", "in_batch")
+SUMS = tuple(f"paced_{field}" for field in (*GATHERED, "batch_s", "batches", "seconds"))
+
+
+@dataclass(frozen=True, eq=False)
+class Paced:
+    """Decides at the first look that is `interval_s` or more after the last decision.
+
+    The first look only starts the clock, as the timers of the originals do: nothing has been measured yet.
+
+    What the policy sees of rates and shares is the mean since its own last decision. Between two decisions the target
+    stays as it is.
+
+    Attributes:
+        policy: who decides.
+        interval_s: seconds from one decision to the next.
+    """
+
+    policy: Policy
+    interval_s: float
+
+    @property
+    def name(self) -> str:
+        """The policy's."""
+        return self.policy.name
+
+    def fresh(self, runs: int) -> Memory:
+        """The policy's own, and nothing gathered."""
+        return {**self.policy.fresh(runs), **dict.fromkeys(SUMS, np.zeros(runs)), "paced_at": np.full(runs, -np.inf)}
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """The policy's choice where its interval is over, else the target as it is."""
+        if np.isneginf(memory["paced_at"][0]):
+            return {**memory, "paced_at": np.full(view.runs, view.now_s)}, chosen(view.target)
+        due = view.now_s - memory["paced_at"][0] >= self.interval_s - LATE_S
+        alone = memory["paced_seconds"][0] == 0
+        if not (due and alone):
+            memory = _gathered(memory, view)
+        if not due:
+            return memory, chosen(view.target)
+        memory, choice = self.policy.decide(memory, view if alone else _seen(memory, view))
+        begun = dict.fromkeys(SUMS, np.zeros(view.runs))
+        return {**memory, **begun, "paced_at": np.full(view.runs, view.now_s)}, choice
+
+
+def _gathered(memory: Memory, view: View) -> Memory:
+    """With one more look: rates and shares weigh as long as they lasted."""
+    sums = {f"paced_{field}": memory[f"paced_{field}"] + getattr(view, field) * view.since_s for field in GATHERED}
+    ended = np.isfinite(view.batch_s)
+    return {
+        **memory, **sums,
+        "paced_batch_s": memory["paced_batch_s"] + np.where(ended, view.batch_s, 0.0),
+        "paced_batches": memory["paced_batches"] + ended,
+        "paced_seconds": memory["paced_seconds"] + view.since_s,
+    }  # fmt: skip
+
+
+def _seen(memory: Memory, view: View) -> View:
+    """The newest look with the means since the last decision."""
+    seconds, batches = memory["paced_seconds"], memory["paced_batches"]
+    means = {field: memory[f"paced_{field}"] / seconds for field in GATHERED}
+    batch_s = np.where(batches > 0, memory["paced_batch_s"] / np.maximum(batches, 1), np.nan)
+    return replace(
+        view, since_s=float(seconds[0]), batch_s=batch_s, arrival_rps=means["arrival_rps"],
+        processed_rps=means["processed_rps"], busy=means["busy"], in_batch=means["in_batch"],
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""What a policy sees of many runs at once, and what it answers: every field has one entry per run.
+
+A live job is a batch of one run; the twin and a backtest show thousands. There is one implementation of each policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any, Protocol
+
+import numpy as np
+
+from models.policy.core.capacity import Capacity
+from models.policy.core.capacity import Floats as Floats
+from models.policy.core.capacity import Integers as Integers
+
+Memory = dict[str, Floats]
+"""What a policy carries from one decision to the next: arrays by name, the run is their first axis."""
+
+
+class Why(IntFlag):
+    """Why a choice is what it is; the codes of a decision record."""
+
+    FORECAST = 1
+    """A forecast asked for more than what is observed."""
+    BACKLOG = 2
+    CEILING = 4
+    """Bounds or the task count cut the answer short."""
+    COOLDOWN = 8
+    CATCH_UP = 16
+    DELAYED_DOWN = 32
+    NO_FORECAST = 64
+    NOT_A_NUMBER = 128
+    """The policy's answer was none; the target stays."""
+    CLAMPED = 256
+    """The policy's answer was out of bounds."""
+    UNFAMILIAR = 512
+    """The observation lies outside of what the policy was trained on; its fall-back answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ahead:
+    """The load that is coming, as quantiles.
+
+    Attributes:
+        offsets_s: (K,) rising seconds from now; entry k covers the time since entry k - 1 (the first: since now).
+        levels: (Q,) quantile levels.
+        rps: (runs, K, Q) records/s; NaN without a usable forecast.
+    """
+
+    offsets_s: Floats
+    levels: tuple[float, ...]
+    rps: Floats
+
+    def peak(self, within_s: float, after_s: float = 0.0) -> Floats:
+        """(runs, Q) the highest value of every level from `after_s` to `within_s` from now; NaN without a forecast."""
+        first = min(int(np.searchsorted(self.offsets_s, after_s + 1e-9)), len(self.offsets_s) - 1)
+        last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
+        highest: Floats = self.rps[:, first : max(last, first + 1)].max(axis=1)
+        return highest
+
+    def upper(self, level: float, within_s: float) -> Floats:
+        """(runs,) the highest value of the nearest level within so many seconds; NaN without a forecast."""
+        at = int(np.argmin(np.abs(np.array(self.levels) - level)))
+        return self.peak(within_s)[:, at]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One look at the runs.
+
+    Attributes:
+        now_s: seconds, the same for all runs.
+        since_s: seconds since the last look.
+        arrival_rps: (runs,) producers' rate, mean of the last few seconds.
+        lag_records: (runs,) produced and not committed.
+        processed_rps: (runs,) committed since the last look.
+        busy: (runs,) share of the executors' slot time since the last look that was work.
+        in_batch: (runs,) share of the time since the last look in which a batch ran.
+        batch_s: (runs,) mean duration of the batches that ended since the last look; NaN without any.
+        executors, starting, leaving: (runs,) that run (with those leaving), were asked for, are asked to leave.
+        target: (runs,) executors last asked for.
+        since_change_s: (runs,) since the target last changed.
+        least, most: (runs,) bounds of the target.
+        capacity: what numbers of executors sustain, as learned so far.
+        ahead: the load that is coming; None where nobody forecasts.
+    """
+
+    now_s: float
+    since_s: float
+    arrival_rps: Floats
+    lag_records: Floats
+    processed_rps: Floats
+    busy: Floats
+    in_batch: Floats
+    batch_s: Floats
+    executors: Floats
+    starting: Floats
+    leaving: Floats
+    target: Floats
+    since_change_s: Floats
+    least: Floats
+    most: Floats
+    capacity: Capacity
+    ahead: Ahead | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many."""
+        return len(self.target)
+
+    @property
+    def ready(self) -> Floats:
+        """(runs,) executors that run and stay."""
+        return self.executors - self.leaving
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What a policy answers.
+
+    Attributes:
+        target: (runs,) executors to ask for.
+        why: (runs,) flags of `Why`.
+        observed: (runs,) executors that observed load asks for; NaN where the policy does not say.
+        forecast: (runs,) executors that the forecast asks for; NaN without one.
+    """
+
+    target: Floats
+    why: Integers
+    observed: Floats
+    forecast: Floats
+
+
+def chosen(target: Floats, why: Integers | None = None) -> Choice:
+    """A choice of a policy that tells neither need."""
+    unsaid = np.full(len(target), np.nan)
+    return Choice(target, np.zeros(len(target), np.int64) if why is None else why, unsaid, unsaid)
+
+
+class Policy(Protocol):
+    """From a view to a choice: pure, its parameters are its fields (each a number, or an array with one per run)."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def fresh(self, runs: int) -> Memory:
+        """What it carries before its first decision."""
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """What it carries afterwards, and its choice."""
+
+
+def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
+    """A policy's choice within the bounds: none leaves the target as it is, and both are told in `why`."""
+    memory, choice = policy.decide(memory, view)
+    none = ~np.isfinite(choice.target)
+    asked = np.where(none, view.target, choice.target)
+    kept = np.clip(np.rint(asked), view.least, view.most)
+    why = choice.why | none * int(Why.NOT_A_NUMBER) | (kept != np.rint(asked)) * int(Why.CLAMPED)
+    return memory, Choice(kept, why, choice.observed, choice.forecast)
+
+
+def flags(**of: Any) -> Integers:
+    """(runs,) flags from one mask per name of `Why`, in lower case."""
+    total: Any = 0
+    for name, mask in of.items():
+        total = total | np.asarray(mask, bool) * int(Why[name.upper()])
+    return np.asarray(total, np.int64)

@@ -1,0 +1,94 @@
+"""What one decision about a live job follows from, as numbers that a log can hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from configs.contract import Contract
+from models.policy.core.capacity import Capacity, speeds
+from models.policy.core.view import Floats, View
+from models.policy.received.outlook import Outlook
+
+
+@dataclass(frozen=True)
+class Observation:
+    """All that a decision about one job follows from, beside its contract and its policy; logged whole.
+
+    Attributes:
+        now_s: wall time.
+        since_s: since the last look.
+        job_s: the job's own time, of which a second on the wall is `scale` seconds.
+        arrival_rps: producers' rate, smoothed over the last seconds.
+        lag_records: records produced and not yet committed.
+        processed_rps, busy, in_batch: as of `View`; None before the first batch.
+        batch_s: mean duration of the batches since the last look, None without any.
+        executors: running now, without those asked to leave.
+        target: executors last asked for.
+        tasks: tasks of the heavy stage, the ceiling of useful slots.
+        overhead_s, per_record_s: the batch model learned so far.
+        since_change_s: wall seconds since the target last changed.
+        ahead: what remains of the forecast, None without a usable one.
+        forecast_rps: its upper quantile over lead + hold.
+        forecast_note: which forecast it is, or why there is none.
+        carried: the policy's memory before the decision (`carried.dump`).
+        version: of a learned policy, None for others.
+        stand_in: why this policy decides in the place of the one that was asked for; empty if it does not.
+    """
+
+    now_s: float
+    since_s: float
+    job_s: float
+    scale: float
+    arrival_rps: float
+    lag_records: int
+    processed_rps: float | None
+    busy: float | None
+    in_batch: float | None
+    batch_s: float | None
+    executors: int
+    target: int
+    tasks: int
+    overhead_s: float
+    per_record_s: float
+    since_change_s: float
+    ahead: Outlook | None = None
+    forecast_rps: float | None = None
+    forecast_note: str = ""
+    carried: dict[str, Any] = field(default_factory=dict)
+    version: str | None = None
+    stand_in: str = ""
+
+    def inputs(self) -> dict[str, Any]:
+        """As JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, inputs: dict[str, Any]) -> Observation | None:
+        """From a decision's inputs; None if they are not those of an observation."""
+        names = [f.name for f in dataclasses.fields(cls)]
+        if any(name not in inputs for name in names):
+            return None
+        return cls(**{**{name: inputs[name] for name in names}, "ahead": Outlook.of(inputs["ahead"])})
+
+    def view(self, contract: Contract) -> View:
+        """As a policy sees it: a batch of one run."""
+        bounds, planning = contract.executors, contract.planning
+        worth = speeds(bounds.max, bounds.cores, self.tasks, planning.scaling)
+        capacity = Capacity(worth[None], _one(self.overhead_s), _one(self.per_record_s), planning.batch_s)
+        return View(
+            now_s=self.now_s, since_s=self.since_s, arrival_rps=_one(self.arrival_rps),
+            lag_records=_one(self.lag_records), processed_rps=_one(self.processed_rps), busy=_one(self.busy),
+            in_batch=_one(self.in_batch), batch_s=_one(self.batch_s), executors=_one(self.executors),
+            starting=_one(max(0, self.target - self.executors)), leaving=_one(max(0, self.executors - self.target)),
+            target=_one(self.target), since_change_s=_one(self.since_change_s), least=_one(bounds.min),
+            most=_one(bounds.max), capacity=capacity, ahead=self.ahead.ahead() if self.ahead else None,
+        )  # fmt: skip
+
+
+def _one(value: float | None) -> Floats:
+    return np.array([math.nan if value is None else float(value)])

@@ -1,0 +1,1 @@
+"""Our policies: by observed load, by a forecast, by the price of a violation."""

@@ -1,0 +1,145 @@
+"""Model-predictive control with a price of violation: the executors that cost least, what they risk included.
+
+The plan covers the time until a raise asked for now is of use. Inside it: the start-up delay (what is asked for now
+serves the peak of the time after lead, what is let go now would be missed before), the start-ups already under way, the
+backlog that the present capacity will leave by then, the price of an action (nothing is dropped that the plan would ask
+for again), and the reactive side, which corrects both the load (the forecast is moved to the rate of now) and the
+capacity (learned from busy batches) before the plan is made. After OptScaler (PVLDB 17(12), 2024), where forecast and
+feedback are inputs of one optimisation. A price instead of a fixed chance constraint moves the risk to where safety is
+dear: of two moments whose peaks are known equally often, the one that is less certain may be violated more often.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.contract import Contract
+from models.policy.core import window
+from models.policy.core.capacity import Floats
+from models.policy.core.view import Choice, Memory, View, flags
+from models.policy.planners.planner import backlog
+
+_LEAST_BUDGET = 1e-4
+_UNSURE = 0.012
+"""Share by which what executors carry differs from what they are thought to, above it in one case of e."""
+_DEAR, _LENIENT = 0.5, 0.08
+"""A factor of ten of the price below 10^_DEAR lets batches grow by that share: lateness that costs little is paid."""
+
+
+def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
+    """(runs,) the capacity `x` at which `per_rps * x + price * P(peak > x)` is least, at least the lowest quantile.
+
+    Between quantiles the chance of exceedance falls exponentially, and beyond the last one as between the last two. On
+    each such stretch the derivative is zero at one `x` at most.
+
+    Args:
+        quantiles: (runs, Q) records/s that the peak stays under, rising; NaN makes the answer NaN.
+        levels: their levels.
+        per_rps: (runs,) executors per record/s.
+        price: (runs,) executors that a sure violation is worth.
+    """
+    if len(levels) == 1:
+        return quantiles[:, 0]
+    depth = -np.log1p(-np.asarray(levels))
+    # What executors carry is no more sure than the load; without this nobody could buy safety where the load is.
+    quantiles = quantiles * (1 + _UNSURE * np.maximum(depth - math.log(2), 0.0))
+    low, high = quantiles[:, :-1], quantiles[:, 1:]
+    fall = np.diff(depth) / np.maximum(high - low, 1e-9 * np.maximum(high, 1.0))
+    with np.errstate(divide="ignore"):
+        further = (np.log(price[:, None] * fall / per_rps[:, None]) - depth[:-1]) / fall
+    ends = np.concatenate([high[:, :-1], np.full((len(high), 1), np.inf)], axis=1)
+    x = np.minimum(low + np.maximum(further, 0.0), ends)
+    cost = per_rps[:, None] * x + price[:, None] * np.exp(-(depth[:-1] + (x - low) * fall))
+    best: Floats = x[np.arange(len(x)), np.argmin(cost, axis=1)]
+    return np.where(np.isfinite(quantiles).all(axis=1), best, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Mpc:
+    """Planning over the start-up delay by the price of what may go wrong.
+
+    Attributes:
+        name: mpc.
+        caution: decimal logarithm of the price of a second over the target, in seconds of all executors that the job
+            may have; a number or one per run.
+        utilisation: busy share of the capacity at which the latency target is still met, where violations are dear; it
+            and `catch_up_s` may be one per run too.
+        lead_s: seconds from now until what is asked for now works.
+        ahead_s: seconds ahead that are planned for, lead + hold.
+        catch_up_s: seconds in which a backlog is to be worked off.
+        batch_s: seconds that batches should take.
+        hold_s: nothing is dropped that the plans of the last so many seconds asked for.
+    """
+
+    name: str
+    caution: Floats | float
+    utilisation: Floats | float
+    lead_s: float
+    ahead_s: float
+    catch_up_s: Floats | float
+    batch_s: float
+    hold_s: float
+    knob: ClassVar[str] = "caution"
+
+    @classmethod
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Mpc:
+        """With the numbers of a contract; an executor that is needed in the error budget's share of cases just pays."""
+        p = contract.planning
+        hold_s = max(p.scale_down_delay_s, p.cooldown_s)
+        caution = -math.log10(max(contract.error_budget, _LEAST_BUDGET) * contract.executors.max)
+        return cls(name, caution, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
+
+    @property
+    def busy(self) -> Floats | float:
+        """Busy share of the capacity that is planned for, at this price of a violation."""
+        return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.caution, float), 0.0))
+
+    def fresh(self, runs: int) -> Memory:
+        """No plan made yet."""
+        return window.fresh(runs, "plan", ("max",))
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """Raise to the plan at once; lower to the highest recent plan once the backlog is gone."""
+        known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
+        rate = np.where(known, view.arrival_rps, 0.0)
+        piled = backlog(view, self.batch_s)
+        observed, cut = self._executors(view, rate, piled)
+        forecast, keeps = np.full(view.runs, np.nan), observed
+        if view.ahead is not None:
+            whole, then = view.ahead.peak(self.ahead_s), view.ahead.peak(self.ahead_s, self.lead_s)
+            usable = np.asarray(np.isfinite(whole).all(axis=1) & (whole >= 0).all(axis=1))
+            coming = np.maximum(view.ahead.upper(0.5, self.ahead_s), rate)
+            short = np.maximum(coming - view.capacity.rps(view.ready + view.starting), 0.0)
+            later = piled + np.where(usable, short, 0.0) * self.batch_s
+            asked, cut_too = self._executors(view, self._worth(view, then, usable), later)
+            kept, _ = self._executors(view, self._worth(view, whole, usable), later)
+            forecast, cut = np.where(usable, asked, np.nan), cut | (cut_too & usable)
+            keeps = np.where(usable, np.maximum(kept, observed), observed)
+        plan = np.fmax(observed, forecast)
+        keeps = np.maximum(keeps, plan)
+        memory = window.push(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
+        caught = (plan < view.target) & (piled > 0)
+        lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
+        target = np.where(plan >= view.target, plan, np.where(caught, view.target, lowered))
+        why = flags(
+            forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
+            delayed_down=(plan < view.target) & ~caught & (lowered >= view.target), no_forecast=np.isnan(forecast),
+            not_a_number=~known,
+        )  # fmt: skip
+        return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
+
+    def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_]) -> Floats:
+        """(runs,) records/s to provide for; 0 without a usable forecast."""
+        assert view.ahead is not None, "what is heard has quantiles"
+        per_rps = view.most / (view.capacity.rps(view.most) * self.busy)
+        price = 10.0 ** np.asarray(self.caution, float) * view.most
+        return np.where(usable, cheapest(quantiles, view.ahead.levels, per_rps, price), 0.0)
+
+    def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        need = rps / self.busy + piled / self.catch_up_s
+        return view.capacity.executors_for(need, view.least, view.most)

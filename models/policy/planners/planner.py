@@ -1,0 +1,99 @@
+"""The planner: capacity for the load and for what has piled up, with or without a forecast.
+
+Flink's operator formula (`LAG / CATCH_UP + RATE / TARGET_UTIL`, AutoScalerUtils) without its restart term, because
+nothing restarts. A forecast may raise the number; only observed load lowers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from configs.contract import Planning
+from models.policy.core import window
+from models.policy.core.view import Choice, Floats, Memory, View, flags
+
+LAG_ALLOWANCE_BATCHES = 1.5
+"""Lag includes the batch in flight: up to this many target batches of arrivals are no backlog."""
+
+
+def backlog(view: View, batch_s: Floats | float) -> Floats:
+    """(runs,) records that lie beyond what a batch in flight explains."""
+    pile: Floats = np.maximum(0.0, view.lag_records - LAG_ALLOWANCE_BATCHES * batch_s * view.arrival_rps)
+    return pile
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """`reactive` without a forecast, `forecast` with the highest upper quantile over lead + hold.
+
+    Attributes:
+        name: forecast or reactive.
+        utilisation: busy share of the capacity to aim for.
+        quantile: level of the forecast that is provisioned for.
+        ahead_s: seconds ahead that the forecast is looked at, lead + hold.
+        catch_up_s: seconds in which a backlog is to be worked off.
+        batch_s: seconds that batches should take.
+        down_delay_s: the number never falls below the highest need of so many seconds.
+        cooldown_s: least seconds between two changes.
+        step_up, step_down: most executors that one change adds or takes.
+    """
+
+    name: str
+    utilisation: Floats | float
+    quantile: float
+    ahead_s: float
+    catch_up_s: float
+    batch_s: float
+    down_delay_s: float
+    cooldown_s: float
+    step_up: float
+    step_down: float
+    knob: ClassVar[str] = "utilisation"
+
+    @classmethod
+    def of(cls, name: str, planning: Planning) -> Planner:
+        """With the knobs of a contract."""
+        return cls(
+            name, planning.target_utilisation, planning.quantile, planning.lead_s + planning.hold_s,
+            planning.catch_up_s, planning.batch_s, planning.scale_down_delay_s, planning.cooldown_s,
+            planning.max_step_up, planning.max_step_down,
+        )  # fmt: skip
+
+    def fresh(self, runs: int) -> Memory:
+        """No need seen yet."""
+        return window.fresh(runs, "need", ("max",))
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """Raise at once where anything asks for more, lower after the delay and never with a backlog."""
+        piled = backlog(view, self.batch_s)
+        observed, cut = self._executors(view, view.arrival_rps, piled)
+        forecast, listens = np.full(view.runs, np.nan), self.name == "forecast"
+        if listens and view.ahead is not None:
+            forecast, cut_too = self._executors(view, view.ahead.upper(self.quantile, self.ahead_s), piled)
+            cut = cut | cut_too
+        wanted = np.fmax(observed, forecast)
+        recent = window.highest(memory, "need")
+        allowed = np.maximum(wanted, np.where(np.isfinite(recent), recent, view.target))
+        soon = view.since_change_s < self.cooldown_s
+        up, down = wanted > view.target, wanted < view.target
+        caught = down & (piled > 0)
+        late = down & ~caught & ((allowed >= view.target) | soon)
+        raised = np.minimum(wanted, view.target + self.step_up)
+        lowered = np.maximum(allowed, view.target - self.step_down)
+        target = np.where(up & ~soon, raised, np.where(down & ~caught & ~late, lowered, view.target))
+        known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
+        why = flags(
+            forecast=up & (observed <= view.target), backlog=piled > 0, ceiling=cut, cooldown=up & soon,
+            catch_up=caught, delayed_down=late, no_forecast=listens & np.isnan(forecast), not_a_number=~known,
+        )  # fmt: skip
+        memory = window.push(memory, "need", np.where(known, wanted, np.nan), view.now_s, self.down_delay_s)
+        return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
+
+    def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, np.ndarray]:
+        usable = np.isfinite(rps) & (rps >= 0)
+        need = np.where(usable, rps, 0.0) / self.utilisation + piled / self.catch_up_s
+        found, cut = view.capacity.executors_for(need, view.least, view.most)
+        return np.where(usable, found, np.nan), cut & usable

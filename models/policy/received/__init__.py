@@ -1,0 +1,1 @@
+"""Forecasts as a policy receives them: moved to the rate of now, calibrated to peaks."""

@@ -1,0 +1,91 @@
+"""A forecast in coarse steps, corrected by the load of this very moment.
+
+A forecaster speaks when a step ends; a policy decides within the step, knows the rate of the last seconds, and wants
+the load seconds to minutes ahead. What the forecast is off by now it will still be off by in a moment, and less later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.policy.core.capacity import Floats
+
+WITHIN, BEYOND = 4, 3
+"""Stretches into which the lead time, and the time beyond it, are cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Forecasts as a forecaster made them, one row per moment.
+
+    Attributes:
+        quantiles: (N, H, Q) records/s, mean of steps 1 to H after `age_s` seconds ago; NaN without a forecast.
+        last: (N,) records/s of the step that had just ended.
+        age_s: (N,) seconds since then.
+        step_s: seconds per step.
+        levels: (Q,) of the quantiles; the one next to 0.5 is taken for the median.
+    """
+
+    quantiles: Floats
+    last: Floats
+    age_s: Floats
+    step_s: float
+    levels: tuple[float, ...]
+
+    def nearest(self, level: float) -> int:
+        """Index of the level next to that one."""
+        return int(np.argmin(np.abs(np.array(self.levels) - level)))
+
+
+def offsets(lead_s: float, hold_s: float) -> Floats:
+    """(K,) ends of the stretches that a policy hears of, seconds from now; the last is lead + hold."""
+    within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
+    beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
+    return np.unique(np.concatenate([within, beyond]))
+
+
+def path(curves: Curves, offsets_s: Floats) -> tuple[Floats, Floats]:
+    """The forecast at `offsets_s` from now, on lines between the middles of steps.
+
+    Args:
+        curves: the forecasts.
+        offsets_s: (K,) seconds from now.
+
+    Returns:
+        (N, K) median, and (N, K, Q) what every level lies above it.
+    """
+    (n, horizon, levels), middle = curves.quantiles.shape, curves.nearest(0.5)
+    median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, middle]], axis=1)
+    spread = curves.quantiles - curves.quantiles[:, :, middle : middle + 1]
+    spread = np.concatenate([np.zeros((n, 1, levels)), spread], axis=1)
+    place = (curves.age_s[:, None] + offsets_s[None, :]) / curves.step_s + 0.5
+    left = np.clip(np.floor(place).astype(np.int64), 0, horizon - 1)
+    share = np.clip(place - left, 0.0, 1.0)
+    rows = np.arange(n)[:, None]
+    line: Floats = median[rows, left] * (1 - share) + median[rows, left + 1] * share
+    wide: Floats = spread[rows, left] * (1 - share[..., None]) + spread[rows, left + 1] * share[..., None]
+    return line, wide
+
+
+def corrected(curves: Curves, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
+    """The load ahead with what the forecast is off by now taken along, fading as `exp(-offset / memory_s)`.
+
+    Args:
+        curves: the forecasts.
+        offsets_s: (K,) seconds from now.
+        rate_now: (N,) records/s of the last seconds.
+        memory_s: seconds after which a third of an error is left.
+
+    Returns:
+        (N, K, Q) records/s, at least 0; what lies near is sure, what lies far as unsure as the forecaster says:
+        the spread shrinks by `sqrt(1 - exp(-2 offset / memory_s))`, the deviation of a first-order process.
+    """
+    now, _ = path(curves, np.zeros(1))
+    line, wide = path(curves, offsets_s)
+    fading = np.exp(-offsets_s / memory_s)
+    centre = line + (rate_now[:, None] - now) * fading
+    unsure = np.sqrt(1 - fading**2)
+    ahead: Floats = np.maximum(centre[..., None] + wide * unsure[None, :, None], 0.0)
+    return ahead

@@ -1,0 +1,134 @@
+"""What is heard of a held forecast now, as numbers that fit a log; or why there is nothing to go by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from configs.contract import Planning
+from models.policy.core.capacity import Floats
+from models.policy.core.view import Ahead
+from models.policy.received.nowcast import Curves, corrected, offsets
+from models.policy.received.past import Past
+from models.policy.received.peak_calibrator import Ears
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.policy.received.peaks import TRENDS_S, Moments
+
+SMOOTH_S = 3.0
+"""Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
+MEMORY_STEPS = 1.0
+"""Steps after which a third of what the forecast is off by now is left."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is heard of a forecast.
+
+    Attributes:
+        offsets_s: wall seconds from now, rising; an entry covers the time since the one before.
+        levels: quantile levels.
+        rps: per entry the quantiles, records/s.
+    """
+
+    offsets_s: tuple[float, ...]
+    levels: tuple[float, ...]
+    rps: tuple[tuple[float, ...], ...]
+
+    def ahead(self) -> Ahead:
+        """As a policy sees it, for one run."""
+        return Ahead(np.array(self.offsets_s), self.levels, np.array([self.rps]))
+
+    @classmethod
+    def of(cls, data: dict[str, Any] | None) -> Outlook | None:
+        """From its JSON."""
+        if data is None:
+            return None
+        return cls(tuple(data["offsets_s"]), tuple(data["levels"]), tuple(tuple(row) for row in data["rps"]))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a policy decides about a job, and what arrives there.
+
+    Attributes:
+        now: wall time.
+        job_now: the job's own time, of which `scale` seconds pass in one on the wall.
+        arrival_rps: records/s of the last seconds.
+        past: what arrived before.
+    """
+
+    now: float
+    job_now: float
+    scale: float
+    arrival_rps: float
+    past: Past
+
+
+def outlook(
+    held: dict[str, Any], moment: Moment, planning: Planning, ears: Ears | None = None
+) -> tuple[Outlook | None, float | None, str]:
+    """What is heard of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
+
+    It is what a backtest lets the same policy hear: the peaks of two stretches where ears for these times are given,
+    else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.
+    Without a usable forecast both are None and the text says why.
+
+    Args:
+        held: the newest forecast (fields as in `tidecast.messages.Forecast`), empty before one.
+        moment: of the decision.
+        planning: how old a forecast may be, lead, hold and quantile.
+        ears: of the version that made the forecast.
+    """
+    if not held:
+        return None, None, "no forecast yet"
+    age = moment.now - held["wall_time"]
+    if age > planning.forecast_age_s:
+        return None, None, f"late forecast: {age:.0f} s old, at most {planning.forecast_age_s:g} s"
+    curves = _curves(held, moment)
+    if curves.age_s[0] >= curves.step_s * len(held["quantiles"]):
+        return None, None, f"late forecast: its {len(held['quantiles'])} steps are over"
+    rate = np.array([moment.arrival_rps])
+    peaked = ears is not None and ears.fits(planning, moment.scale)
+    if ears is not None and peaked:
+        ends, levels = ears.ends_s, tuple(PEAK_LEVELS)
+        said = ears.at(Moments(curves, rate, _trends(moment)))
+    else:
+        ends, levels = _ends(curves, planning), curves.levels
+        said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
+    # Six digits are more than a forecast knows, and keep the log short; what is decided on is what is logged.
+    made = Outlook(
+        tuple(ends.tolist()), levels,
+        tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist()),
+    )  # fmt: skip
+    upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])
+    if not math.isfinite(upper) or upper < 0:
+        return None, None, f"no forecast: its upper quantile is {upper}"
+    level = min(levels, key=lambda one: abs(one - planning.quantile))
+    what = f"{level:g} quantile of the peak" if peaked else f"{level:g} quantile"
+    return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {what}"
+
+
+def _curves(held: dict[str, Any], moment: Moment) -> Curves:
+    """The forecast on the wall's clock."""
+    quantiles, last = np.array(held["quantiles"], float)[None], held.get("last_rps")
+    known = np.array([math.nan if last is None else last])
+    age_s = np.array([max(moment.job_now - held["time"], 0.0) / moment.scale])
+    curves = Curves(quantiles, known, age_s, held["step_s"] / moment.scale, tuple(held["levels"]))
+    return curves if last is not None else replace(curves, last=quantiles[:, 0, curves.nearest(0.5)])
+
+
+def _ends(curves: Curves, planning: Planning) -> Floats:
+    """Those of a backtest, and the middles of steps between them: there a line turns."""
+    ends = offsets(planning.lead_s, planning.hold_s)
+    middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
+    between = middles[(middles > 0) & (middles < ends[-1])]
+    return np.unique(np.concatenate([ends, between]))
+
+
+def _trends(moment: Moment) -> Floats:
+    """(1, trends) how much more arrives than as long ago as `TRENDS_S` say."""
+    before = [moment.past.rate(moment.now - ago, SMOOTH_S) for ago in TRENDS_S]
+    return moment.arrival_rps - np.array([before])

@@ -1,0 +1,89 @@
+"""How the peaks of one job's load are forecast while it runs: learned beside a forecaster's version, kept as JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from configs.contract import Planning
+from models.policy.core.capacity import Floats
+from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretches
+
+_CLOSE = 1e-6
+
+
+class EarsError(ValueError):
+    """What was kept is no such thing, or belongs to other times than the contract's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ears:
+    """What a policy of `configs.policies.BY_PEAKS` hears with.
+
+    Attributes:
+        soon, then: peaks until what is asked for now works, and in the hold after it; records/s.
+        lead_s, hold_s: wall seconds that these stretches last.
+        scale: seconds of the job's time that pass in one on the wall.
+    """
+
+    soon: Peaks
+    then: Peaks
+    lead_s: float
+    hold_s: float
+    scale: float
+
+    @property
+    def ends_s(self) -> Floats:
+        """(2,) ends of both stretches, seconds from now."""
+        return stretches(self.lead_s, self.hold_s)
+
+    def at(self, moments: Moments) -> Floats:
+        """(N, 2, levels) records/s that the load stays under in both stretches, at `peaks.LEVELS`."""
+        return np.stack([peaks.at(moments) for peaks in (self.soon, self.then)], axis=1)
+
+    def fits(self, planning: Planning, scale: float) -> bool:
+        """Whether a contract plans for these times, on this clock."""
+        mine, theirs = (self.lead_s, self.hold_s, self.scale), (planning.lead_s, planning.hold_s, scale)
+        return all(math.isclose(a, b, rel_tol=_CLOSE) for a, b in zip(mine, theirs, strict=True))
+
+
+def describe(ears: Ears) -> dict[str, Any]:
+    """As JSON values."""
+    both = {name: _described(peaks) for name, peaks in (("soon", ears.soon), ("then", ears.then))}
+    return {"lead_s": ears.lead_s, "hold_s": ears.hold_s, "scale": ears.scale, "levels": list(LEVELS), **both}
+
+
+def revive(data: Any) -> Ears:
+    """From its JSON values.
+
+    Raises:
+        EarsError: they are none of this code's.
+    """
+    try:
+        if data["levels"] != list(LEVELS):
+            raise EarsError(f"peaks at the levels {data['levels']}; this code has {list(LEVELS)}: train again")
+        soon, then = (_revived(data[name]) for name in ("soon", "then"))
+        return Ears(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
+    except (KeyError, TypeError) as error:
+        raise EarsError(f"no peaks of this code ({error!r}); train again") from None
+
+
+def _described(peaks: Peaks) -> dict[str, Any]:
+    lines = {name: line and {"weight": line.weight.tolist(), "bias": line.bias}
+             for name, line in (("centre", peaks.centre), ("scale", peaks.scale))}  # fmt: skip
+    return {
+        **lines, "scores": peaks.scores.tolist(), "least": peaks.least, "offsets_s": peaks.offsets_s.tolist(),
+        "gain": peaks.gain, "foretold": peaks.foretold,
+    }  # fmt: skip
+
+
+def _revived(data: dict[str, Any]) -> Peaks:
+    centre, scale = (
+        data[name] and Line(np.array(data[name]["weight"], float), float(data[name]["bias"]))
+        for name in ("centre", "scale")
+    )
+    scores, offsets_s = (np.array(data[name], float) for name in ("scores", "offsets_s"))
+    return Peaks(centre, scale, scores, float(data["least"]), offsets_s, float(data["gain"]), bool(data["foretold"]))

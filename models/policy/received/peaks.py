@@ -1,0 +1,201 @@
+"""How high the load will rise before executors asked for now are of use, as quantiles that are kept.
+
+A policy must cover the peak of the time that a raise asked for now serves, and let nothing go that is needed until
+then, in all but a thousandth of cases: further out than a forecaster's quantiles reach. So such a peak is regressed on
+what is known at a moment: where the load has just been, and what the forecast says at several trusts in its newest
+error. A second regression says how far off the first usually is at such a moment, and the quantiles of the past errors
+in that unit are those of the peak (split conformal prediction, Vovk et al. 2005; scaled residuals, Lei et al. 2018).
+Whether all this serves better than the present rate alone, and in which units, is judged on the past too: what does not
+help is not listened to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.policy.core.capacity import Floats
+from models.policy.received.nowcast import Curves, corrected
+
+LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
+TRENDS_S = (30, 60, 120, 300, 900)
+"""How long ago the rates are from that the present one is compared with."""
+MEMORIES = (0.25, 1.0, 4.0)
+"""Steps for which an error of the forecast lasts."""
+JUDGED = (0.9, 0.98, 0.995, 0.999)
+"""Levels at which listening is compared with not listening."""
+_UPPER = 0.9
+"""Quantile that says how wide a forecast is."""
+_CLEARLY = 0.9
+"""Share of the loss with the present rate as the unit below which what is foretold becomes the unit."""
+_FEWEST = 100
+"""Moments from which a regression is made."""
+_LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
+_WIDEST = 3.0  # units: a feature further out counts as this
+_SMALLEST = 1e-3  # units: an error below it counts as this
+_STIFF = 1e-4  # ridge, as a share of the rows
+
+
+def stretches(lead_s: float, hold_s: float) -> Floats:
+    """(2,) ends of the stretches whose peaks are forecast: until what is asked for now works, and the hold after it."""
+    return np.array([lead_s, lead_s + hold_s])
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What is known at N moments.
+
+    Attributes:
+        curves: forecasts.
+        rate_now: (N,) records/s of the last seconds.
+        trends: (N, len(TRENDS_S)) how much more that is than as many seconds ago.
+    """
+
+    curves: Curves
+    rate_now: Floats
+    trends: Floats
+
+    def some(self, rows: NDArray[np.bool_]) -> Moments:
+        """Those of some rows."""
+        c = self.curves
+        curves = Curves(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s, c.levels)
+        return Moments(curves, self.rate_now[rows], self.trends[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A linear function of the rows of a matrix.
+
+    Attributes:
+        weight: (F,), bias: what it is at zero.
+    """
+
+    weight: Floats
+    bias: float
+
+    def __call__(self, rows: Floats) -> Floats:
+        """(N,) of (N, F)."""
+        said: Floats = rows @ self.weight + self.bias
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Peaks:
+    """How a peak is forecast.
+
+    Attributes:
+        centre: the rise of the load, in units.
+        scale: logarithm of what `centre` is usually off by; None for both: nobody is listened to.
+        scores: (levels,) what past peaks were above the centre, in scales, at `LEVELS`.
+        least: records/s, the smallest unit.
+        foretold: whether a rise is told in units of what is foretold, where that is more than the present rate: where a
+            load wakes up, the present rate is next to nothing and says nothing of how far it will rise.
+        offsets_s: (K,) seconds from a moment at which the forecast is looked at; the peak is that between them.
+        gain: what the past says of listening: its loss over that of the present rate alone, 1 where nobody listens.
+    """
+
+    centre: Line | None
+    scale: Line | None
+    scores: Floats
+    least: float
+    offsets_s: Floats
+    gain: float = 1.0
+    foretold: bool = False
+
+    def at(self, moments: Moments) -> Floats:
+        """(N, levels) records/s that the load stays under, at `LEVELS`."""
+        now, unit = moments.rate_now[:, None], self.unit(moments)
+        if self.centre is None or self.scale is None:
+            return np.maximum(now + unit * self.scores, 0.0)
+        rises, widths = _rows(moments, self.offsets_s, unit)
+        off = np.exp(self.scale(widths))[:, None]
+        return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
+
+    def unit(self, moments: Moments) -> Floats:
+        """(N, 1) records/s in which a rise is told: the present rate, or what is foretold, at least `least`."""
+        known = np.maximum(moments.rate_now, self.least)
+        if self.foretold:
+            curves = moments.curves
+            ahead = corrected(curves, self.offsets_s, moments.rate_now, curves.step_s)[:, :, curves.nearest(0.5)]
+            known = np.fmax(known, ahead.max(axis=1))
+        return known[:, None]
+
+
+def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
+    """What past moments, in time order, say of peaks; listening is judged on the newer half.
+
+    Args:
+        moments: of the past.
+        offsets_s: as of `Peaks`.
+        peaks: (N,) the highest rate between the first and the last offset, or since now.
+    """
+    known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
+    moments, peaks = moments.some(known), peaks[known]
+    least = _LEAST_LEVEL * float(np.mean(moments.rate_now)) + 1e-9 if len(peaks) else 1e-9
+    nobody = Peaks(None, None, np.zeros(len(LEVELS)), least, offsets_s)
+    if not len(peaks):
+        return nobody
+    half = len(peaks) // 2
+    newer = np.arange(len(peaks)) >= half
+    if half < _FEWEST:
+        return _plain(nobody, moments, peaks)
+    tried = (_plain, nobody), (_taught, nobody), (_taught, replace(nobody, foretold=True))
+    losses = [
+        _loss(teach(one, moments.some(~newer), peaks[~newer]), peaks[newer], moments.some(newer))
+        for teach, one in tried
+    ]
+    gains = [float(np.mean(loss / np.maximum(losses[0], 1e-12))) for loss in losses]
+    best = 2 if gains[2] < min(_CLEARLY * gains[1], 1.0) else 1 if gains[1] < 1 else 0
+    teach, one = tried[best]
+    return replace(teach(one, moments, peaks), gain=gains[best])
+
+
+def _plain(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
+    """By the present rate alone."""
+    risen = (peaks - moments.rate_now) / nobody.unit(moments)[:, 0]
+    return replace(nobody, scores=np.quantile(risen, LEVELS))
+
+
+def _taught(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
+    unit = nobody.unit(moments)
+    rises, widths = _rows(moments, nobody.offsets_s, unit)
+    risen = (peaks - moments.rate_now) / unit[:, 0]
+    usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # one jump in a thousand moments bends no line
+    centre = _ridge(rises, usual)
+    errors = risen - centre(rises)
+    scale = _ridge(widths, np.log(np.abs(errors) + _SMALLEST))
+    scores = np.quantile(errors / np.exp(scale(widths)), LEVELS)
+    return replace(nobody, centre=centre, scale=scale, scores=scores)
+
+
+def _rows(moments: Moments, offsets_s: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """What the rise is regressed on, (N, F), and what its error is, (N, G)."""
+    now, memories = moments.rate_now[:, None], [memory * moments.curves.step_s for memory in MEMORIES]
+    middle, upper = moments.curves.nearest(0.5), moments.curves.nearest(_UPPER)
+    ahead = [corrected(moments.curves, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
+    said = [one[:, :, middle] for one in ahead]
+    spread = [one[:, :, upper].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
+    rises = [moments.trends, *(np.stack([one.max(axis=1), one[:, -1]], axis=1) - now for one in said)]
+    moved = np.clip(np.nan_to_num(np.concatenate(rises, axis=1) / unit), -_WIDEST, _WIDEST)
+    wide = np.nan_to_num(np.maximum(np.stack(spread, axis=1), 0.0) / unit)
+    noise = 1 / np.sqrt(unit)
+    widths = np.log(np.concatenate([np.abs(moved), wide, noise], axis=1) + _SMALLEST)
+    return np.concatenate([moved, np.maximum(moved, 0.0)], axis=1), widths
+
+
+def _ridge(rows: Floats, wanted: Floats) -> Line:
+    """Least squares on standardised columns, with every squared weight as dear as `_STIFF` of the rows."""
+    mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+    even = (rows - mean) / spread
+    products = even.T @ even / len(rows) + _STIFF * np.eye(rows.shape[1])
+    weight = np.linalg.solve(products, even.T @ (wanted - wanted.mean()) / len(rows)) / spread
+    return Line(weight, float(wanted.mean() - mean @ weight))
+
+
+def _loss(one: Peaks, peaks: Floats, moments: Moments) -> Floats:
+    """(JUDGED,) mean pinball losses."""
+    above = peaks[:, None] - one.at(moments)[:, [LEVELS.index(level) for level in JUDGED]]
+    losses: Floats = np.maximum(above * np.array(JUDGED), above * (np.array(JUDGED) - 1)).mean(axis=0)
+    return losses

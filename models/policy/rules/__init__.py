@@ -1,0 +1,1 @@
+"""The autoscalers that others run, after their sources."""

@@ -1,0 +1,86 @@
+"""Utilisation threshold with the rules of the Kubernetes Horizontal Pod Autoscaler (autoscaling/v2).
+
+Source: kubernetes `pkg/controller/podautoscaler` (replica_calculator.go, horizontal.go) and the defaults of
+`HPAScalingRules`. The busy share of the executors' slots stands for CPU utilisation; executors are pods, those that
+start are unready pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from configs.contract import Planning
+from models.policy.core import window
+from models.policy.core.capacity import Floats
+from models.policy.core.view import Choice, Memory, View
+from models.policy.core.within import whole, within
+
+SYNC_S = 15.0
+"""Seconds from one decision to the next (`--horizontal-pod-autoscaler-sync-period`)."""
+UP_FACTOR, UP_PODS = 2.0, 4.0
+"""One scale-up at most doubles or adds four pods per 15 s, whichever is more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hpa:
+    """`ceil(ready * utilisation / target)`, unless utilisation is within the tolerance of the target.
+
+    Attributes:
+        name: hpa.
+        target: busy share to aim for.
+        tolerance: relative distance from the target that changes nothing.
+        down_window_s: scale-down goes to the highest recommendation of so many seconds.
+    """
+
+    name: str
+    target: Floats | float = 0.7
+    tolerance: float = 0.1
+    down_window_s: float = 300.0
+    knob: ClassVar[str] = "target"
+
+    @classmethod
+    def of(cls, name: str, planning: Planning) -> Hpa:
+        """With the defaults of Kubernetes, and a target of 0.7."""
+        return cls(name)
+
+    def fresh(self, runs: int) -> Memory:
+        """No recommendation yet."""
+        return window.fresh(runs, "recommended", ("max",))
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """Up at once within the limits, down to the highest recommendation of the window."""
+        desired = recommended(view, view.busy / self.target, self.tolerance)
+        return stabilised(memory, view, desired, self.down_window_s)
+
+
+def recommended(view: View, ratio: Floats, tolerance: float) -> Floats:
+    """(runs,) pods that bring utilisation to its target, where `ratio` is utilisation over target; NaN without one.
+
+    On the way up pods that start count as idle (they will take load), on the way down they are left out; a ratio that
+    this brings within the tolerance or to the other side changes nothing.
+    """
+    ready, pods = view.ready, view.ready + view.starting
+    rising = ratio > 1
+    counted = np.where(rising, ratio * ready / np.maximum(pods, 1.0), ratio)
+    near = (np.abs(1 - counted) <= tolerance + 1e-12) | (rising & (counted < 1))
+    desired = whole(ratio * ready)
+    desired = np.where(rising, np.maximum(desired, view.target), desired)
+    return np.where(np.isnan(ratio), np.nan, np.where(near, view.target, desired))
+
+
+def stabilised(memory: Memory, view: View, desired: Floats, down_window_s: float) -> tuple[Memory, Choice]:
+    """Kubernetes' default behaviour around a recommendation: limited up, delayed down (`recommended` is carried).
+
+    The first recommendation is the number of pods that is found. Without one (NaN) the target stays.
+    """
+    new = np.isneginf(window.highest(memory, "recommended"))
+    noted = np.where(new, np.fmax(desired, view.target), desired)
+    memory = window.push(memory, "recommended", noted, view.now_s, down_window_s)
+    limit = np.maximum(UP_FACTOR * view.target, view.target + UP_PODS)
+    up, down = desired > view.target, desired < view.target
+    lowest = np.minimum(window.highest(memory, "recommended"), view.target)
+    wanted = np.where(up, np.minimum(desired, limit), np.where(down, lowest, desired))
+    return memory, within(view, wanted, delayed_down=down & (lowest >= view.target))

@@ -1,0 +1,1 @@
+"""A twin's parameters from measurements, and how well it reproduces runs."""

@@ -1,0 +1,82 @@
+"""What was measured of a job: its batches, and the executors that came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.policy.core.capacity import Floats, Integers
+
+IDLE_S = 0.25
+"""A batch that began later than this after the one before waited for its trigger."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Micro-batches in the order of their ends.
+
+    Attributes:
+        start_s, end_s: (B,) seconds on any one clock.
+        rows: (B,) records.
+        executors: (B,) that worked on it.
+        number: (B,) batches with records that the query had done before; inf where nobody knows, as of a warm query.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    rows: Floats
+    executors: Floats
+    number: Floats
+
+    @property
+    def duration_s(self) -> Floats:
+        """(B,) seconds."""
+        return self.end_s - self.start_s
+
+    def of(self, which: Integers | NDArray[np.bool_]) -> Batches:
+        """Some of them: a mask or indices."""
+        return Batches(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Startups:
+    """Executors that came.
+
+    Attributes:
+        requested_s, registered_s: (S,) on the clock of the batches; the request is NaN where nobody asked (the first).
+        batch: (S,) the first batch it worked on, an index into `Batches`; -1 for none.
+    """
+
+    requested_s: Floats
+    registered_s: Floats
+    batch: Integers
+
+
+def joined(parts: Sequence[tuple[Batches, Startups]]) -> tuple[Batches, Startups]:
+    """The measurements of several runs one after another."""
+    before = np.cumsum([0, *(len(batches.rows) for batches, _ in parts)])
+    batches = Batches(*(np.concatenate([getattr(b, field.name) for b, _ in parts]) for field in fields(Batches)))
+    first = [np.where(s.batch >= 0, s.batch + at, -1) for (_, s), at in zip(parts, before[:-1], strict=True)]
+    startups = [np.concatenate([getattr(s, name) for _, s in parts]) for name in ("requested_s", "registered_s")]
+    return batches, Startups(startups[0], startups[1], np.concatenate(first).astype(np.int64))
+
+
+def trigger(batches: Batches) -> float | None:
+    """Seconds between triggers, where batches waited for one: the median time from one such start to the next.
+
+    None if fewer than three pairs of batches waited: the trigger is then as short as batches are, or shorter.
+    """
+    idle = batches.start_s[1:] - batches.end_s[:-1] > IDLE_S
+    both = idle[1:] & idle[:-1]
+    between = np.diff(batches.start_s)[1:][both]
+    return round(float(np.median(between)), 1) if len(between) >= 3 else None
+
+
+def most_rows(batches: Batches) -> float:
+    """Most records that a batch may have: where at least three batches reached it within 1 %; else infinity."""
+    highest = float(batches.rows.max(initial=0.0))
+    return highest if (batches.rows >= 0.99 * highest).sum() >= 3 else math.inf

@@ -1,0 +1,150 @@
+"""An engine that restarts at every change: what a change cost and how it recovered, from a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.policy.core.capacity import Floats, Integers
+from models.twin.calibration.durations import LEAST_SCALING
+from models.twin.calibration.fit import UnfinishedFitError
+from models.twin.sim.job import Job
+
+ALONE_S = 45
+"""A change teaches if no other lies within so many seconds before and after."""
+CHANGES = 10
+"""Fewer of them fit nothing."""
+_FINE = 1000
+"""Tasks per worker: a continuous engine shares its work evenly, whatever the number of workers."""
+CALM_S = 120
+"""So long after a change the engine is warm and has caught up."""
+_SMOOTH_S = 30
+SLICE_S = 0.25
+"""A continuous engine is simulated as batches of at most so many seconds of its highest capacity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What was recorded every second of a run; NaN where there is no sample.
+
+    Attributes:
+        rate: (T,) records/s produced.
+        latency_s: (T,) of what came out in the second.
+        busy: (T,) share of the processors' time that was used.
+        workers: (T,) executors or task managers.
+    """
+
+    rate: Floats
+    latency_s: Floats
+    busy: Floats
+    workers: Floats
+
+    def part(self, begin: int, end: int) -> Recording:
+        """The seconds [begin, end)."""
+        cut = slice(begin, end)
+        return Recording(self.rate[cut], self.latency_s[cut], self.busy[cut], self.workers[cut])
+
+    @property
+    def changes(self) -> Integers:
+        """Seconds with another number of workers than the one before."""
+        return np.flatnonzero(np.diff(self.workers) != 0) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Outages:
+    """What single changes did.
+
+    Attributes:
+        lost_s: (C,) how far latency rose over its calm value: the time without work, and what had to be read again.
+        down_s: (C,) from the change to the highest latency.
+        back_s: (C,) from there to a calm latency: a backlog of `lost_s` was worked off.
+        rate, workers: (C,) the load and the workers then.
+        calm_s: latency when nothing happens.
+    """
+
+    lost_s: Floats
+    down_s: Floats
+    back_s: Floats
+    rate: Floats
+    workers: Floats
+    calm_s: float
+
+
+def outages(seen: Recording) -> Outages:
+    """Every change that stands alone and whose latency came back within `ALONE_S`."""
+    calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
+    rows = []
+    for i, at in enumerate(changes):
+        before = changes[i - 1] if i else -ALONE_S
+        after = changes[i + 1] if i + 1 < len(changes) else len(seen.rate) + ALONE_S
+        if min(at - before, after - at) < ALONE_S or at + ALONE_S > len(seen.rate):
+            continue
+        latency = np.where(np.isfinite(seen.latency_s), seen.latency_s, 0.0)[at : at + ALONE_S]
+        peak = int(latency.argmax())
+        back = np.flatnonzero(latency[peak:] < 1.5 * calm)
+        if latency[peak] > 2 * calm and len(back):
+            rate = float(seen.rate[at : at + peak + int(back[0]) + 1].mean())
+            rows.append((latency[peak] - calm, peak, back[0], rate, seen.workers[at]))
+    table: Floats = np.array(rows, np.float64).reshape(-1, 5)
+    return Outages(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4], calm)
+
+
+def capacity(seen: Recording) -> tuple[float, float]:
+    """Records/s of one worker at full use, and the exponent by which workers add to it.
+
+    From calm stretches: the load divided by the share of processor time it took, its median for every number of
+    workers, and a line through their logarithms.
+
+    Raises:
+        UnfinishedFitError: no calm stretch.
+    """
+    since = np.arange(len(seen.rate)) - np.concatenate([[0], seen.changes])[
+        np.searchsorted(seen.changes, np.arange(len(seen.rate)), side="right")
+    ]  # fmt: skip
+    smooth = np.convolve(seen.busy, np.full(_SMOOTH_S, 1 / _SMOOTH_S), mode="same")
+    calm = (since > CALM_S) & (smooth > 0.01) & (seen.rate > 0)
+    numbers = [n for n in np.unique(seen.workers[calm]) if (calm & (seen.workers == n)).sum() >= 2 * _SMOOTH_S]
+    if not numbers:
+        raise UnfinishedFitError(f"unfinished fit: no stretch of {CALM_S} s without a change; take a calmer recording")
+    level = [np.median(seen.rate[at] / smooth[at]) for at in (calm & (seen.workers == n) for n in numbers)]
+    x, y = np.log(numbers), np.log(level)
+    scaling = float(np.clip(np.polyfit(x, y, 1)[0], LEAST_SCALING, 1.0)) if len(numbers) > 1 else 1.0
+    return float(np.exp(np.median(y - scaling * x))), scaling
+
+
+def restarting(seen: Recording, least: int, most: int, target_s: float) -> Job:
+    """The job of a recording: what its load takes, what a change costs, how it recovers.
+
+    The time without work is drawn from those of single changes, until latency was highest; what latency rose beyond it
+    is read again. Recovery is simulated, at the multiple of the load at which the backlogs of all changes together
+    were worked off.
+
+    Raises:
+        UnfinishedFitError: no calm stretch, or fewer than `CHANGES` changes that stand alone.
+    """
+    found = outages(seen)
+    if len(found.lost_s) < CHANGES:
+        raise UnfinishedFitError(
+            f"unfinished fit: {len(found.lost_s)} changes of workers stand {ALONE_S} s apart from others and were "
+            f"recovered from; {CHANGES} are needed: take a longer recording"
+        )
+    slot_rps, scaling = capacity(seen)
+    return Job(
+        overhead_s=0.0, per_record_s=1 / slot_rps, least=least, most=most, tasks=most * _FINE, scaling=scaling,
+        trigger_s=SLICE_S, batch_rows=max(slot_rps * most**scaling * SLICE_S, 1.0),
+        restart_s=tuple(found.down_s.tolist()), rewind_s=float(np.median(np.maximum(found.lost_s - found.down_s, 0.0))),
+        catch_up=1 + float(found.lost_s.sum() / found.back_s.sum()), latency_target_s=target_s,
+    )  # fmt: skip
+
+
+def over(latency_s: Floats, target_s: float) -> float:
+    """Share of the seconds with a sample in which latency is over the target."""
+    known = latency_s[np.isfinite(latency_s)]
+    return float((known > target_s).mean()) if len(known) else float("nan")
+
+
+def as_latency(waiting_s: Floats, calm_s: float) -> Floats:
+    """(..., T) a twin's age of the oldest record, raised by what a record takes elsewhere when nothing happens."""
+    raised: Floats = waiting_s + max(calm_s - float(np.median(waiting_s)), 0.0)
+    return raised

@@ -1,0 +1,1 @@
+"""Policies compared in the twin: scenarios, contenders, tuning, evaluation, results."""

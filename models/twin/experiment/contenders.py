@@ -1,0 +1,110 @@
+"""Who takes part in a contest: every policy of the catalogue, and our planners with other ears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from configs.contract import Contract
+from configs.errors import SettingsError
+from configs.policies import LEARNED
+from models.policy.catalogue import build, named
+from models.twin.experiment.evaluation import TRUTH, Entrant, Setting
+
+TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
+PLANNERS = ("reactive", "forecast")
+OURS = ("forecast", "mpc", "dqn")
+REACTIVE = ("hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "reactive")
+"""Those that go by what they observe alone."""
+DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
+"""What people run today, compared as it is shipped."""
+USUAL_HOLD_S = 30.0
+"""Of a job that decides every 15 s, for which the times below are meant."""
+DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
+USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
+HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
+HEED: dict[str, tuple[float, ...]] = {"heed": (1e9, 0.0)}
+"""Whether the agent does what it is advised, or departs from it as it learned to."""
+HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
+
+
+def entrants(
+    names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None
+) -> tuple[list[Entrant], dict[str, str]]:
+    """The policies of these names ("all" for every one), and why others are left out.
+
+    `true_future` is always among them, and with "all" the ablations are too.
+
+    Args:
+        names: of the catalogue.
+        contract: for which they are to be built.
+        learned: what was learned, by policy.
+
+    Raises:
+        SettingsError: an unknown name; or a policy asked for by name that cannot be built.
+    """
+    asked = list(names)
+    found, left_out = [], {}
+    for name in named(asked):
+        one = entrant(name, (learned or {}).get(name))
+        reason = "" if name == "schedule" else _missing(one, contract)
+        if reason and name in asked:
+            raise SettingsError(reason)
+        if reason:
+            left_out[name] = reason
+        else:
+            found.append(one)
+    found.append(with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE))
+    return [_paced(one, contract) for one in found], left_out
+
+
+def ablations(found: Iterable[Entrant]) -> list[Entrant]:
+    """Our planners among them with the last value, and those other than the plain one with the true future too."""
+    others = []
+    for one in found:
+        if one.policy in OURS and one.policy not in LEARNED and one.hears == "blend":
+            others.append(with_ears(one, "last_value", f"{one.policy}:{LAST_VALUE}"))
+            if one.policy != "forecast":
+                others += [with_ears(one, ear, f"{one.policy}:{ear or 'none'}") for ear in (TRUTH, "")]
+    return others
+
+
+def entrant(name: str, learned: Any = None) -> Entrant:
+    """The policy of that name with what it hears, and the hyper-parameters that are chosen for it."""
+    if name == "forecast":
+        setting = Setting(level=0.9)
+        return Entrant(name, name, "blend", setting, (HEARING, DELAYS))
+    if name == "reactive":
+        return Entrant(name, name, axes=(DELAYS,))
+    if name == "mpc":
+        return Entrant(name, name, "blend", axes=(USE, HOLD))
+    if name == "dqn":  # its adviser is an mpc
+        return Entrant(name, name, "blend", axes=(USE, HOLD | HEED), learned=learned)
+    return Entrant(name, name, learned=learned)
+
+
+def with_ears(one: Entrant, hears: str, name: str) -> Entrant:
+    """The same policy, hearing somebody else."""
+    axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
+    return Entrant(name, one.policy, hears, one.setting, axes, one.learned)
+
+
+def _paced(one: Entrant, contract: Contract) -> Entrant:
+    """With its times shorter where a job decides more often than every 15 s."""
+    pace = contract.planning.hold_s / USUAL_HOLD_S
+    axes = tuple(
+        {name: tuple(v * pace for v in values) if name.endswith("_s") else values for name, values in axis.items()}
+        for axis in one.axes
+    )
+    return replace(one, axes=axes)
+
+
+def _missing(one: Entrant, contract: Contract) -> str:
+    if one.policy in LEARNED and one.learned is None:
+        return f"policy {one.name!r} has no agent; train one and name it with --agent"
+    try:
+        build(one.policy, contract, one.learned)
+    except SettingsError as error:
+        return str(error)
+    return ""

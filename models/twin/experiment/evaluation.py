@@ -1,0 +1,250 @@
+"""Policies on the same ground: every knob value, seed and trace is a run, and many runs share one simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.policies import BY_PEAKS, LISTENERS
+from models.policy.catalogue import build
+from models.policy.core.capacity import Floats, Integers
+from models.policy.core.paced import Paced
+from models.policy.core.view import Policy, Why
+from models.policy.received.nowcast import offsets
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.policy.received.peaks import stretches
+from models.policy.rules.schedule import DAY_S, SLOTS, Timetable, learned
+from models.twin.experiment.foresight import LEVELS, heard, true
+from models.twin.experiment.scenario import Ground
+from models.twin.sim.job import stack
+from models.twin.sim.run import Foresight, Load, Outcome, simulate
+
+RUNS = 384
+"""At most in one simulation: more gains no speed and takes memory."""
+TRUTH = "truth"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A policy's hyper-parameters.
+
+    Attributes:
+        fields: of the policy, by name.
+        memory_steps: of the forecaster, after which a third of an error of now is left.
+        level: quantile of the forecast that the policy hears; None for all of them.
+    """
+
+    fields: tuple[tuple[str, float], ...] = ()
+    memory_steps: float = 1.0
+    level: float | None = None
+
+    def plus(self, values: dict[str, float]) -> Setting:
+        """With other values; names that are no attribute are fields of the policy."""
+        own = {name: value for name, value in values.items() if name in ("memory_steps", "level")}
+        others = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
+        return replace(self, fields=tuple(sorted(others.items())), **own)
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """Who takes part.
+
+    Attributes:
+        name: in the results.
+        policy: its name in the catalogue.
+        hears: a forecaster of `foresight.FORECASTERS`, `TRUTH`, or empty for nothing.
+        setting: hyper-parameters to begin with.
+        axes: of hyper-parameters that are chosen on the tuning part, each a product, one after the other.
+        learned: what the policy needs beside a contract; a timetable is learned from each trace.
+    """
+
+    name: str
+    policy: str
+    hears: str = ""
+    setting: Setting = Setting()
+    axes: tuple[dict[str, tuple[float, ...]], ...] = ()
+    learned: Any = None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it hears anything."""
+        return bool(self.hears) and self.policy in LISTENERS
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """A ground, the setting that a policy has there, and (N,) values of its knob."""
+
+    ground: Ground
+    setting: Setting
+    knobs: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What became of a lane: arrays of (knobs, seeds).
+
+    Attributes:
+        knobs: (N,) values.
+        hours: executor-hours paid.
+        violation: share of the seconds over the target.
+        p99_s, worst_s: latency.
+        actions: changes of the target.
+        none, clamped: decisions in which the policy gave no number, or one out of bounds.
+        targets: (D, knobs, seeds) executors asked for, where they were to be kept.
+    """
+
+    knobs: Floats
+    hours: Floats
+    violation: Floats
+    p99_s: Floats
+    worst_s: Floats
+    actions: Floats
+    none: Integers
+    clamped: Integers
+    targets: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
+
+    def plus(self, other: Sheet) -> Sheet:
+        """With further knob values."""
+        names = (one.name for one in fields(self))
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=int(name == "targets"))
+            for name in names
+        }
+        return Sheet(**parts)
+
+
+def compete(entrant: Entrant, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
+    """One sheet per lane. The lanes have the same terms and as many knob values.
+
+    Raises:
+        SettingsError: the policy cannot be built.
+    """
+    found: dict[int, Sheet] = {}
+    for chunk in _chunks(entrant, lanes):
+        simulated = _simulated(entrant, [lanes[i] for i in chunk])
+        found |= {i: _sheet(lanes[i], part, keep) for i, part in zip(chunk, simulated, strict=True)}
+    return [found[i] for i in range(len(lanes))]
+
+
+def _chunks(entrant: Entrant, lanes: Sequence[Lane]) -> Iterable[list[int]]:
+    """Lanes of the same fields and ears, longest first, in simulations of at most `RUNS` runs."""
+    groups: dict[Any, list[int]] = {}
+    for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].ground.seconds):
+        groups.setdefault((lanes[i].setting.fields, _by_peaks(entrant, lanes[i])), []).append(i)
+    for group in groups.values():
+        many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].ground.seeds))
+        yield from (group[at : at + many] for at in range(0, len(group), many))
+
+
+def _simulated(entrant: Entrant, lanes: list[Lane]) -> list[tuple[Outcome, slice]]:
+    """The outcome, and where in it each lane's runs are: by knob, then seed."""
+    terms, seeds, knobs = lanes[0].ground.terms, lanes[0].ground.seeds, len(lanes[0].knobs)
+    each = knobs * seeds
+    load = _load(lanes)
+    policy = _policy(entrant, lanes)
+    foresight = _foresight(entrant, lanes) if entrant.listens else None
+    jobs = stack([terms.the_job] * (each * len(lanes)))
+    chance = np.tile(np.arange(seeds), knobs * len(lanes))
+    outcome = simulate(jobs, load, policy, terms.looks, chance, foresight)
+    return [(outcome, slice(at * each, (at + 1) * each)) for at in range(len(lanes))]
+
+
+def _load(lanes: list[Lane]) -> Load:
+    """What arrives, a row per ground and seed."""
+    grounds = list(dict.fromkeys(lane.ground for lane in lanes))
+    seeds, longest = grounds[0].seeds, max(ground.seconds for ground in grounds)
+    arrived = np.empty((len(grounds) * seeds, longest + 1))
+    for at, ground in enumerate(grounds):
+        rows = arrived[at * seeds : (at + 1) * seeds]
+        rows[:, : ground.seconds + 1] = ground.arrived
+        rows[:, ground.seconds + 1 :] = ground.arrived[:, -1:]
+    row = np.concatenate(
+        [np.tile(grounds.index(lane.ground) * seeds + np.arange(seeds), len(lane.knobs)) for lane in lanes]
+    )
+    lasts, counts = (
+        np.repeat(seconds, seeds) for seconds in zip(*((g.seconds, g.warm_s) for g in grounds), strict=True)
+    )
+    return Load(arrived, row, lasts, counts)
+
+
+def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
+    seeds = lanes[0].ground.seeds
+    knob = np.concatenate([np.repeat(lane.knobs, seeds) for lane in lanes])
+    taught = entrant.learned
+    if entrant.policy == "schedule":
+        tables = np.stack([_timetable(lane.ground) for lane in lanes])
+        day_s = DAY_S / lanes[0].ground.terms.speed
+        taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), day_s)
+    policy = build(entrant.policy, lanes[0].ground.terms.contract, taught, knob)
+    turn: dict[str, Any] = dict(lanes[0].setting.fields)
+    if not turn:
+        return policy
+    if isinstance(policy, Paced):
+        return replace(policy, policy=replace(policy.policy, **turn))  # type: ignore[type-var]
+    turned: Policy = replace(policy, **turn)  # type: ignore[type-var]
+    return turned
+
+
+def _timetable(ground: Ground) -> Floats:
+    """(slots,) rates of the day's slots in the past, the first of which begins with the ground."""
+    past, day_s = ground.past, DAY_S / ground.terms.speed
+    many = math.ceil(past.step_s / (day_s / SLOTS))  # a long step says something of every slot that it covers
+    since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - ground.begins_s
+    return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
+
+
+def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
+    """A row per seed and whatever differs in what lanes hear; shorter ones are filled up with nothing."""
+    terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
+    ends = heard_at = offsets(terms.lead_s, terms.hold_s)
+    level = lanes[0].setting.level
+    levels: tuple[float, ...] = LEVELS if level is None else (level,)
+    if all(_by_peaks(entrant, lane) for lane in lanes):
+        ends, levels = stretches(terms.lead_s, terms.hold_s), PEAK_LEVELS
+    ears = [(id(lane.ground), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
+    first = {ear: ears.index(ear) for ear in ears}
+    looks = max(len(lane.ground.looks_s) for lane in lanes)
+    rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
+    for at, i in enumerate(first.values()):
+        rps[at * seeds : (at + 1) * seeds, : len(lanes[i].ground.looks_s)] = _said(entrant, lanes[i], heard_at)
+    begins = [list(first).index(ear) * seeds for ear in ears]
+    row = np.concatenate(
+        [np.tile(b + np.arange(seeds), len(lane.knobs)) for b, lane in zip(begins, lanes, strict=True)]
+    )
+    # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
+    return Foresight(ends, levels, rps, row)
+
+
+def _said(entrant: Entrant, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
+    """(seeds or 1, decisions, ends, levels)."""
+    ground, setting = lane.ground, lane.setting
+    if entrant.hears == TRUTH:
+        every = np.concatenate([ground.rate, ground.after])
+        return true(every, ground.looks_s, ends)[None, :, :, None]  # the same at every level
+    if _by_peaks(entrant, lane):
+        return ground.foretold[entrant.hears]
+    said, moments = ground.told[entrant.hears], ground.begins_s + ground.looks_s.astype(np.float64)
+    memory_s = setting.memory_steps * said.step_s
+    return np.stack([heard(said, moments, now, ends, memory_s, setting.level) for now in ground.looked_back[0]])
+
+
+def _by_peaks(entrant: Entrant, lane: Lane) -> bool:
+    """Whether the policy hears the peaks whose quantiles the past has kept, instead of the forecaster's own."""
+    return entrant.policy in BY_PEAKS and entrant.hears in lane.ground.peaks
+
+
+def _sheet(lane: Lane, simulated: tuple[Outcome, slice], keep: bool) -> Sheet:
+    outcome, runs = simulated
+    shape, looks = (len(lane.knobs), lane.ground.seeds), len(lane.ground.looks_s)
+    why = outcome.why[:looks, runs]
+    none, clamped = ((why & int(flag) > 0).sum(axis=0).reshape(shape) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
+    targets = outcome.targets[:looks, runs].reshape(looks, *shape) if keep else np.zeros((0, 0, 0))
+    values = (outcome.executor_s / 3600, outcome.violation, outcome.p99_s, outcome.worst_s, outcome.changes)
+    hours, violation, p99_s, worst_s, actions = (value[runs].reshape(shape) for value in values)
+    return Sheet(lane.knobs, hours, violation, p99_s, worst_s, actions, none, clamped, targets)

@@ -1,0 +1,95 @@
+"""What a contest came to: points per policy, costs at equal violation with their range over seeds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from models.policy.catalogue import entry
+from models.policy.core.capacity import Floats
+from models.twin.experiment.evaluation import Setting, Sheet
+from models.twin.experiment.frontier import cheapest_at
+from models.twin.experiment.scenario import Ground
+
+ALLOWED = (0.001, 0.01, 0.05)
+"""Violations at which costs are compared."""
+OPTIMUM, BOUND = "optimum", "bound"
+AS_GOOD_AS_NONE = 1e-4
+"""Fewer violations than this share of the seconds are not told apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A trace's contest.
+
+    Attributes:
+        ground: on which it was.
+        sheets: by name, the optimum's among them where it was made.
+        settings: hyper-parameters that were chosen, by name.
+        bound: executor-hours that no policy can go below, by allowed violation.
+    """
+
+    ground: Ground
+    sheets: dict[str, Sheet]
+    settings: dict[str, Setting] = field(default_factory=dict)
+    bound: dict[float, float] = field(default_factory=dict)
+
+    def hours_at(self, name: str, allowed: float) -> float:
+        """Executor-hours of a policy at an allowed violation, over all seeds; NaN where it breaks more."""
+        sheet = self.sheets[name]
+        return cheapest_at(sheet.violation.mean(axis=1), sheet.hours.mean(axis=1), allowed)
+
+    def between(self, name: str, allowed: float) -> tuple[float, float]:
+        """The lowest and the highest of the seeds' own costs; NaN where none keeps the promise."""
+        sheet = self.sheets[name]
+        seeds = [cheapest_at(v, h, allowed) for v, h in zip(sheet.violation.T, sheet.hours.T, strict=True)]
+        known = [cost for cost in seeds if math.isfinite(cost)]
+        return (min(known), max(known)) if known else (math.nan, math.nan)
+
+    def points(self, name: str) -> list[dict[str, Any]]:
+        """One per knob value, means over the seeds; `between` holds the least and the most of them."""
+        sheet, found = self.sheets[name], []
+        for i in np.argsort(sheet.knobs, kind="stable"):
+            hours, violation = float(sheet.hours[i].mean()), float(sheet.violation[i].mean())
+            found.append({
+                "knob": float(sheet.knobs[i]), "executor_hours": hours, "violation": violation,
+                "p99_latency_s": float(sheet.p99_s[i].mean()), "worst_latency_s": float(sheet.worst_s[i].max()),
+                "actions": float(sheet.actions[i].mean()), "ratio_to_optimum": self._ratio(hours, violation),
+                "between": {"executor_hours": _range(sheet.hours[i]), "violation": _range(sheet.violation[i])},
+                "clamped": int(sheet.clamped[i].sum()), "not_a_number": int(sheet.none[i].sum()),
+            })  # fmt: skip
+        return found
+
+    def shipped(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
+        """The policy as it is shipped, and what rivals pay at its own violation; None where no one ships a value."""
+        knob, sheet = entry(name).upstream, self.sheets[name]
+        if knob is None:
+            return None
+        at = int(np.argmin(np.abs(sheet.knobs - knob)))
+        hours, violation = float(sheet.hours[at].mean()), float(sheet.violation[at].mean())
+        theirs = {rival: self.hours_at(rival, max(violation, AS_GOOD_AS_NONE)) for rival in rivals}
+        return {"knob": knob, "executor_hours": hours, "violation": violation, "others": theirs}
+
+    def _ratio(self, hours: float, violation: float) -> float:
+        if OPTIMUM not in self.sheets:
+            return math.nan
+        best = self.hours_at(OPTIMUM, max(violation, float(self.sheets[OPTIMUM].violation.mean(axis=1).min())))
+        return hours / best
+
+
+def plain(value: Any) -> Any:
+    """As JSON values, with None for what is no finite number."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _range(seeds: Floats) -> list[float]:
+    return [float(seeds.min()), float(seeds.max())]

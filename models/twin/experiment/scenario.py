@@ -1,0 +1,166 @@
+"""The ground on which policies meet: a part of a trace, scaled to a job, at one lead time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.forecast.series import Series
+from models.policy.core.capacity import Floats, Integers
+from models.policy.received.peaks import TRENDS_S, Moments, Peaks
+from models.twin.experiment.foresight import Told
+from models.twin.experiment.peak_training import DAYS as SCHOOL_DAYS
+from models.twin.experiment.peak_training import looked_back, schooled
+from models.twin.experiment.setup import DAY_S, Terms
+from models.twin.sim.arrivals import drawn, filled, rates
+from models.twin.sim.job import TwinError
+
+TEST_SHARE = 0.2
+GAP_STEPS = 3
+"""A gap of so many steps is filled by a line; a longer one hides too much of what is judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A part of a trace.
+
+    Attributes:
+        name: of the trace.
+        terms: of the contest.
+        begins_s: epoch seconds, divided by the speed, of its first second.
+        warm_s: seconds at its beginning that do not count, because nobody can do anything about them.
+        rate: (T,) records/s at every second, and (A,) `after` it as far as the trace goes.
+        arrived: (S, T + 1) records before each second, a row per seed.
+        past: the trace before it, records/s.
+        told: what forecasters said, records/s.
+        peaks: how its past says that peaks are forecast, by forecaster; those with too short a past are not there.
+    """
+
+    name: str
+    terms: Terms
+    begins_s: float
+    warm_s: int
+    rate: Floats
+    after: Floats
+    arrived: Floats
+    past: Series
+    told: dict[str, Told] = field(default_factory=dict)
+    peaks: dict[str, tuple[Peaks, ...]] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> int:
+        """S."""
+        return len(self.arrived)
+
+    @property
+    def seconds(self) -> int:
+        """T."""
+        return len(self.rate)
+
+    @cached_property
+    def looks_s(self) -> Integers:
+        """(D,) seconds of the decisions."""
+        return np.arange(0, self.seconds, self.terms.looks.every_s)
+
+    @cached_property
+    def looked_back(self) -> tuple[Floats, Floats]:
+        """(S, D) records/s of the last seconds at every decision, and (S, D, trends) how much more than before."""
+        now, smooth_s = self.looks_s, self.terms.looks.smooth_s
+        both = [looked_back(arrived, now, smooth_s) for arrived in self.arrived]
+        return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
+
+    @cached_property
+    def foretold(self) -> dict[str, NDArray[np.float32]]:
+        """(S, D, stretches, levels) quantiles of the peaks at every decision, by forecaster."""
+        moments = self.begins_s + self.looks_s.astype(np.float64)
+        found = {}
+        for of, peaks in self.peaks.items():
+            curves = self.told[of].curves(moments)
+            every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
+            both = [[one.at(each) for one in peaks] for each in every]
+            found[of] = np.stack(both).astype(np.float32).swapaxes(1, 2)
+        return found
+
+
+def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
+    """Steps of the series in which hyper-parameters are chosen, and those in which policies are judged.
+
+    The latter are the newest fifth, at most `test_days`; the former as many before it, at most `tune_days`.
+
+    Raises:
+        TwinError: the trace is too short for the lead time, a rate in these parts is missing or negative.
+    """
+    step = terms.step_s(series)
+    if step < 1:
+        raise TwinError(f"{name}: steps of {step:g} s of the job's clock; a second or more is expected. Take a --step.")
+    day = DAY_S / step
+    steps = len(series)
+    test = max(min(int(TEST_SHARE * steps), round(terms.test_days * day)), 0)
+    tune = min(test, max(1, round(terms.tune_days * day)))
+    reach = terms.lead_s + terms.hold_s
+    if test * step <= reach:
+        needed = math.ceil((reach / step + 1) / TEST_SHARE)
+        raise TwinError(
+            f"{name}: {steps} steps of {step:g} s, of which the newest fifth, {test * step:g} s, is the test: no "
+            f"longer than the horizon of {reach:g} s (lead time and {terms.hold_s:g} s). Take {needed} steps or more, "
+            "or a shorter lead time."
+        )
+    _check(name, series, steps - test - tune)
+    return range(steps - test - tune, steps - test), range(steps - test, steps)
+
+
+def _check(name: str, series: Series, first: int) -> None:
+    """Every rate from a step on is known, but for short gaps, and none is negative.
+
+    Raises:
+        TwinError: names the step and the value.
+    """
+    values = series.values
+    if (values < 0).any():
+        at = int(np.argmax(values < 0))
+        raise TwinError(f"{name}: step {at} is {values[at]:g}; a rate is at least 0. Correct it, or leave the row out.")
+    missing = np.isnan(values[first:])
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
+    gaps = edges[1::2] - edges[::2]
+    if len(gaps) and gaps.max() > GAP_STEPS:
+        at = first + int(edges[::2][np.argmax(gaps)])
+        raise TwinError(
+            f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most "
+            f"{GAP_STEPS} can be filled. Take a longer --step, or cut the trace."
+        )
+
+
+def ground(
+    name: str, series: Series, steps: range, terms: Terms, seeds: range, said: dict[str, Told] | None = None
+) -> Ground:
+    """Those steps of a series as a ground; `said` is in the series' own unit.
+
+    Raises:
+        TwinError: negative rates.
+    """
+    factor, step, start = terms.factor(series), terms.step_s(series), series.start / terms.speed
+    values = filled(series.values) * factor
+    more = math.ceil((terms.lead_s + terms.hold_s) / step) + 1
+    warm_s = min(terms.warm_s, int(steps.start * step // terms.looks.every_s) * terms.looks.every_s)
+    low, high = max(steps.start - 1 - math.ceil(warm_s / step), 0), min(steps.stop + more, len(values))
+    every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
+    seconds = round(len(steps) * step) + warm_s
+    rate, after = every[:seconds], every[seconds:]
+    arrived = np.stack([drawn(rate, seed, terms.dispersion) for seed in seeds])
+    past = Series(start, step, series.values[: steps.start] * factor)
+    told = {forecaster: one.scaled(factor, terms.speed) for forecaster, one in (said or {}).items()}
+    since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + terms.looks.smooth_s) / step), 0)
+    before = rates(values[since : steps.start], step) if told and steps.start > since + 1 else np.zeros(0)
+    times, smooth_s = (terms.lead_s, terms.hold_s), terms.looks.smooth_s
+    learnt = {of: schooled(one, before, start + since * step, times, smooth_s, seeds.start) for of, one in told.items()}
+    peaks = {of: one for of, one in learnt.items() if one is not None}
+    return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
+
+
+def told_from(series: Series, tune: range, terms: Terms) -> int:
+    """The step from which forecasters must be heard, so that the past can teach peaks."""
+    return max(tune.start - round(SCHOOL_DAYS * DAY_S / terms.step_s(series)), tune.start // 3)

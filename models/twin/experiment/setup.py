@@ -1,0 +1,138 @@
+"""The terms of a contest: the job that a trace is replayed on, how it is looked at, what is the same for everybody."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from configs.contract import Contract, Executors, Planning
+from models.forecast.series import Series
+from models.policy.core.capacity import Capacity, speeds
+from models.twin.sim.arrivals import filled
+from models.twin.sim.job import Job, TwinError
+from models.twin.sim.run import Looks
+
+DAY_S = 86400.0
+SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
+"""Start-up delays and restarts as shares of the lead time."""
+PEAK_QUANTILE = 0.999
+TASKS = 4000
+"""Of the heavy stage: so many that the last wave does not count."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is the same for every policy.
+
+    Attributes:
+        lead_s: from the request of an executor to its first task; with an engine that restarts, what a restart takes.
+        executors: that carry the trace's 99.9 % quantile at full use; None: of a job given, half of its most, else 20.
+        peak_rps: the rate that this quantile becomes, where no job is given.
+        latency_target_s: event time to result.
+        restarts: whether the engine restarts at every change.
+        job: a fitted job; its own start-up delays hold where `lead_s` is their median.
+        as_is: the trace is in records/s of the job already and is not scaled.
+        dispersion: variance over mean of a second's records.
+        test_days, tune_days: most of the trace's newest part, and of what lies before it; days of the job's own clock.
+        speed: seconds of the trace that pass in one of the job's, where a demonstration runs faster than its trace.
+    """
+
+    lead_s: float = 60.0
+    executors: int | None = None
+    peak_rps: float = 3000.0
+    latency_target_s: float = 10.0
+    restarts: bool = False
+    job: Job | None = None
+    as_is: bool = False
+    dispersion: float = 1.0
+    test_days: float = 5.0
+    tune_days: float = 4.0
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.lead_s) and 0 < self.lead_s <= DAY_S):
+            raise TwinError(f"lead_s={self.lead_s}: seconds above 0 and at most a day are expected")
+        if self.as_is and self.job is None:
+            raise TwinError("as_is without a job: whose records/s the trace is in must be known; name one with --job")
+        if self.job is not None and self.executors is not None and not 1 <= self.executors <= self.job.most:
+            raise TwinError(
+                f"executors={self.executors}: the job has 1 to {self.job.most}, which carry no more than that"
+            )
+
+    @cached_property
+    def peak_executors(self) -> int:
+        """As of `executors`."""
+        if self.executors is not None:
+            return self.executors
+        return max(1, self.job.most // 2) if self.job else 20
+
+    @property
+    def warm_s(self) -> int:
+        """Seconds before a ground's first that counts: what was asked for must have come, what is too much gone."""
+        return self.looks.every_s * math.ceil((3 * self.lead_s + 900.0) / self.looks.every_s)
+
+    def step_s(self, series: Series) -> float:
+        """Seconds of the job's clock in a step of a trace."""
+        return series.step_s / self.speed
+
+    @cached_property
+    def looks(self) -> Looks:
+        """Every 15 s, more often where executors come sooner; batches of 0.4 of the target.
+
+        A record may wait for one batch and be in the next.
+        """
+        every = int(np.clip(self.lead_s // 2, 1, 15))
+        return Looks(every, max(every, 10), 0.4 * self.the_job.latency_target_s)
+
+    @property
+    def hold_s(self) -> float:
+        """Seconds after the lead time for which capacity asked for now must still do: two decisions."""
+        return 2.0 * self.looks.every_s
+
+    @cached_property
+    def the_job(self) -> Job:
+        """The job, with start-up delays around the lead time, of a query that is warm.
+
+        A contest is days out of the life of a query that began long before, and no policy's merit shows in its first
+        twenty batches.
+        """
+        times = tuple(self.lead_s * share for share in SPREAD)
+        if self.job is not None:
+            own = abs(float(np.median(self.job.startup_s)) - self.lead_s) < 0.01 * self.lead_s
+            found = replace(self.job, warmup=0.0, startup_s=self.job.startup_s if own else times)
+            return replace(found, restart_s=times) if self.restarts and not self.job.restart_s else found
+        overhead, batch_s = 0.5, 0.4 * self.latency_target_s
+        return Job(
+            overhead_s=overhead, per_record_s=self.peak_executors * (1 - min(overhead / batch_s, 0.9)) / self.peak_rps,
+            most=2 * self.peak_executors, tasks=TASKS, startup_s=times, cold_s=2.0,
+            restart_s=times if self.restarts else (), latency_target_s=self.latency_target_s,
+        )  # fmt: skip
+
+    @cached_property
+    def contract(self) -> Contract:
+        """What policies are built from."""
+        job, most = self.the_job, self.the_job.most
+        planning = Planning(
+            lead_s=self.lead_s, hold_s=self.hold_s, catch_up_s=60.0, batch_s=self.looks.batch_s,
+            scale_down_delay_s=300.0, cooldown_s=0.0, max_step_up=most, max_step_down=most, overhead_s=job.overhead_s,
+            per_record_s=job.per_record_s, scaling=job.scaling, static_executors=min(self.peak_executors, most),
+        )  # fmt: skip
+        bounds = Executors(min=job.least, max=most, cores=job.cores)
+        return Contract(job="backtest", latency_target_s=job.latency_target_s, executors=bounds, planning=planning)
+
+    def factor(self, series: Series) -> float:
+        """By which the trace's values become records/s."""
+        if self.as_is:
+            return 1.0
+        job = self.the_job
+        capacity = Capacity(
+            speeds(job.most, job.cores, job.tasks, job.scaling)[None], np.array([job.overhead_s]),
+            np.array([job.per_record_s]), self.looks.batch_s,
+        )  # fmt: skip
+        high = float(np.quantile(filled(series.values), PEAK_QUANTILE))
+        if high <= 0:
+            raise TwinError(f"the trace's {PEAK_QUANTILE:.1%} quantile is {high:g}: it cannot be scaled to a job")
+        return float(capacity.rps(np.array([float(self.peak_executors)]))[0]) / high

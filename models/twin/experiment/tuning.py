@@ -1,0 +1,140 @@
+"""What is chosen on a trace's first part: a policy's hyper-parameters, and the range in which its knob is swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+
+import numpy as np
+
+from models.policy.catalogue import entry
+from models.policy.core.capacity import Floats
+from models.twin.experiment.evaluation import Entrant, Lane, Sheet, compete
+from models.twin.experiment.frontier import cheapest_at
+from models.twin.experiment.scenario import Ground
+
+JUDGED = (0.01, 0.001)
+"""Violations at which settings are compared."""
+NARROW = (2e-4, 0.03)
+"""Violations between which most of the knob's values should lie."""
+AIMED = (*JUDGED, 0.05)
+"""Violations that further values aim for."""
+_LEAST, _STEEP = 1e-5, 30.0
+
+
+def tuned(entrant: Entrant, grounds: Sequence[Ground], knobs: int) -> list[Lane]:
+    """For each ground the setting that is cheapest there at equal violation, and so many values of the knob.
+
+    The grounds are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
+    """
+    wide = sweep(entrant, grounds[0])
+    lanes = [Lane(ground, entrant.setting, wide) for ground in grounds]
+    sheets = compete(entrant, lanes) if not entrant.axes else []
+    for axes in entrant.axes:
+        choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        tried = [Lane(lane.ground, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
+        found = compete(entrant, tried)
+        best = [
+            at + int(np.argmin([_score(sheet) for sheet in found[at : at + len(choices)]]))
+            for at in range(0, len(tried), len(choices))
+        ]
+        lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
+    return [
+        Lane(lane.ground, lane.setting, narrowed(wide, sheet.violation.mean(axis=1), knobs))
+        for lane, sheet in zip(lanes, sheets, strict=True)
+    ]
+
+
+def sweep(entrant: Entrant, ground: Ground) -> Floats:
+    """The catalogue's values of the knob, rising."""
+    return np.sort(np.array(entry(entrant.policy).sweep(ground.terms.contract), float))
+
+
+def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
+    """(count,) values of a knob: most of them even between the ends of `NARROW`, one each half-way to the sweep's ends.
+
+    Values are interpolated along the sweep, whose violations are taken as rising or falling as a whole.
+
+    Args:
+        wide: (N,) values, rising.
+        violation: (N,) what each came to.
+        count: how many.
+    """
+    if len(wide) < 3 or count < 3:
+        return np.linspace(wide[0], wide[-1], count)
+    place = np.arange(len(wide), dtype=float)
+    low, high = (_place(wide, violation, level) for level in NARROW)
+    low, high = min(low, high), max(low, high)
+    middle, half = (low + high) / 2, max((high - low) / 2, 0.5)
+    low, high = max(middle - half, 0.0), min(middle + half, place[-1])
+    places = np.concatenate([[low / 2], np.linspace(low, high, count - 2), [(high + place[-1]) / 2]])
+    found: Floats = np.interp(places, place, wide)
+    return found
+
+
+def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
+    """(count,) further values of a knob, each where the cost at a violation that is compared is known worst.
+
+    That is where the violations next below and next above it are farthest from it on a logarithmic axis. A value is
+    taken to meet what it aims for, so that the next one aims elsewhere; what no value reaches is not aimed for.
+    """
+    order = np.argsort(knobs)
+    known, share = knobs[order], np.maximum(violation[order], _LEAST)
+    found: list[float] = []
+    for _ in range(count):
+        blind = [_blindness(share, level) for level in AIMED]
+        at = int(np.argmax(blind))
+        if blind[at] > 0:
+            value, met = float(np.interp(_place(known, share, AIMED[at]), np.arange(len(known)), known)), AIMED[at]
+        else:  # all are met or out of reach
+            gap = int(np.argmax(np.abs(np.diff(np.log(share)))))
+            value, met = float(known[gap : gap + 2].mean()), float(np.sqrt(share[gap] * share[gap + 1]))
+        found.append(value)
+        before = int(np.searchsorted(known, value))
+        known, share = np.insert(known, before, value), np.insert(share, before, met)
+    return np.array(found)
+
+
+def _blindness(share: Floats, level: float) -> float:
+    """How little is known of the cost at a violation: product of the logarithmic ways to those next to it."""
+    below, above = share[share <= level], share[share >= level]
+    if not len(below) or not len(above):
+        return 0.0
+    return float(np.log(level / below.max()) * np.log(above.min() / level))
+
+
+def _place(knobs: Floats, violation: Floats, level: float) -> float:
+    """Where along rising knob values a violation is passed."""
+    falling = violation[0] > violation[-1]
+    line = violation[::-1] if falling else violation
+    place = np.arange(len(knobs), dtype=float)
+    rising = np.maximum(np.maximum.accumulate(line), _LEAST)
+    for i in range(len(rising) - 2, -1, -1):
+        if rising[i] == _LEAST:  # none at all may be just none, or far from any
+            rising[i] = max(_LEAST, rising[i + 1] / _STEEP)
+    rising = np.log(rising) + 1e-9 * place
+    at = float(np.interp(np.log(level), rising, place))
+    return place[-1] - at if falling else at
+
+
+def moved(lanes: Iterable[Lane], grounds: Iterable[Ground], further: float | None = None) -> list[Lane]:
+    """The lanes' settings and knobs on other grounds, with one more knob value where one is given."""
+    more = [] if further is None else [further]
+    return [
+        Lane(ground, lane.setting, np.concatenate([lane.knobs, more]))
+        for lane, ground in zip(lanes, grounds, strict=True)
+    ]
+
+
+def _score(sheet: Sheet) -> float:
+    """Mean logarithm of the cost at equal violation; what keeps no promise that well counts by how far it is off."""
+    violation, hours = sheet.violation.mean(axis=1), sheet.hours.mean(axis=1)
+    total = 0.0
+    for allowed in JUDGED:
+        cost = cheapest_at(violation, hours, allowed)
+        if np.isnan(cost):
+            at = int(np.argmin(violation))
+            total += float(np.log(hours[at]) + np.log(violation[at] / allowed))
+        else:
+            total += float(np.log(cost))
+    return total / len(JUDGED)

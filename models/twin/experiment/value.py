@@ -1,0 +1,123 @@
+"""The value map: what a forecast is worth for a trace, a lead time and an allowed violation, and over all of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
+from models.twin.experiment.results import OPTIMUM, Judged
+
+Cell = dict[str, Any]
+LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
+VIOLATIONS = (0.01, 0.001)
+GAP = 0.05
+"""Of the cost that a perfect forecast would save; below it there is nothing to gain."""
+LIKE_REACTIVE, TOO_DEAR = 1.02, 1.05
+"""What ours may cost against the best reactive policy in nearly every cell, and in any."""
+OPTIMUM_LEAD_S, OPTIMUM_AT = 60.0, 0.01
+"""Where the clairvoyant optimum is computed."""
+
+
+def cells(one: Judged) -> list[Cell]:
+    """A trace's cells at its lead time, one per allowed violation."""
+    return [_cell(one, allowed) for allowed in VIOLATIONS]
+
+
+def _cell(one: Judged, allowed: float) -> Cell:
+    hours = {name: one.hours_at(name, allowed) for name in one.sheets}
+    reactive = cheapest(hours, REACTIVE)
+    base, known = hours.get(reactive or "", math.nan), hours[TRUE_FUTURE]
+    ours = {name: hours[name] for name in OURS if name in hours}
+    gap = 1 - known / base
+    return {
+        "trace": one.ground.name, "lead_s": one.ground.terms.lead_s, "violation": allowed,
+        "best_reactive": reactive, "gap": gap, "hours": hours,
+        "ratio": {name: cost / base for name, cost in ours.items()},
+        "captured": {name: (base - cost) / (base - known) if gap >= GAP else math.nan for name, cost in ours.items()},
+    }  # fmt: skip
+
+
+def as_shipped(one: Judged) -> list[dict[str, Any]]:
+    """A trace's policies as people run them, and what ours would cost at their own violations."""
+    ours = [name for name in OURS if name in one.sheets]
+    found = []
+    for name in DEFAULTS:
+        said = one.shipped(name, ours) if name in one.sheets else None
+        if said:
+            ratio = {rival: cost / said["executor_hours"] for rival, cost in said.pop("others").items()}
+            found.append({
+                "trace": one.ground.name, "lead_s": one.ground.terms.lead_s, "policy": name, **said, "ratio": ratio
+            })  # fmt: skip
+    return found
+
+
+def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What each of our policies came to over all cells; a cell in which it breaks its promise counts against it."""
+    names = [name for name in OURS if any(name in cell["ratio"] for cell in found)]
+    return {name: _summed(name, found, shipped) for name in names}
+
+
+def _summed(name: str, found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    compared = [cell for cell in found if cell["best_reactive"] is not None and math.isfinite(cell["gap"])]
+    gained = [_or(cell["captured"][name], -math.inf) for cell in compared if cell["gap"] >= GAP]
+    flat = [cell for cell in compared if cell["gap"] < GAP]
+    at_optimum = [
+        cell["hours"][name] / cell["hours"][OPTIMUM]
+        for cell in found
+        if OPTIMUM in cell["hours"] and cell["violation"] == OPTIMUM_AT and math.isfinite(cell["hours"][name])
+    ]
+    defaults = [one["ratio"][name] for one in shipped if math.isfinite(one["ratio"][name])]
+    return {
+        "cells": len(compared),
+        "gap_cells": len(gained),
+        "captured": _median(gained),
+        "captured_at_least_half": _share(part >= 0.5 for part in gained),
+        "all": _dearness(name, compared),
+        "nothing_to_gain": _dearness(name, flat),
+        "against_defaults": _median(defaults),
+        "by_default": {
+            default: _median([
+                one["ratio"][name]
+                for one in shipped
+                if one["policy"] == default and math.isfinite(one["ratio"][name])
+            ])
+            for default in DEFAULTS
+        },
+        "against_optimum": _median(at_optimum),
+        "broken": sum(not math.isfinite(cell["ratio"][name]) for cell in compared),
+    }  # fmt: skip
+
+
+def _dearness(name: str, compared: Sequence[Cell]) -> dict[str, Any]:
+    """How often ours is no dearer than the best reactive policy, and where it is dearest."""
+    ratios = [_or(cell["ratio"][name], math.inf) for cell in compared]
+    if not ratios:
+        return {"cells": 0, "like_reactive": math.nan, "too_dear": 0, "worst": None}
+    at = max(range(len(ratios)), key=lambda i: ratios[i])
+    worst = {key: compared[at][key] for key in ("trace", "lead_s", "violation")}
+    return {
+        "cells": len(ratios), "like_reactive": _share(ratio <= LIKE_REACTIVE for ratio in ratios),
+        "too_dear": sum(ratio > TOO_DEAR for ratio in ratios), "worst": {**worst, "ratio": ratios[at]},
+    }  # fmt: skip
+
+
+def cheapest(hours: dict[str, float], names: Iterable[str]) -> str | None:
+    """Who of some policies is the cheapest; None where none keeps the promise."""
+    known = {name: hours[name] for name in names if math.isfinite(hours.get(name, math.nan))}
+    return min(known, key=lambda name: known[name]) if known else None
+
+
+def _or(value: float, other: float) -> float:
+    return value if math.isfinite(value) else other
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else math.nan
+
+
+def _share(flags: Iterable[bool]) -> float:
+    listed = list(flags)
+    return sum(listed) / len(listed) if listed else math.nan

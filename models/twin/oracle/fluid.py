@@ -1,0 +1,247 @@
+"""Plans of a job whose load is known: dynamic programming over its batches seen as a fluid.
+
+A batch of work w (slot-seconds) takes d = overhead + w / speed, and the work that arrives meanwhile is the next batch;
+a second's records are committed when the batch after the one they arrived in has ended, so the latencies of the
+seconds lie between d' + 1 and d + d' + 1 (d' being the next batch). Between two looks the rate is taken as constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from models.policy.core.capacity import Floats, Integers
+
+PRICES = 8
+"""Plans for so many prices are made in one pass: neighbours in memory, one vector register."""
+LEVELS, WORKS, BLOCK = 192, 32, 128
+"""Rates and amounts of work in the tables; looks between two kept value functions, the others are computed again."""
+LONGEST_S = 600.0
+"""Seconds of the highest load that may pile up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fluid:
+    """A job and its load as the plan sees them.
+
+    Attributes:
+        speeds: (N,) slots that `least` to `most` executors are worth.
+        rates: (D,) work that arrives between two looks, slots.
+        least: executors of the first entry.
+        span_s: seconds between two looks.
+        overhead_s, trigger_s, target_s, cold_s: as of `Job`.
+        batch_work: most work of a batch, slot-seconds.
+        startup: looks from the request of an executor to its first task.
+        restart_s: seconds without work at each change; NaN for engines that do not restart.
+    """
+
+    speeds: Floats
+    rates: Floats
+    least: int
+    span_s: float
+    overhead_s: float
+    trigger_s: float
+    target_s: float
+    cold_s: float
+    batch_work: float
+    startup: int
+    restart_s: float
+
+    def plans(self, prices: Floats, first: float) -> Integers:
+        """(PRICES, D) executors that should run from look to look, the cheapest for each price of a late second.
+
+        Args:
+            prices: (PRICES,) executor-seconds that a second over the target is worth.
+            first: executors at the beginning.
+        """
+        physics = np.array([self.overhead_s, self.trigger_s, self.target_s, self.batch_work, self.span_s])
+        top = max(self.rates.max(), 1e-9)
+        levels = top * np.linspace(0, 1, LEVELS) ** 2
+        works = np.concatenate([[0.0], np.geomspace(1e-3 * top, LONGEST_S * top, WORKS - 1)])
+        at, share, late = _table(physics, self.speeds, levels, works)
+        costs = np.array([self.startup * self.span_s, self.cold_s, self.restart_s])
+        chosen: Integers = _plans(
+            physics, self.speeds, self.rates, _diffused(self.rates, levels), works, at, share, late,
+            prices.astype(np.float32), costs, int(first) - self.least, self.startup,
+        )  # fmt: skip
+        return chosen + self.least
+
+
+@numba.njit(cache=True)
+def _step(physics: Any, speed: float, rate: float, work: float) -> tuple[float, float]:
+    """The batch's work one look later, and the seconds over the target among those that arrive meanwhile."""
+    overhead, trigger, target, most, span = physics[0], physics[1], physics[2], physics[3], physics[4]
+    passed, late = 0.0, 0.0
+    while passed < span - 1e-9:
+        period = max(overhead + min(work, most) / speed, trigger)
+        following = max(work - most, 0.0) + rate * period
+        slowest = period + (overhead + following / speed) + 1.0
+        share = min(max((slowest - target) / period, 0.0), 1.0)
+        if following > most:
+            share = 1.0 if (following / most) * (overhead + most / speed) > target else share
+        part = min((span - passed) / period, 1.0)
+        work += part * (following - work)
+        late += part * period * share
+        passed += period
+    return work, late
+
+
+@numba.njit(cache=True)
+def _place(works: Any, work: float) -> Any:
+    """Where an amount of work lies in the table: the entry below it and the share of the way to the next."""
+    if work >= works[-1]:
+        return len(works) - 2, 1.0
+    k: Any = max(np.searchsorted(works, work, side="right") - 1, 0)
+    return k, (work - works[k]) / (works[k + 1] - works[k])
+
+
+@numba.njit(cache=True)
+def _table(physics: Any, speeds: Any, levels: Any, works: Any) -> Any:
+    """(LEVELS, N, WORKS) where the work lies one look later, and seconds over the target."""
+    shape = (len(levels), len(speeds), len(works))
+    at, share, late = np.zeros(shape, np.int32), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    for r in range(shape[0]):
+        for n in range(shape[1]):
+            for j in range(shape[2]):
+                work, seconds = _step(physics, speeds[n], levels[r], works[j])
+                at[r, n, j], share[r, n, j] = _place(works, work)
+                late[r, n, j] = seconds
+    return at, share, late
+
+
+@numba.njit(cache=True)
+def _diffused(rates: Any, levels: Any) -> Any:
+    """The table's rate for each look; what rounding leaves out goes to the next, so that no work is lost."""
+    found, owed = np.zeros(len(rates), np.int32), 0.0
+    for t in range(len(rates)):
+        wanted = rates[t] + owed
+        k = min(max(np.searchsorted(levels, wanted), 1), len(levels) - 1)
+        k -= wanted - levels[k - 1] < levels[k] - wanted
+        found[t], owed = k, wanted - levels[k]
+    return found
+
+
+@numba.njit(cache=True, fastmath=True)
+def _stage(after: Any, at: Any, share: Any, late: Any, prices: Any, least_s: float, span: float, out: Any) -> None:
+    """(N, WORKS, PRICES) cost from a look on when n executors run until the next one."""
+    for n in range(out.shape[0]):
+        paid = np.float32(least_s + n * span)
+        for j in range(out.shape[1]):
+            k, b, seconds = at[n, j], share[n, j], late[n, j]
+            a = np.float32(1.0) - b
+            for p in range(PRICES):
+                out[n, j, p] = paid + prices[p] * seconds + a * after[n, k, p] + b * after[n, k + 1, p]
+
+
+@numba.njit(cache=True)
+def _changed(stage: Any, jumps: Any, works: Any, out: Any) -> None:
+    """The same where the change to n executors leaves `jumps[n]` more work: a cold batch or a restart."""
+    for n in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            k, b = _place(works, works[j] + jumps[n])
+            a, b = np.float32(1.0 - b), np.float32(b)
+            for p in range(PRICES):
+                out[n, j, p] = a * stage[n, k, p] + b * stage[n, k + 1, p]
+
+
+@numba.njit(cache=True, fastmath=True)
+def _best(stage: Any, changed: Any, raise_cost: float, restarts: bool, out: Any) -> None:
+    """The least cost from each number of executors: keep, lower, raise; less that of (0, 0), only differences count."""
+    count, cost = out.shape[0], np.float32(raise_cost)
+    for j in range(out.shape[1]):
+        above = np.full(PRICES, np.inf, np.float32)
+        for n in range(count - 1, -1, -1):
+            for p in range(PRICES):
+                out[n, j, p] = min(stage[n, j, p], above[p])
+                above[p] = min(changed[n, j, p], above[p]) + cost
+        below = np.full(PRICES, np.inf, np.float32)
+        for n in range(count):
+            for p in range(PRICES):
+                out[n, j, p] = min(out[n, j, p], below[p])
+                below[p] = min(below[p], changed[n, j, p] if restarts else stage[n, j, p])
+    base = out[0, 0].copy()
+    for n in range(count):
+        for j in range(out.shape[1]):
+            for p in range(PRICES):
+                out[n, j, p] -= base[p]
+
+
+@numba.njit(cache=True)
+def _jumps(costs: Any, speeds: Any, rate: float) -> Any:
+    """(N,) work that a change leaves: the cold batch's, or what arrives while the engine restarts."""
+    if costs[2] >= 0:
+        return np.full(len(speeds), rate * costs[2])
+    return speeds * costs[1]
+
+
+@numba.njit(cache=True)
+def _back(
+    begin: int, end: int, physics: Any, speeds: Any, rates: Any, level: Any, works: Any, at: Any, share: Any,
+    late: Any, prices: Any, costs: Any, value: Any, stages: Any,
+) -> Any:  # fmt: skip
+    """Cost to come at look `begin` from that at look `end`; `stages` keeps what each look's choice is made from."""
+    restarts, scratch = costs[2] >= 0, np.empty_like(value)
+    raise_cost = 0.0 if restarts else costs[0]
+    for t in range(end - 1, begin - 1, -1):
+        stage, r = stages[t - begin], level[t]
+        _stage(value, at[r], share[r], late[r], prices, 0.0, physics[4], stage)
+        if restarts or costs[1] > 0:
+            _changed(stage, _jumps(costs, speeds, rates[t]), works, scratch)
+            _best(stage, scratch, raise_cost, restarts, value)
+        else:
+            _best(stage, stage, raise_cost, restarts, value)
+    return value
+
+
+@numba.njit(cache=True)
+def _plans(
+    physics: Any, speeds: Any, rates: Any, level: Any, works: Any, at: Any, share: Any, late: Any, prices: Any,
+    costs: Any, first: int, startup: int,
+) -> Any:  # fmt: skip
+    """(PRICES, D) choices, backwards in blocks of looks, then forwards with the block's values computed again."""
+    looks, shape = len(rates), (len(speeds), len(works), PRICES)
+    blocks = -(-looks // BLOCK)
+    kept = np.zeros((blocks, *shape), np.float32)
+    stages = np.zeros((BLOCK, *shape), np.float32)
+    value = np.zeros(shape, np.float32)
+    for b in range(blocks - 1, 0, -1):
+        kept[b] = value
+        _back(b * BLOCK, min((b + 1) * BLOCK, looks), physics, speeds, rates, level, works, at, share, late, prices,
+              costs, value, stages)  # fmt: skip
+    kept[0] = value
+    chosen = np.zeros((PRICES, looks), np.int64)
+    executors, work = np.full(PRICES, first), np.full(PRICES, rates[0] * physics[1])
+    for b in range(blocks):
+        begin, end = b * BLOCK, min((b + 1) * BLOCK, looks)
+        value[:] = kept[b]
+        _back(begin, end, physics, speeds, rates, level, works, at, share, late, prices, costs, value, stages)
+        for t in range(begin, end):
+            jumps = _jumps(costs, speeds, rates[t])
+            for p in range(PRICES):
+                most = executors[p] if t < startup else len(speeds) - 1
+                n = _choice(stages[t - begin], works, jumps, costs, executors[p], most, work[p], p)
+                hit = n != executors[p] if costs[2] >= 0 else n > executors[p]
+                work[p], _ = _step(physics, speeds[n], rates[t], work[p] + (jumps[n] if hit else 0.0))
+                chosen[p, t] = executors[p] = n
+    return chosen
+
+
+@numba.njit(cache=True)
+def _choice(
+    stage: Any, works: Any, jumps: Any, costs: Any, executors: int, most: int, work: float, p: int
+) -> int:  # fmt: skip
+    """The executors with the least cost to come; on a tie the present ones."""
+    best, least = executors, np.inf
+    restarts = costs[2] >= 0
+    for n in range(most + 1):
+        hit = n != executors if restarts else n > executors
+        k, b = _place(works, work + (jumps[n] if hit else 0.0))
+        cost = (1 - b) * stage[n, k, p] + b * stage[n, k + 1, p]
+        if hit and not restarts:
+            cost += costs[0] * (n - executors)
+        if cost < least - 1e-6 or (cost < least + 1e-6 and n == executors):
+            best, least = n, cost
+    return best

@@ -1,0 +1,1 @@
+"""The simulated job: arrivals, batches, executors; compiled."""

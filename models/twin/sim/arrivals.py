@@ -1,0 +1,66 @@
+"""From a coarse trace to what arrives second by second: a smooth curve that keeps every step's mean, and chance."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from models.policy.core.capacity import Floats
+from models.twin.sim.job import TwinError
+
+
+def filled(values: Floats) -> Floats:
+    """(T,) records/s with missing steps (NaN) on a line between their neighbours.
+
+    Raises:
+        TwinError: a negative or infinite rate, or less than two known steps.
+    """
+    known = np.isfinite(values)
+    if np.isinf(values).any() or (values[known] < 0).any():
+        at = int(np.flatnonzero(np.isinf(values) | (values < 0))[0])
+        raise TwinError(f"step {at}: {values[at]} is not a rate; rates are finite and at least 0")
+    if known.sum() < 2:
+        raise TwinError(f"{int(known.sum())} known steps: a load needs two; take a longer trace")
+    steps = np.arange(len(values))
+    line: Floats = np.interp(steps, steps[known], values[known])
+    return line
+
+
+def restored(values: Floats, share: float = 0.95) -> Floats:
+    """(T,) a trace whose publisher added an offset, with that share of its least value taken off.
+
+    The offset itself is not published; what is left has the peak-to-trough range of a load that nearly sleeps at night.
+    """
+    lowered: Floats = values - share * np.nanmin(values)
+    return lowered
+
+
+def rates(values: Floats, step_s: float) -> Floats:
+    """(T * step_s,) records/s at every second: smooth, at least 0, and its mean over each step is the step's value.
+
+    The derivative of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of steps.
+    """
+    total = np.concatenate([[0.0], np.cumsum(filled(values) * step_s)])
+    if step_s == 1:
+        return np.diff(total)
+    ends = np.arange(len(total)) * float(step_s)
+    every: Floats = np.maximum(np.diff(PchipInterpolator(ends, total)(np.arange(int(ends[-1]) + 1))), 0.0)
+    return every
+
+
+def drawn(rate: Floats, seed: int, dispersion: float = 1.0) -> Floats:
+    """(T + 1,) records produced before each second, drawn around (T,) records/s.
+
+    Args:
+        rate: records/s.
+        seed: the same seed gives the same records.
+        dispersion: variance over mean of a second's records; 1 is Poisson, more is negative binomial.
+    """
+    chance = np.random.default_rng(seed)
+    if dispersion < 1:
+        raise TwinError(f"dispersion={dispersion}: variance over mean of arrivals is at least 1")
+    mean = rate
+    if dispersion > 1:
+        shape = np.maximum(rate, 1e-12) / (dispersion - 1)
+        mean = chance.gamma(shape, dispersion - 1)
+    return np.concatenate([[0.0], np.cumsum(chance.poisson(mean))]).astype(float)

@@ -1,0 +1,151 @@
+"""What a streaming job is to the twin, and many of them as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+
+import numpy as np
+
+from models.policy.core.capacity import Floats, speeds
+
+DRAWS = 32
+"""Into so many equal parts of their distribution measured times are cut."""
+
+
+class TwinError(ValueError):
+    """What cannot be simulated; the message names the value and the remedy."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A streaming job: batches take `overhead_s + per_record_s * rows / speed(executors)`.
+
+    Attributes:
+        overhead_s: seconds of a batch that no executor shortens.
+        per_record_s: seconds of one slot per record.
+        least, most: bounds of the executors.
+        cores: slots per executor.
+        tasks: of the heavy stage; more slots than these are worth nothing.
+        scaling: exponent of the capacity in slots, at most 1 (measured mapper: 0.83, autoscaling.md C5).
+        trigger_s: a batch begins at a whole multiple of these seconds, or later, when the one before has ended.
+        batch_rows: most rows of a batch.
+        startup_s: measured seconds from the request of an executor until it is registered.
+        cold_s: seconds that the first task of a new executor takes longer, and with it the batch.
+        noise: deviation of the logarithm of a batch's duration.
+        warmup: share by which the first batch of a query takes longer, because driver and executors are cold.
+        warmup_batches: batches with records after which 1/e of this share is left.
+        restart_s: measured seconds without any work at each change, for engines that restart; empty: nothing restarts.
+        rewind_s: after a restart the records of so many seconds are read again, as from the last checkpoint.
+        catch_up: no backlog is worked off quicker than at this multiple of the load, however many executors there are.
+        latency_target_s: event time to committed result.
+    """
+
+    overhead_s: float
+    per_record_s: float
+    least: int = 1
+    most: int = 20
+    cores: int = 1
+    tasks: int = 64
+    scaling: float = 1.0
+    trigger_s: float = 1.0
+    batch_rows: float = math.inf
+    startup_s: tuple[float, ...] = (60.0,)
+    cold_s: float = 0.0
+    noise: float = 0.0
+    warmup: float = 0.0
+    warmup_batches: float = 10.0
+    restart_s: tuple[float, ...] = ()
+    rewind_s: float = 0.0
+    catch_up: float = math.inf
+    latency_target_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, lowest in (
+            ("overhead_s", 0.0), ("per_record_s", 1e-12), ("trigger_s", 0.05), ("cold_s", 0.0), ("noise", 0.0),
+            ("warmup", 0.0), ("warmup_batches", 0.1), ("rewind_s", 0.0), ("latency_target_s", 0.1), ("batch_rows", 1.0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if not value >= lowest or (math.isinf(value) and name != "batch_rows"):
+                raise TwinError(f"{name}={value}: a number of at least {lowest:g} is expected")
+        for name in ("least", "most", "cores", "tasks"):
+            if not (isinstance(getattr(self, name), Integral) and getattr(self, name) >= 1):
+                raise TwinError(f"{name}={getattr(self, name)}: a whole number of at least 1 is expected")
+        if not self.catch_up > 1:
+            raise TwinError(f"catch_up={self.catch_up}: above 1, or a backlog is never worked off")
+        if not 1 <= self.least <= self.most:
+            raise TwinError(f"least={self.least}, most={self.most}: 1 <= least <= most is expected")
+        if not 0 < self.scaling <= 1:
+            raise TwinError(f"scaling={self.scaling}: above 0 and at most 1; a falling capacity curve has no optimum")
+        for name in ("startup_s", "restart_s"):
+            if any(not (math.isfinite(s) and s >= 0) for s in getattr(self, name)):
+                raise TwinError(f"{name}={getattr(self, name)}: finite seconds of at least 0 are expected")
+        if not self.startup_s:
+            raise TwinError("startup_s=(): at least one measured start-up delay is expected")
+
+    @property
+    def top(self) -> float:
+        """Slots that all tasks at once are worth."""
+        return float(self.tasks**self.scaling)
+
+    @property
+    def warmup_kept(self) -> float:
+        """Share of the warm-up that is left after one more batch."""
+        return math.exp(-1.0 / self.warmup_batches)
+
+
+FACTS = (
+    "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
+    "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
+)  # fmt: skip
+"""Columns of `Jobs.facts`."""
+(
+    OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S,
+    WARMUP, WARMUP_KEPT,
+) = range(len(FACTS))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """Jobs as arrays, one row per run.
+
+    Attributes:
+        facts: (runs, 14) `FACTS`.
+        speeds: (runs, N + 1) slots that 0 to N executors are worth.
+        startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
+    """
+
+    facts: Floats
+    speeds: Floats
+    startup_s: Floats
+    restart_s: Floats
+
+    def fact(self, column: int) -> Floats:
+        """(runs,) one of `FACTS`."""
+        return self.facts[:, column]
+
+    @cached_property
+    def worth(self) -> Floats:
+        """`speeds` as a policy is shown them: a single row where all runs have the same."""
+        return self.speeds[:1] if (self.speeds == self.speeds[0]).all() else self.speeds
+
+
+def stack(jobs: Sequence[Job]) -> Jobs:
+    """One row per run."""
+    known = {job: i for i, job in enumerate(dict.fromkeys(jobs))}
+    row = np.array([known[job] for job in jobs], np.int64)
+    most = max(job.most for job in known)
+    facts = np.array([[float(getattr(job, name)) for name in FACTS] for job in known])
+    worth = np.array([speeds(most, job.cores, job.tasks, job.scaling) for job in known])
+    startup = np.array([_parts(job.startup_s) for job in known])
+    restart = np.array([_parts(job.restart_s or (math.nan,)) for job in known])
+    return Jobs(facts[row], worth[row], startup[row], restart[row])
+
+
+def _parts(measured: Sequence[float]) -> Floats:
+    """The middles of equal parts of a measured distribution."""
+    middles: Floats = np.quantile(np.asarray(measured, float), (np.arange(DRAWS) + 0.5) / DRAWS)
+    return middles
