@@ -8,8 +8,8 @@ from typing import Any
 
 from models.twin.experiment.value import LIKE_REACTIVE, TOO_DEAR
 from pipelines.backtest import map_text as words
-from pipelines.html.document import NUMBER, PLAIN, below, document, holder, row, section, table, tile_row
-from pipelines.html.numbers import Tile, number, share
+from pipelines.html.document import NUMBER, PLAIN, Tile, below, document, holder, row, section, table, tile_row
+from pipelines.html.numbers import number, share
 from pipelines.html.plot import Chart, line, marks, rows, silent
 
 _GOALS = {"captured": 0.5, "like_reactive": 0.95, "against_defaults": 0.75, "against_optimum": 1.15}

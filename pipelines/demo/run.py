@@ -21,10 +21,10 @@ from pipelines.demo import newcomer
 from pipelines.demo.agent import first_agent
 from pipelines.demo.live import Live, RingError, facts
 from pipelines.demo.progress import Screen
-from pipelines.html.numbers import newcomer as newcomer_words
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower, create_topics
 from pipelines.registry import Registry
+from pipelines.report.headline import newcomer as newcomer_words
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
 from pipelines.spark import class_archive

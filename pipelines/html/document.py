@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from pipelines.html.numbers import Tile
 from pipelines.html.plot import Chart
 
 _MARKS = {
@@ -17,6 +17,18 @@ _MARKS = {
 }
 NUMBER, NOWRAP, PLAIN = "number", "nowrap", ""
 """Kinds of table cells."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One headline figure: what it is, its value and unit, a line about it, and whether it is as it should be."""
+
+    label: str
+    value: str
+    unit: str
+    detail: str
+    good: bool | None = None
+    versus: str = ""
 
 
 def document(title: str, body: str, figures: dict[str, Chart]) -> str:

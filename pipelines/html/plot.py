@@ -1,21 +1,15 @@
-"""Pieces of Plotly figures: lines, marks, stacked rows over one time axis that says wall seconds and trace time."""
+"""Pieces of Plotly figures: lines, marks, stacked rows over one axis."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
-from pipelines.report.read import Run
-
 Chart = dict[str, Any]
 """A Plotly figure as a plain dict; colours are names such as `@arrival` or `@forecast/20` (per cent of opacity)."""
 
-_TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
-_TICKS = 9
 _GAP = 0.09  # between rows, share of the height; their titles stand in it
 
 
@@ -62,37 +56,6 @@ def rows(titles: list[tuple[str, float]]) -> Chart:
         })  # fmt: skip
         top = bottom - _GAP
     return layout
-
-
-def over_time(run: Run, until: float, titles: list[tuple[str, float]]) -> Chart:
-    """`rows` with the time axis from the run's start to a wall time."""
-    layout, span = rows(titles), until - run.start
-    step = next((t for t in _TICKS_S if span / t <= _TICKS), _TICKS_S[-1])
-    ticks = np.arange(0, span, step)
-    words, day = [], ""
-    for tick, moment in zip(ticks, trace_moments(run, ticks), strict=True):
-        new, day = moment.strftime("%-d %b") != day, moment.strftime("%-d %b")
-        words.append(f"{tick:g} s<br>{moment:%H:%M}" + (f"<br>{day}" if new else ""))
-    layout["xaxis"] |= {"tickvals": ticks.tolist(), "ticktext": words, "range": [0, span], "tickangle": 0}
-    layout["xaxis"]["unifiedhovertitle"] = {"text": "%{x:.1f} s"}
-    layout["margin"]["b"] = 62
-    return layout
-
-
-def trace_moments(run: Run, seconds: Any) -> list[datetime]:
-    """Trace times, in the trace's own time zone, of seconds since the run's start."""
-    zone = ZoneInfo(run.info["replay"].get("timezone", "UTC"))
-    return [datetime.fromtimestamp(run.clock.at(run.start + float(s)), UTC).astimezone(zone) for s in seconds]
-
-
-def trace_times(run: Run, seconds: Any) -> list[str]:
-    """The same as text."""
-    return [f"{moment:%a %H:%M}" for moment in trace_moments(run, seconds)]
-
-
-def second_of(run: Run, trace_time: float) -> float:
-    """Wall seconds since the run's start at a trace time."""
-    return (trace_time - run.clock.trace_start) / run.clock.scale
 
 
 def values(column: Any) -> list[Any]:

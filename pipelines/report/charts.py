@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipelines.html.plot import Chart, line, marks, over_time, ranges, rows, second_of, silent, values
+from pipelines.html.plot import Chart, line, marks, ranges, rows, silent, values
 from pipelines.report import figures
 from pipelines.report.summary import Measured, lost
+from pipelines.report.time_axis import over_time, second_of
 
 _VERSIONS = ("@forecast", "@arrival", "@capacity", "@executors")
 _POLICIES = {

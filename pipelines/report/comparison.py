@@ -10,8 +10,9 @@ from typing import Any
 
 from configs.policies import POLICIES
 from pipelines.html.document import NOWRAP, NUMBER, document, holder, row, section, table
-from pipelines.html.numbers import Summary, number
+from pipelines.html.numbers import number
 from pipelines.report import charts
+from pipelines.report.headline import Summary
 
 _LIGHT = 'class="hold"'
 SWEEP = "sweep"

@@ -7,12 +7,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.html import numbers as words
 from pipelines.html.document import document, holder, section, tile_row
-from pipelines.html.plot import Chart, trace_moments
-from pipelines.report import charts, summary, tables
+from pipelines.html.numbers import number
+from pipelines.html.plot import Chart
+from pipelines.report import charts, headline, summary, tables
 from pipelines.report.read import load
 from pipelines.report.summary import Measured
+from pipelines.report.time_axis import trace_moments
 
 
 def render(run_dir: Path, compare: Path | None = None) -> Path:
@@ -39,7 +40,7 @@ def _page(measured: Measured, other: Measured | None) -> str:
     bars = len(figures["cost"]["data"][0]["y"])
     parts = [
         _head(measured, found, theirs),
-        tile_row(words.tiles(found, theirs)),
+        tile_row(headline.tiles(found, theirs)),
         section(
             "Load and capacity",
             "Records arriving per second against what the executors running can sustain, as the planner knew it. "
@@ -54,7 +55,7 @@ def _page(measured: Measured, other: Measured | None) -> str:
         ),
         section(
             "Decisions",
-            f"{words.number(found['decisions'])} evaluations, of which {found['scale_ups'] + found['scale_downs']} "
+            f"{number(found['decisions'])} evaluations, of which {found['scale_ups'] + found['scale_downs']} "
             "changed the executors. Each says why, what it expected and what it really did. "
             "Holds in a row for the same cause are one line.",
             tables.decisions(measured),
@@ -84,7 +85,7 @@ def _head(measured: Measured, found: dict[str, Any], theirs: dict[str, Any] | No
         about.append(f"Compared with {theirs['id']} ({theirs['policy']} policy).")
     return (
         f'<h1>Tidecast run {escape(found["id"])}</h1><p class="about">{escape(" ".join(about))}</p>'
-        f'<p class="verdict">{escape(words.verdict(found))}</p>'
+        f'<p class="verdict">{escape(headline.verdict(found))}</p>'
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.html.numbers import Summary, counted_exactly, newcomer, number, share, verdict
+from pipelines.html.numbers import number, share
+from pipelines.report.headline import Summary, counted_exactly, newcomer, verdict
 
 
 def table(s: Summary) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from pipelines.html import numbers as words
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.html.numbers import number, share
-from pipelines.html.plot import trace_times
+from pipelines.report import headline
 from pipelines.report.read import Run
 from pipelines.report.summary import KEYS, Measured
+from pipelines.report.time_axis import trace_times
 
 _DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]
 _SIGNS = {"up": "▲", "down": "▼", "hold": "●"}
@@ -128,7 +128,7 @@ def challenger(summary: dict[str, Any]) -> str:
 
 def newcomer(summary: dict[str, Any]) -> str:
     """What came of the job with a short history; nothing where there was none."""
-    if not (lines := words.newcomer(summary["newcomer"])):
+    if not (lines := headline.newcomer(summary["newcomer"])):
         return ""
     (_, taught), (_, judged) = lines
     return f"<h3>Newcomer</h3><p>{escape(taught)}.</p><p>Its model: {escape(judged)}.</p>"
