@@ -1,7 +1,11 @@
-"""Errors that only a person can mend."""
+"""Errors that a person can mend."""
 
 
-class FinalError(Exception):
+class CorrectableError(Exception):
+    """What a person can correct; the message names the thing, the value and the remedy, so no traceback is shown."""
+
+
+class FinalError(CorrectableError):
     """Trying again gives the same error; the message says what has to be changed first, and nothing retries."""
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from configs.errors import CorrectableError
+
 Floats = NDArray[np.float64]
 Column = Sequence[float] | Floats
 Steps = list[tuple[float, float]]
@@ -20,7 +22,7 @@ MAX_STEPS = 1_000_000
 _GRAIN = 1e-6  # of a step: what float times of today may lack to the end of a step
 
 
-class SeriesError(ValueError):
+class SeriesError(CorrectableError, ValueError):
     """Records that make no series; the message names the value and the remedy."""
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from configs.errors import CorrectableError
 from configs.settings import Settings
 
 _DONE = ("success", "failed")
 _LOG_LINES = 20
 
 
-class OrchestratorError(RuntimeError):
+class OrchestratorError(CorrectableError, RuntimeError):
     """Airflow cannot be reached, refuses, or a run failed; the message says which and shows the last log lines."""
 
 

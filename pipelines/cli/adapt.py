@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pipelines.cli.given import JsonFile, write
 
 app = typer.Typer(no_args_is_help=True, help="Move forecasters between loads.")
 
@@ -22,7 +23,7 @@ def evaluate(
     quick: Annotated[
         bool, typer.Option("--quick", help="One moment per target; networks only where the shape is near.")
     ] = False,
-    as_json: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+    as_json: JsonFile = None,
     page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
 ) -> None:
     """Serve every shipped 5-minute load from a short history, with every other as its source."""
@@ -48,8 +49,7 @@ def evaluate(
     found = figures(seen, study)
     print(table(found))
     print(pair_lines(found, str(lengths[0])))
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)
     if page is not None:
         from pipelines.bench.adapt.page import render
 

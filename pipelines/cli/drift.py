@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pipelines.cli.given import JsonFile, write
 
 app = typer.Typer(no_args_is_help=True, help="Judge the detectors of lasting changes.")
 
@@ -23,7 +23,7 @@ def evaluate(
     cells: Annotated[
         str, typer.Option(help="Shipped series, separated by commas; the six of the goal by default.")
     ] = "",
-    as_json: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+    as_json: JsonFile = None,
 ) -> None:
     """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
     from models.forecast.catalogue import named
@@ -34,5 +34,4 @@ def evaluate(
     wanted = [part.strip() for part in cells.split(",") if part.strip()] or CELLS
     found = measure(cases(named([model])[0], positions, wanted), lambda line: typer.echo(line, err=True))
     print(table(found))
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipelines.cli.bench.forecaster import bench
+from pipelines.cli.given import JsonFile, write
 from pipelines.cli.table2 import table2
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series fro
 app.command("table2")(table2)
 app.command("bench")(bench)
 
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
 
 
@@ -60,8 +59,7 @@ def evaluate(
     )
     found = figures(evaluation)
     print(table(found))
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)
     if page is not None:
         from pipelines.bench.forecast.evaluation_page import render
 
@@ -97,8 +95,7 @@ def lasting_breaks(
     cells = measure_all(name, jobs, lambda line: typer.echo(line, err=True))
     sums = summary(cells)
     print(table(cells, sums))
-    if as_json is not None:
-        as_json.write_text(json.dumps({"model": name, "cells": cells, "summary": sums}, indent=1))
+    write(as_json, {"model": name, "cells": cells, "summary": sums})
 
 
 def _evaluate_all(
@@ -125,8 +122,7 @@ def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | Non
 
     sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table(cells, sums))
-    if as_json is not None:
-        as_json.write_text(json.dumps({"cells": cells, "summary": sums}, indent=1))
+    write(as_json, {"cells": cells, "summary": sums})
 
 
 def _listed(text: str) -> list[str]:

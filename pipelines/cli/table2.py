@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pipelines.cli.given import JsonFile
+
 Quick = Annotated[bool, typer.Option("--quick", help="The 5-minute cells only.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of noise, weights and the order of training rows.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file, row by row.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep the rows that the --json file already holds.")]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from configs.contract import load_contract
+from configs.errors import CorrectableError
 from configs.settings import Settings
 from pipelines.demo.progress import Screen, View
 from pipelines.jobs.results import compare, counted
@@ -28,7 +29,7 @@ WARM_UPS = 3
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 
 
-class RingError(RuntimeError):
+class RingError(CorrectableError, RuntimeError):
     """The ring did not close; the message says where and what to look at."""
 
 

@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
 
+from configs.errors import CorrectableError
 from configs.sections import Kafka
 from tidecast.messages import Message, Reject, encode
 from tidecast.transport import TOPICS, consumer, producer
@@ -18,7 +19,7 @@ from tidecast.transport import TOPICS, consumer, producer
 _KEPT_BY_KEY = {"control", "results"}
 
 
-class BrokerError(RuntimeError):
+class BrokerError(CorrectableError, RuntimeError):
     """The broker cannot be reached or refuses; the message names the address and the remedy."""
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from configs.errors import CorrectableError
 from models.forecast.forecaster import Forecaster
 
 DESCRIPTION = "forecaster.json"
 
 
-class RegistryError(RuntimeError):
+class RegistryError(CorrectableError, RuntimeError):
     """The registry has not what was asked for, or something else under that name; the message says what to do."""
 
 

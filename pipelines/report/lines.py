@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from configs.errors import CorrectableError
 
-class RunError(RuntimeError):
+
+class RunError(CorrectableError, RuntimeError):
     """A run folder that cannot be read; the message names the file and what would be right."""
 
 

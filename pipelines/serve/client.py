@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from configs.errors import CorrectableError
 from pipelines.serve import wire
 from pipelines.serve.keys import forecast_key
 from pipelines.serve.records import ForecastValue, unpacked
@@ -17,7 +18,7 @@ from tidecast.messages import MetricSample, encode
 A = TypeVar("A", bound=Answer)
 
 
-class ClientError(RuntimeError):
+class ClientError(CorrectableError, RuntimeError):
     """The server is not there, or went away in the middle of an answer."""
 
 

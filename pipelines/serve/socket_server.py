@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from configs.errors import CorrectableError
 from pipelines.serve.wire import Answer, Put, Refused, Request, WireError, framed, read_request, unframe
 
 BATCH = 32
@@ -24,7 +25,7 @@ Puts = Callable[[Sequence[bytes]], Sequence[Answer]]
 Read = Callable[[Request], Answer]
 
 
-class SocketError(RuntimeError):
+class SocketError(CorrectableError, RuntimeError):
     """The socket cannot be opened; the message names the path and the remedy."""
 
 

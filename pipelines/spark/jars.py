@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+from configs.errors import CorrectableError
 from configs.settings import ROOT
 from pipelines.spark import java
 
@@ -38,7 +39,7 @@ _LOG = ROOT / "var" / "log" / "jars.log"
 _REMEDY = "Run `make setup`, which resolves them once."
 
 
-class JarsError(RuntimeError):
+class JarsError(CorrectableError, RuntimeError):
     """Jars are missing or cannot be resolved; the message names the remedy."""
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from configs.errors import CorrectableError
+
 SUPPORTED = (17, 21)
 _WANTED = " or ".join(map(str, SUPPORTED))
 _MODULE = "jdk.incubator.vector"
@@ -30,7 +32,7 @@ REMEDY = (
 )
 
 
-class JavaError(RuntimeError):
+class JavaError(CorrectableError, RuntimeError):
     """No usable Java; the message lists what was looked at and the remedy."""
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from configs.errors import CorrectableError
 from configs.settings import Settings
 from pipelines.spark.java import Java
 from pipelines.stack.ports import HOST
@@ -21,7 +22,7 @@ from pipelines.stack.processes import MARKER, Keeper, Process, spawn
 Probe = Callable[[], bool]
 
 
-class StackError(RuntimeError):
+class StackError(CorrectableError, RuntimeError):
     """A part of the stack failed; the message names it and shows its last log lines."""
 
 

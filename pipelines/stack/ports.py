@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import psutil
 
+from configs.errors import CorrectableError
 from configs.sections import Ports
 
 HOST = "127.0.0.1"
@@ -16,7 +17,7 @@ HOST = "127.0.0.1"
 _RANGE = range(20_000, 32_000)
 
 
-class PortError(RuntimeError):
+class PortError(CorrectableError, RuntimeError):
     """A port cannot be had; the message names the port, its setting and who holds it."""
 
 

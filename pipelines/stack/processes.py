@@ -19,11 +19,13 @@ from typing import IO
 
 import psutil
 
+from configs.errors import CorrectableError
+
 MARKER = "TIDECAST_STACK"
 GRACE_S = 8.0  # from SIGTERM to SIGKILL
 
 
-class ProcessError(RuntimeError):
+class ProcessError(CorrectableError, RuntimeError):
     """A child process failed; the message holds the last lines of its log."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from configs.errors import CorrectableError
 
-class StoreError(Exception):
+
+class StoreError(CorrectableError):
     """Anything the store refuses or cannot do."""
 
 

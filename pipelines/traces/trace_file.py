@@ -15,11 +15,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from configs.errors import CorrectableError
+
 _SEPARATORS = ",;|\t"
 _LAST = 1e11  # epoch seconds; what lies beyond are milliseconds
 
 
-class TraceError(ValueError):
+class TraceError(CorrectableError, ValueError):
     """A trace that cannot be replayed; the message names file, row, value seen and remedy."""
 
 

@@ -10,13 +10,14 @@ from numbers import Integral
 
 import numpy as np
 
+from configs.errors import CorrectableError
 from models.policy.core.capacity import Floats, speeds
 
 DRAWS = 32
 """Into so many equal parts of their distribution measured times are cut."""
 
 
-class TwinError(ValueError):
+class TwinError(CorrectableError, ValueError):
     """What cannot be simulated; the message names the value and the remedy."""
 
 

@@ -1,1 +1,9 @@
 """`tidecast bench`: one file per measurement."""
+
+import typer
+
+from pipelines.cli.bench import agent, dqn, fastpath, twin
+
+app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
+for name, module in (("agent", agent), ("dqn", dqn), ("fastpath", fastpath), ("twin", twin)):
+    app.command(name)(module.bench)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pipelines.cli.given import JsonFile, write
+
 Peer = Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
 
 def bench(
@@ -30,5 +30,4 @@ def bench(
             f"stable-baselines3 {other['version']}: reward {other['score']:.4f}, "
             f"{other['seconds']:.1f} s ({other['cpu_s']:.1f} s CPU)"
         )
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)

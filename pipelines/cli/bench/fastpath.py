@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from pipelines.cli.given import JsonFile, write
 
 
 class Part(StrEnum):
@@ -24,7 +25,6 @@ class Part(StrEnum):
 
 Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write them as a page.")]
 
 
@@ -42,7 +42,6 @@ def bench(only: Only = None, quick: Quick = False, as_json: JsonFile = None, pag
     for goal in goals(found):
         print(f"{goal.what:<52}{goal.goal:<28}{goal.measured}  {marks[goal.met]}")
     print(headline(found), *remarks(found), sep="\n")
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)
     if page is not None:
         print(f"page: {render(found, page)}")

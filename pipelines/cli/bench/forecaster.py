@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from pipelines.cli.given import JsonFile, write
+
 
 class Timed(StrEnum):
     """What is timed."""
@@ -22,7 +24,6 @@ Cell = Annotated[str, typer.Option(help="A shipped series and its step, for the 
 Horizon = Annotated[int, typer.Option(min=1, help="Steps ahead.")]
 Peer = Annotated[Path | None, typer.Option(help="Interpreter of an environment that has neuralforecast.")]
 History = Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
 
 def bench(
@@ -44,5 +45,4 @@ def bench(
 
         found = measure(find(cell).series(), horizon, peer)
     print(json.dumps(found, indent=1))
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from configs.policies import POLICIES
+from pipelines.cli.given import JsonFile, write
 
 FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
 """Those that need nothing learned."""
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 
 
 def bench(
@@ -28,5 +26,4 @@ def bench(
     for name, one in found["policies"].items():
         print(f"{name:<17}{one['median']:6.1f} M s/s ({one['lowest']:.1f} to {one['highest']:.1f})")
     print(f"median {found['median']:.1f} million simulated seconds per second and core, {found['runs']} runs")
-    if as_json is not None:
-        as_json.write_text(json.dumps(found, indent=1))
+    write(as_json, found)

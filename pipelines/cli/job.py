@@ -1,0 +1,35 @@
+"""`tidecast job`: words to a running job's agent."""
+
+from __future__ import annotations
+
+import typer
+
+from configs.errors import SettingsError
+from configs.settings import load
+from tidecast.messages import Control
+
+app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
+
+
+@app.callback()
+def job() -> None:
+    """Talk to a running job's agent."""
+
+
+@app.command("mode")
+def job_mode(name: str, mode: str) -> None:
+    """Switch a running job's agent: observe, act, or freeze."""
+    from pipelines.stack.state import addressed, running
+    from tidecast.control import set_mode
+
+    if mode not in Control.MODES:
+        raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
+    settings = load()
+    if stack := running(settings.var_dir):
+        settings = addressed(settings, stack.environment)
+    if settings.kafka.bootstrap is None:
+        raise SettingsError(
+            "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
+        )
+    set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security)
+    print(f"{name}: {mode}")
