@@ -32,7 +32,7 @@ export UV_NO_PROGRESS := 1
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check up down doctor lock wheel
+.PHONY: help setup run test lint check figures up down doctor lock wheel
 
 help: ## Show these lines.
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -50,12 +50,18 @@ else
 	@$(BIN)/pytest $(ARGS)
 endif
 
-check: setup ## Lint, format, types, import rules, unit tests.
+lint: setup ## Lint, format, types, import rules, pages that are what their figures render.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m pipelines.figures --check
+
+check: lint ## Lint and unit tests.
 	@$(BIN)/pytest -q tests/unit -n 2 --dist loadfile
+
+figures: $(VENV)/.ready ## Render the tables of README and docs from docs/figures; list the figures that are old.
+	@$(BIN)/python -m pipelines.figures
 
 up: setup ## Start the stack, leave it running, print its addresses.
 	@$(BIN)/tidecast up $(ARGS)

@@ -1,0 +1,43 @@
+"""`make figures`: the pages from the figures, and the figures that are old. With --check nothing is written."""
+
+from __future__ import annotations
+
+import sys
+
+from configs.settings import ROOT
+from pipelines.figures import age, pages
+from pipelines.figures.form import FigureError
+
+
+def main(check: bool) -> int:
+    """Render, or check that every page is what its figures render; 1 where it is not."""
+    known = pages.figures(ROOT / "docs" / "figures")
+    wrong = 0
+    for page in pages.pages(ROOT):
+        text = page.read_text(encoding="utf-8")
+        made = pages.rendered(text, known)
+        for head in pages.typed(text):
+            wrong += 1
+            print(f"{page.relative_to(ROOT)}: a table of measurements outside of a figure: {head}")
+        if check and made != text:
+            wrong += 1
+            print(f"{page.relative_to(ROOT)}: is not what its figures render. `make figures` renders it; type none.")
+        if not check and made != text:
+            page.write_text(made, encoding="utf-8")
+            print(f"{page.relative_to(ROOT)}: rendered")
+    if not check:
+        _tell("older than the code they measure", age.older(known, ROOT))
+        _tell("no figure at all", age.missing(known))
+    return int(wrong > 0)
+
+
+def _tell(what: str, lines: list[str]) -> None:
+    if lines:
+        print(f"{what}:", *(f"  {line}" for line in lines), sep="\n")
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main("--check" in sys.argv[1:]))
+    except FigureError as error:
+        raise SystemExit(f"figures: {error}") from None

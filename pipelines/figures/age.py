@@ -1,0 +1,46 @@
+"""Which figures are older than the code they measure, as git knows it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipelines.figures import goals
+from pipelines.figures.form import Figure
+
+
+def older(known: Mapping[str, Figure], root: Path) -> list[str]:
+    """A line per figure whose rooms have changed since its commit, or whose age nobody can tell."""
+    return [f"{name}: {why}" for name, figure in known.items() if (why := _older(figure, root))]
+
+
+def missing(known: Mapping[str, Figure]) -> list[str]:
+    """The commands that have goals, and no figure."""
+    measured = {asked.command for one in known.values() if (asked := goals.of(one.command))}
+    return [one.command for one in goals.known() if one.command not in measured]
+
+
+def _older(figure: Figure, root: Path) -> str | None:
+    asked = goals.of(figure.command)
+    if asked is None:
+        return f"`{figure.command}` is not in goals.yaml, so nobody knows what it measures"
+    if figure.commit is None:
+        return "the code that measured it was not written down"
+    measured = figure.commit.removesuffix("-dirty")
+    if _git(root, "cat-file", "-e", f"{measured}^{{commit}}") is None:
+        return f"its commit {measured[:7]} is not in this clone"
+    since = _git(root, "log", "--format=%h %cs %s", f"{measured}..HEAD", "--", *asked.measures)
+    if not since:
+        return None
+    changes = since.splitlines()
+    return f"of {figure.date}; {len(changes)} commits changed what it measures since, the newest {changes[0]}"
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """What git says; None where it refuses."""
+    try:
+        ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return ran.stdout.strip()

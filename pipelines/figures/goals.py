@@ -1,0 +1,58 @@
+"""What each command is to reach, and where it says so in its data: `goals.yaml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipelines.figures.form import Row
+
+
+@dataclass(frozen=True)
+class Goals:
+    """Of one command: its rows, and the rooms whose change makes its figures old."""
+
+    command: str
+    measures: list[str]
+    rows: list[dict[str, Any]]
+
+    def answered(self, data: Any) -> list[Row]:
+        """The rows with what was measured; None where the data do not say it."""
+        return [
+            Row(row["what"], row.get("goal"), _at(data, row["at"]), _at(data, row.get("n")), _both(data, row))
+            for row in self.rows
+        ]
+
+
+@cache
+def known() -> tuple[Goals, ...]:
+    """All of them, in the order of the file."""
+    read = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
+    return tuple(Goals(command, given["measures"], given.get("rows", [])) for command, given in read.items())
+
+
+def of(command: str) -> Goals | None:
+    """Those of a command line, whatever options stand in it; None where nothing is asked of it."""
+    fitting = [goals for goals in known() if _within(goals.command.split(), command.split())]
+    return max(fitting, key=lambda goals: len(goals.command), default=None)
+
+
+def _within(wanted: list[str], words: list[str]) -> bool:
+    """Whether words occur in a line in their order; options may stand between them."""
+    line = iter(words)
+    return all(word in line for word in wanted)
+
+
+def _at(data: Any, path: str | list[str] | None) -> Any:
+    for name in path.split(".") if isinstance(path, str) else path or []:
+        data = data.get(name) if isinstance(data, dict) else None
+    return None if path is None or data != data else data  # NaN: nothing was measured
+
+
+def _both(data: Any, row: dict[str, Any]) -> list[float] | None:
+    ends = [_at(data, end) for end in row.get("interval", [])]
+    return ends if ends and None not in ends else None

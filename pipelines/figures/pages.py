@@ -1,0 +1,113 @@
+"""Figures in pages: what stands between `<!-- figure: NAME -->` and `<!-- /figure -->` is rendered, never typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from pipelines.figures.form import Figure, FigureError, Row, read
+
+REGION = re.compile(r"<!-- figure: (?P<names>[^>]+?) -->\n.*?<!-- /figure -->", re.DOTALL)
+SIGNS = {"within ": "± ", "<=": "≤", ">=": "≥", "== ": ""}
+VERDICT = {True: "yes", False: "**no**", None: ""}
+
+
+def figures(folder: Path) -> dict[str, Figure]:
+    """All figures of a folder, by name."""
+    return {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+
+
+def pages(root: Path) -> list[Path]:
+    """The pages that hold figures."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def rendered(text: str, known: Mapping[str, Figure]) -> str:
+    """A page with its regions made anew.
+
+    A region names figures, whose rows become one table, or a table in a figure's data as NAME.KEY.KEY.
+
+    Raises:
+        FigureError: a figure that is not there, or data that are no table.
+    """
+    return REGION.sub(lambda region: _region(region["names"], known), text)
+
+
+def typed(text: str) -> list[str]:
+    """Heads of tables outside of regions that claim a measurement."""
+    outside = REGION.sub("", text).splitlines()
+    return [
+        line for line, below in pairwise(outside) if re.fullmatch(r"\|[-:| ]+\|", below) and "measured" in line.lower()
+    ]
+
+
+def named(text: str) -> list[str]:
+    """The figures that a page shows."""
+    return [name.split(".")[0] for region in REGION.finditer(text) for name in region["names"].split()]
+
+
+def _region(names: str, known: Mapping[str, Figure]) -> str:
+    if missing := [name for name in names.split() if name.split(".")[0] not in known]:
+        raise FigureError(f"docs/figures/{missing[0].split('.')[0]}.json is not there; its command's --json writes it.")
+    if "." in names:
+        name, *keys = names.split(".")
+        body = _table(_data(known[name].data, keys, names))
+    else:
+        shown = [known[name] for name in names.split()]
+        body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *map(_source, shown)])
+    return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
+
+
+def _rows(rows: list[Row]) -> str:
+    cells = [
+        {
+            "what": row.what,
+            "goal": row.goal and _goal(row.goal),
+            "measured": "not measured" if row.measured is None else row.measured,
+            "holds": VERDICT[row.holds],
+            "n": row.n,
+            "interval": row.interval and " to ".join(map(_said, row.interval)),
+        }
+        for row in rows
+    ]
+    return _table([{key: cell[key] for key in cell if any(one[key] for one in cells)} for cell in cells])
+
+
+def _goal(text: str) -> str:
+    for sign, shown in SIGNS.items():
+        text = text.replace(sign, shown)
+    return text
+
+
+def _source(figure: Figure) -> str:
+    took = "" if figure.seconds is None else f", {figure.seconds:,.0f} s"
+    code = f", code of {figure.commit[:7]}" if figure.commit else ""
+    return f"`{figure.command}`, {figure.date}{code}, {figure.machine}{took}  "
+
+
+def _data(data: Any, keys: list[str], names: str) -> list[dict[str, Any]]:
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    if not isinstance(data, list) or not data or not all(isinstance(one, dict) for one in data):
+        raise FigureError(f"figure {names}: a list of objects is expected in the data; there is {type(data).__name__}.")
+    return data
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    titles = list(rows[0]) if rows else []
+    lines = [titles, ["---"] * len(titles), *([_said(row.get(title)) for title in titles] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _said(value: Any) -> str:
+    """A number with four digits, anything else as it is."""
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value).replace("|", "\\|")
