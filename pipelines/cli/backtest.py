@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
 MAP = "map"

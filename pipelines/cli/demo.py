@@ -11,7 +11,8 @@ import typer
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
-from pipelines.cli.given import JsonFile, given, write
+from pipelines.cli.given import JsonFile, given
+from pipelines.figures.written import write
 
 
 def run(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 app = typer.Typer(no_args_is_help=True, help="Judge the detectors of lasting changes.")
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipelines.cli.bench.forecaster import bench
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
 from pipelines.cli.table2 import table2
+from pipelines.figures.written import write
 
 if TYPE_CHECKING:
     from models.forecast.series import Series

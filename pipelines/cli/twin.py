@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 app = typer.Typer(no_args_is_help=True, help="Fit the twin of a job, and check it against what really happened.")
 

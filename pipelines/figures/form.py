@@ -8,11 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from configs.errors import CorrectableError
+
 KEYS = ("command", "commit", "date", "machine", "seconds", "rows", "data")
 GOAL = re.compile(r"(<=|>=|==|<|>|within) (-?\d+(?:\.\d+)?)")
 
 
-class FigureError(ValueError):
+class FigureError(CorrectableError):
     """A figure is not in the form; the message names file, row and remedy."""
 
 

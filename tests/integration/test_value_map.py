@@ -28,7 +28,7 @@ def run(tmp_path_factory):
     asked = ["backtest", "map", *loads, "--lead-s", "60", *ASKED, *written]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return done.output, json.loads((folder / "map.json").read_text()), (folder / "map.html").read_text()
+    return done.output, json.loads((folder / "map.json").read_text())["data"], (folder / "map.html").read_text()
 
 
 def test_a_map_of_ones_own_loads_has_a_cell_per_load_lead_time_and_share(run):

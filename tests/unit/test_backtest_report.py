@@ -31,7 +31,7 @@ def run(tmp_path_factory):
     written = ["--json", str(folder / "new" / "toy.json"), "--page", str(folder / "toy.html")]
     done = CliRunner().invoke(app, ["backtest", str(folder / "toy.csv"), *asked, *written], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return folder, done.output, json.loads((folder / "new" / "toy.json").read_text())
+    return folder, done.output, json.loads((folder / "new" / "toy.json").read_text())["data"]
 
 
 def test_the_json_has_points_per_policy_and_costs_at_equal_violation(run):
@@ -77,7 +77,7 @@ def of_job(run, tmp_path, job, *options):
     written = ["--json", str(tmp_path / "found.json")]
     done = CliRunner().invoke(app, ["backtest", str(run[0] / "toy.csv"), *asked, *options, *written])
     assert done.exit_code == 0, done.output
-    return json.loads((tmp_path / "found.json").read_text())
+    return json.loads((tmp_path / "found.json").read_text())["data"]
 
 
 def test_the_lead_time_of_a_fitted_job_is_the_median_of_its_start_ups(run, tmp_path):

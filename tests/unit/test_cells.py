@@ -87,7 +87,7 @@ def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_
     said = CliRunner().invoke(app, ["forecast", "table", "--models", "theta", "--jobs", "1", "--json", str(out)])
     assert said.exit_code == 0, said.output
     assert asked == {"models": ["theta"], "horizon": 12, "jobs": 1}
-    found = json.loads(out.read_text())
+    found = json.loads(out.read_text())["data"]
     assert set(found["summary"]) == {"theta", "champion"} and found["cells"][0]["cell"] == "a"
     assert "champion, geometric means over 1 cells" in said.output
 
@@ -118,7 +118,7 @@ def test_several_files_are_judged_by_their_means(tmp_path):
     ]
     said = CliRunner().invoke(app, asked)
     assert said.exit_code == 0, said.output
-    found = json.loads(out.read_text())
+    found = json.loads(out.read_text())["data"]
     assert [cell["cell"] for cell in found["cells"]] == [f"{name}.csv 5min" for name in ("a", "b", "ramp", "square")]
     ratios = [cell["models"]["champion"]["ratio"] for cell in found["cells"]]
     assert ratios[-1] is None  # the best naive forecast makes no error: there is nothing to be a multiple of

@@ -116,7 +116,7 @@ def test_the_command(tmp_path):
     said = CliRunner().invoke(app, [*asked, "--json", str(out)])
     assert said.exit_code == 0, said.output
     assert "best naive forecast (yesterday)" in said.output
-    found = json.loads(out.read_text())
+    found = json.loads(out.read_text())["data"]
     assert found["step_s"] == 7200 and set(found["models"]["yesterday"]["horizons"]) == {"1", "2", "3"}
     with pytest.raises(SettingsError, match="moon"):
         CliRunner().invoke(app, [*asked[:-1], "moon"], catch_exceptions=False)

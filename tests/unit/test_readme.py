@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from configs.settings import ROOT, load
-from pipelines.cli import app
+from pipelines.cli.app import app
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {

@@ -15,6 +15,7 @@ from pipelines.bench.table2.cells import Cell, cells
 from pipelines.bench.table2.models import models
 from pipelines.bench.table2.table import FLOOR, normalised, rows, run
 from pipelines.bench.table2.text import PUBLISHED, order, table
+from pipelines.figures.written import write
 
 NAIVE = ("last value", "same time yesterday", "same time last week", "mean of last 6")
 
@@ -105,7 +106,7 @@ def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
     monkeypatch.setattr(table2, "models", naive)
     told = []
     found = run((300,), 1, tmp_path / "found.json", tell=told.append)
-    assert json.loads((tmp_path / "found.json").read_text()) == found
+    assert json.loads((tmp_path / "found.json").read_text())["data"] == found
     assert len(told) == len(found["rows"]) == 2 * len(NAIVE) + 1
     text = table(found)
     assert "IoT traffic, 5 min: 4838 rows for training, 1210 for the test" in text
@@ -120,7 +121,7 @@ def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path):
     whole, told = run((300,), 1, file), []
     kept = [row for row in whole["rows"] if row["model"] != "last value"]
     kept[0]["rmse"], kept[1]["rmse"] = 1.25, None  # one that is kept as it is, one that could not run
-    file.write_text(json.dumps({**whole, "rows": kept}))
+    write(file, {**whole, "rows": kept})
     again = run((300,), 1, file, resume=True, tell=told.append)
     assert [row["model"] for row in again["rows"]] == [row["model"] for row in whole["rows"]]
     assert again["rows"][1]["rmse"] == 1.25 and again["rows"][2]["rmse"] > 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -18,6 +17,8 @@ from models.forecast.resample import NOISE_FLOOR
 from models.forecast.series import SeriesError
 from pipelines.bench.table2.cells import STEPS, Cell, cells
 from pipelines.bench.table2.models import PAPER, Fit, MissingExtra, models
+from pipelines.figures.form import read
+from pipelines.figures.written import write
 
 FLOOR = "noise-free signal"
 """The row of a forecast that knows the load before noise was added."""
@@ -87,7 +88,7 @@ def run(
             known[row.source, row.step_s, row.model] = _record(row)
             tell(f"{row.source}, {row.step_s} s, {row.model}: SMAPE {row.smape_half:.2f} %, {row.cpu_s:.1f} s CPU")
             if file is not None:
-                file.write_text(json.dumps(_found(seed, every, known), indent=1))
+                write(file, _found(seed, every, known))
     return _found(seed, every, known)
 
 
@@ -158,7 +159,7 @@ def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], dict[
 
 def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], dict[str, Any]]:
     """Rows of a run that was broken off, by source, step and model; what could not run then is tried again."""
-    before: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"seed": seed, "rows": []}
+    before: dict[str, Any] = read(file).data if file.exists() else {"seed": seed, "rows": []}
     if before["seed"] != seed:
         raise SeriesError(f"{file} holds a run with seed {before['seed']}, not {seed}. Name another file.")
     return {(row["source"], row["step_s"], row["model"]): row for row in before["rows"] if row["rmse"] is not None}

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from configs.settings import load
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 
 def bench(

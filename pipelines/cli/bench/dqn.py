@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 Peer = Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")]
 

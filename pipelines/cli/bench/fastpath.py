@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 
 class Part(StrEnum):

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.given import JsonFile, write
+from pipelines.cli.given import JsonFile
+from pipelines.figures.written import write
 
 FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
 """Those that need nothing learned."""
