@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from models.adapt.network import CONTEXT
-from models.adapt.pupil import Pupil
 from models.adapt.rows import Scale
-from models.forecast.blend import Blend
-from models.forecast.classical import Classical, revive_classical
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.linear import Linear, revive_linear
-from models.forecast.naive import Naive
-from models.forecast.network import Network
-from models.forecast.recurrent import CELLS
-from models.forecast.windows import View
+from models.adapt.target import Pupil
+from models.forecast.baselines.linear import Linear, revive_linear
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.classical.classical import Classical, revive_classical
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import CELLS
+from models.forecast.neural.windows import View
 
 Shape = tuple[int, ...]
 Networked = Network | Pupil

@@ -14,7 +14,7 @@ from models.adapt.memory import rule
 from models.adapt.network import CONTEXT, TravellingGru
 from models.adapt.rows import Rows, Scale
 from models.adapt.transfer import Plan, alone, forecast, train, transfer, transfer_again
-from models.forecast.series import Floats
+from models.forecast.core.series import Floats
 
 ADAPT, SELECT = 0.6, 0.2
 """Shares of the target's history, in time order; the rest is the gate's."""

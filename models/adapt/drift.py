@@ -16,8 +16,8 @@ from river.base import DriftDetector
 from river.drift import ADWIN, PageHinkley
 
 from models.adapt.surprise import Means, Shift, error_size, error_surprise, load_surprise, thin
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Floats, Series, SeriesError
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Floats, Series, SeriesError
 
 KEPT_DAYS = 42
 """So many of the newest days are looked at: those gone through, and the four weeks that say what was usual on each."""

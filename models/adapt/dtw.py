@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Floats, Series, SeriesError
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Floats, Series, SeriesError
 
 BAND = 0.1
 """Half-width of the Sakoe-Chiba band as a share of the length (Sakoe and Chiba 1978)."""

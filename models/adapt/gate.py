@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.series import Floats, SeriesError
+from models.forecast.core.series import Floats, SeriesError
 
 BLOCK = 12
 """Rows that are averaged before they are compared: neighbouring errors are no independent witnesses."""

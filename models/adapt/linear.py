@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.adapt.network import CONTEXT
-from models.forecast.series import Floats, SeriesError
+from models.forecast.core.series import Floats, SeriesError
 
 Indices = NDArray[np.int64]
 STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.forecast.series import Floats
+from models.forecast.core.series import Floats
 
 HALF_WIDTHS = (0, 2, 6, 18)
 """Steps around the same time yesterday over which errors are averaged, one input each."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from models.forecast.gru_pass import run
+from models.forecast.neural.gru_pass import run
 
 CONTEXT = 24
 """Steps the network reads."""

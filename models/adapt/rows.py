@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from models.adapt.network import CONTEXT
-from models.forecast.series import Floats, SeriesError
+from models.forecast.core.series import Floats, SeriesError
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from models.adapt.candidates import Candidate, Target, best_of
 from models.adapt.gate import Verdict, better, rolling, verdict
 from models.adapt.memory import corrections
-from models.forecast.series import Floats
+from models.forecast.core.series import Floats
 
 OWN = ("ridge", "gru", "last_value")
 SOURCES = ("source_only", "shrunk", "adapted")

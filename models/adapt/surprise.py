@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Floats, Series
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Floats, Series
 
 WEEKS = 4
 """Comparable are yesterday and the same day of so many weeks before; within the first week every day before."""

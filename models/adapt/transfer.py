@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from models.adapt.discrepancy import around_median, classes, cmmd2, mmd2_biased, quartiles
 from models.adapt.network import CONTEXT, TravellingGru
 from models.adapt.rows import Rows, Scale
-from models.forecast.series import Floats
+from models.forecast.core.series import Floats
 
 
 @dataclass(frozen=True)

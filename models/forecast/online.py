@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from models.forecast.blend import Blend
-from models.forecast.classical import Classical
-from models.forecast.forecaster import Forecaster
-from models.forecast.linear import Linear
-from models.forecast.naive import Naive
-from models.forecast.network import Network
-from models.forecast.online_blend import BlendTracks
-from models.forecast.online_classical import ClassicalTracks
-from models.forecast.online_linear import LinearTracks
-from models.forecast.online_naive import NaiveTracks
-from models.forecast.online_network import NetworkTracks
-from models.forecast.online_ring import refused
-from models.forecast.online_state import OnlineError as OnlineError
-from models.forecast.online_tracks import PlainTracks, Track, Tracks
-from models.forecast.online_weights import extract
-from models.forecast.series import Floats, Series
+from models.forecast.baselines.linear import Linear
+from models.forecast.baselines.linear_tracks import LinearTracks
+from models.forecast.baselines.naive import Naive
+from models.forecast.baselines.naive_tracks import NaiveTracks
+from models.forecast.blend.blend import Blend
+from models.forecast.blend.tracks import BlendTracks
+from models.forecast.classical.classical import Classical
+from models.forecast.classical.tracks import ClassicalTracks
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.ring import refused
+from models.forecast.core.series import Floats, Series
+from models.forecast.core.state import OnlineError as OnlineError
+from models.forecast.core.tracks import PlainTracks, Track, Tracks
+from models.forecast.neural.flat_weights import extract
+from models.forecast.neural.network import Network
+from models.forecast.neural.tracks import NetworkTracks
 
 
 class Online:

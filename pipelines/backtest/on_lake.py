@@ -10,7 +10,7 @@ import numpy as np
 
 from configs.contract import Contract, load_contract
 from configs.settings import Settings, load
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import Effort
 from models.twin.experiment.setup import Terms
 from models.twin.sim.job import Job

@@ -32,7 +32,7 @@ def evaluate(
 
     import torch
 
-    from models.forecast.series import SeriesError
+    from models.forecast.core.series import SeriesError
     from pipelines.bench.adapt.adaptation import Study, domains, figures, pairs
     from pipelines.bench.adapt.text import pair_lines, table
 

@@ -27,7 +27,7 @@ def evaluate(
     as_json: JsonFile = None,
 ) -> None:
     """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
-    from models.forecast.catalogue import named
+    from models.forecast.selection.catalogue import named
     from pipelines.bench.drift.drift import cases, measure
     from pipelines.bench.drift.text import table
     from pipelines.bench.forecast.breaks import CELLS

@@ -15,7 +15,7 @@ from pipelines.cli.table2 import table2
 from pipelines.figures.written import write
 
 if TYPE_CHECKING:
-    from models.forecast.series import Series
+    from models.forecast.core.series import Series
 
 app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
 app.command("table2")(table2)
@@ -89,7 +89,7 @@ def lasting_breaks(
     as_json: JsonFile = None,
 ) -> None:
     """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
-    from models.forecast.catalogue import named
+    from models.forecast.selection.catalogue import named
     from pipelines.bench.forecast.lasting import measure_all, summary, table
 
     (name,) = named([model])
@@ -116,7 +116,7 @@ def _evaluate_all(
 
 
 def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
-    from models.forecast.catalogue import NAIVE
+    from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summary
     from pipelines.bench.forecast.cells_text import table
     from pipelines.bench.forecast.evaluate import CHAMPION

@@ -10,7 +10,7 @@ from typing import Any
 from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
-from models.adapt.pupil import LONG_DAYS
+from models.adapt.target import LONG_DAYS
 from pipelines.demo.progress import Screen
 from pipelines.jobs.history import newcomer_load, publish_newcomer
 from pipelines.lake.tables import known_span

@@ -13,8 +13,8 @@ import numpy as np
 
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, Rule, detect
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Series, regular
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Series, regular
 from pipelines.lake.load import moment
 from pipelines.lake.tables import Lake, exists
 

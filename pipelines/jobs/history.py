@@ -9,8 +9,8 @@ import numpy as np
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Replay
 from configs.settings import Settings
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Floats, Series, SeriesError
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.kafka.broker import Publisher
 from pipelines.traces.shipped import find
 from pipelines.traces.trace import load_trace

@@ -12,9 +12,9 @@ import pandas as pd
 
 from configs.contract import load_contracts
 from configs.settings import Settings
-from models.adapt.pupil import LONG_DAYS
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Series, regular
+from models.adapt.target import LONG_DAYS
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Series, regular
 from pipelines.lake.tables import Lake, exists, known_span
 
 SERVED_S = 7 * 86_400.0

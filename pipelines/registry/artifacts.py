@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.errors import CorrectableError
-from models.forecast.forecaster import Forecaster
+from models.forecast.core.forecaster import Forecaster
 
 DESCRIPTION = "forecaster.json"
 
@@ -80,7 +80,7 @@ def read(folder: Path, what: str) -> Forecaster:
     """
     from mlflow.models import Model
 
-    from models.forecast.series import SeriesError
+    from models.forecast.core.series import SeriesError
     from models.kinds import KindError, Networked, revive, shapes
 
     files = sorted(folder.rglob(DESCRIPTION))

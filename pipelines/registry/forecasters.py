@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from models.forecast.forecaster import Forecaster
+from models.forecast.core.forecaster import Forecaster
 from models.policy.received.peak_calibrator import Ears, EarsError, describe, revive
 from pipelines.registry.artifacts import read, write
 from pipelines.registry.runs import Run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from models.forecast.series import Series, regular
+from models.forecast.core.series import Series, regular
 
 
 def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:

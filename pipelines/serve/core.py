@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 from pipelines.serve.arrivals import CURSOR as CURSOR
 from pipelines.serve.arrivals import Arrival as Arrival
 from pipelines.serve.arrivals import Made, answered, move, set_aside

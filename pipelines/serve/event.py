@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from models.forecast.forecaster import Forecaster
-from models.forecast.gaps import Streak
-from models.forecast.series import Floats, Series
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.gaps import Streak
+from models.forecast.core.series import Floats, Series
 from pipelines.serve.generations import Generation
 from pipelines.serve.records import ForecastValue, SampleValue
 from pipelines.serve.windower import Window

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.forecaster import Forecaster
-from models.forecast.series import Accumulator, Partial, Series, regular
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import Accumulator, Partial, Series, regular
 from tidecast.messages import Forecast, MetricSample
 
 KEPT_STEPS = 60 * 48

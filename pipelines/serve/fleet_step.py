@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from models.forecast.gaps import Streak
+from models.forecast.core.gaps import Streak
+from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from models.forecast.series import SeriesError
 from pipelines.serve.arrivals import TOLD
 from pipelines.serve.event import encoded
 from pipelines.serve.fleet import KEPT_STEPS

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from models.forecast.gaps import Streak, arrived, resets
+from models.forecast.core.gaps import Streak, arrived, resets
+from models.forecast.core.series import Series
 from models.forecast.online import Online
-from models.forecast.series import Series
 from pipelines.serve.event import series
 from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.generations import Generation

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from models.forecast.forecaster import Forecaster
-from models.forecast.series import SeriesError
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import SeriesError
 from pipelines.registry import RegistryError
 from pipelines.serve.model_set import ModelSetError, pack
 from pipelines.serve.swapping import Ready, prepare

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.forecaster import Forecaster
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import Series, SeriesError
 from models.kinds import KindError, Networked, describe, revive, shapes
 
 MEMBERS = ("weights", "scaler", "hyper")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 from pipelines.serve.core import Core
 from pipelines.serve.wire import (
     MOST_VERSIONS,

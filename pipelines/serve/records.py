@@ -27,7 +27,7 @@ class StateValue(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         generation: of the set whose state this is; hidden state belongs to one model version. 0 before any.
         first: the job's first window.
-        imputed, row, warming: as in `models.forecast.gaps.Streak`.
+        imputed, row, warming: as in `models.forecast.core.gaps.Streak`.
         carried: the model's own state, as `models.forecast.online` packs it; empty before a model serves, and where
             it is so large that it is kept only now and then, under its own key.
     """

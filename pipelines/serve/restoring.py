@@ -6,9 +6,9 @@ import logging
 
 import msgspec
 
-from models.forecast.gaps import Streak
+from models.forecast.core.gaps import Streak
+from models.forecast.core.series import SeriesError
 from models.forecast.online import OnlineError
-from models.forecast.series import SeriesError
 from pipelines.serve.event import said_in
 from pipelines.serve.following import HEAVY, Following
 from pipelines.serve.generations import Generation

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from models.forecast.gaps import silence
+from models.forecast.core.gaps import silence
 from models.forecast.online import Online
 from pipelines.serve.event import Moment, message
 from pipelines.serve.following import Following, Windows

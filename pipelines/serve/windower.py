@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from models.forecast.series import Accumulator, Partial, SeriesError
+from models.forecast.core.series import Accumulator, Partial, SeriesError
 from pipelines.serve.keys import window_of
 from tidecast.messages import MetricSample
 
@@ -38,7 +38,7 @@ class Filling(msgspec.Struct, frozen=True, array_like=True):
     """What is known of the window in progress; small, kept with the cursor in the same transaction.
 
     Attributes:
-        step, weight, total, carried: as in `models.forecast.series.Partial`.
+        step, weight, total, carried: as in `models.forecast.core.series.Partial`.
         until: job time up to which records have been taken, seconds since the epoch.
         busy_s: as in `Window`, so far.
         step_s: seconds per window; 0 before any.

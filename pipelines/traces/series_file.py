@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.forecast.series import COVERED, Floats, Series, SeriesError
+from models.forecast.core.series import COVERED, Floats, Series, SeriesError
 from pipelines.traces.trace import on_grid
 from pipelines.traces.trace_file import Options, Row, header, read_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.series import Series, SeriesError
 from pipelines.traces.series_file import parse_step, read_series, step_name
 from pipelines.traces.trace import TRACES
 

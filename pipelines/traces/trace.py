@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.sections import Replay
-from models.forecast.series import MAX_STEPS
+from models.forecast.core.series import MAX_STEPS
 from pipelines.traces.trace_file import Row, TraceError, read_rows
 
 __all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace", "on_grid"]

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from configs.settings import load
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
 from pipelines.serve.fast_server import serve_fast
 
 JOB = "word_count"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.forecast.catalogue import CATALOGUE
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
+from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.model_set import pack
 from pipelines.serve.swapping import prepare, redo, swap

@@ -12,7 +12,7 @@ from configs.policies import LEARNED
 from configs.sections import AgentTraining
 from configs.settings import load
 from models.dqn.agent.policy import Dqn
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.twin.sim.job import Job
 from pipelines.lake.load import Source

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.figures import added, summary
 from pipelines.bench.fastpath.load import STEP_S

@@ -8,7 +8,7 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from configs.sections import Training
 from configs.settings import load
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import Source

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from configs.settings import load
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.registry import Registry, RegistryError
 from tests.fakes.forecasters import TASK, kinds, network, put, series
 

@@ -6,9 +6,9 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.sections import Training
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
 from pipelines.lake.load import Source
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.challenge import train_on

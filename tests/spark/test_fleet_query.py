@@ -5,7 +5,7 @@ import json
 import pytest
 
 from configs.settings import load
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.fleet_query import forecasts
 from pipelines.serve.fleet_step import publish

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from pipelines.report import accuracy
 
 

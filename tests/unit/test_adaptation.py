@@ -4,7 +4,7 @@ import pytest
 from models.adapt.candidates import Candidate, Target, adapted, best_of, learn, of_source, of_target
 from models.adapt.served import serve
 from models.adapt.transfer import Plan, Weights
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.series import Series, SeriesError
 from pipelines.bench.adapt.adaptation import SERVED_DAYS, Domain, Study, cuts, figures, pairs
 from pipelines.bench.adapt.page import render
 from pipelines.bench.adapt.text import pair_lines, table

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.adapt.gate import BLOCK, better, rolling, verdict
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 
 errors = st.floats(0.01, 100)
 

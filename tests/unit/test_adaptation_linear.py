@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from models.adapt.linear import choose, fit, inputs, origins_of, outcomes, unit_of
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 
 DAY = 48
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from models.forecast.backtest import Backtest, roll
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.backtest import Backtest, roll
 
 TASK = Task(3600.0, 3, (0.5, 0.9))
 

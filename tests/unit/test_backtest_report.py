@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 from models.twin.experiment.setup import Terms
 from models.twin.sim.job import Job, TwinError
 from pipelines.backtest.job_file import read_job

@@ -1,6 +1,6 @@
 import pytest
 
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 from pipelines.bench.forecast.blend_speed import measure
 
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.forecast.backtest import roll
-from models.forecast.blend import Blend
-from models.forecast.experts import Experts
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.blend.experts import Experts
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.backtest import roll
 from models.kinds import describe, revive
 
 HOURS = Task(3600.0, 3, (0.05, 0.5, 0.95))

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from models.forecast.bootstrap import rmse_ratio
-from models.forecast.series import SeriesError
+from models.forecast.core.bootstrap import rmse_ratio
+from models.forecast.core.series import SeriesError
 
 
 def rng():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from configs.errors import SettingsError
-from models.forecast.backtest import roll
-from models.forecast.catalogue import CATALOGUE, NAIVE, named
-from models.forecast.forecaster import Task
-from models.forecast.network import Network
-from models.forecast.series import Series
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
+from models.forecast.neural.network import Network
+from models.forecast.selection.backtest import roll
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, named
 from models.kinds import describe, revive
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from models.forecast.blend import Blend
-from models.forecast.champion import Trial, choose, simplest
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.champion import Trial, choose, simplest
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
 NAIVE = {

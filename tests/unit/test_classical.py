@@ -4,12 +4,12 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.classical import Classical, Recursion, revive_classical
-from models.forecast.classical_fit import arima_recursion, fit_classical
-from models.forecast.forecaster import Task
-from models.forecast.harmonics import Harmonics, fit_harmonics
-from models.forecast.matured import NEWEST
-from models.forecast.series import Series, SeriesError
+from models.forecast.classical.classical import Classical, Recursion, revive_classical
+from models.forecast.classical.fit import arima_recursion, fit_classical
+from models.forecast.classical.harmonics import Harmonics, fit_harmonics
+from models.forecast.core.forecaster import Task
+from models.forecast.core.residual_window import NEWEST
+from models.forecast.core.series import Series, SeriesError
 
 HOUR = 3600.0
 TASK = Task(HOUR, 3, (0.1, 0.5, 0.9))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.conformal import KEPT, Conformal
+from models.forecast.core.conformal import KEPT, Conformal
 
 LEVELS = (0.05, 0.1, 0.5, 0.9, 0.95)
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
 from models.policy.rules.static import Static

@@ -16,7 +16,7 @@ from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.recorded import Recorded, piece, recorded, usable
 from models.dqn.environment.streaming_job import StreamingJob
 from models.dqn.environment.synthetic_loads import Trace
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speeds
 from models.twin.sim.job import Job
 from models.twin.sim.run import Looks

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models.adapt.drift import QUIET_S, Rule, detect
 from models.adapt.surprise import Shift, error_size, error_surprise, load_surprise, thin
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.series import Series, SeriesError
 
 DAY_S, STEP_S = 86_400.0, 1800.0
 DAY = 48

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from configs.settings import Settings
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from pipelines.ingest.drift import check, look, served_errors
 
 STEP_S, DAY = 1800.0, 48

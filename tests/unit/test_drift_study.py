@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from models.adapt.drift import Rule
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
 from pipelines.bench.drift.drift import Case, follow, measure, pool
 from pipelines.bench.drift.text import table
 from pipelines.bench.forecast.breaks import Watched, broken, errors_after, errors_of, watched

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from models.adapt.dtw import compare, costs, distance, normalised
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.series import Series, SeriesError
 
 A, B = np.array([1.0, 3, 4, 9]), np.array([1.0, 3, 7, 8])
 HOUR = 3600.0

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from configs.contract import Contract, Executors, Planning
-from models.forecast.blend import Blend
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
 from models.policy.catalogue import build
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, saw_forecast, saw_interval

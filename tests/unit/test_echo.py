@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.echo import echoes
+from models.forecast.blend.jump_filter import echoes
 
 DAY, HORIZON = 24, 3
 

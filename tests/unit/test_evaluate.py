@@ -8,8 +8,8 @@ from plotly.offline import get_plotlyjs
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
-from models.forecast.catalogue import CATALOGUE, NAIVE
-from models.forecast.series import Series, SeriesError
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE
 from pipelines.bench.forecast.evaluate import LEVELS, asked_for, evaluate, figures, split
 from pipelines.bench.forecast.evaluation_charts import styles
 from pipelines.bench.forecast.evaluation_page import render

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from pipelines.serve.fleet import Champion, JobState
 from tidecast.messages import MetricSample
 

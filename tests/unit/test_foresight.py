@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.received.nowcast import offsets
 from models.twin.experiment.foresight import HORIZON, LEVELS, coarseness, heard, told, true
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.forecaster import Task
-from models.forecast.lags import RECENT, Lags
+from models.forecast.blend.lags import RECENT, Lags
+from models.forecast.core.forecaster import Task
 
 HOURS = Task(3600.0, 2, (0.5,))  # a day is 24 steps, a week 168
 

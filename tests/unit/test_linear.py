@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.backtest import roll
-from models.forecast.forecaster import Task
-from models.forecast.linear import BESIDE, RECENT, fit_linear, lags, revive_linear
-from models.forecast.matured import matured
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lags, revive_linear
+from models.forecast.core.forecaster import Task
+from models.forecast.core.residual_window import matured
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.backtest import roll
 
 HOUR = 3600.0
 TASK = Task(HOUR, 3, (0.1, 0.5, 0.9))

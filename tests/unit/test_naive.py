@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
 
 TASK = Task(3600.0, 6, (0.1, 0.5, 0.9))  # a day is 24 steps, a week 168
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from models.forecast.backtest import roll
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.network import Network
-from models.forecast.recurrent import CELLS, Recurrent
-from models.forecast.series import Series, SeriesError
-from models.forecast.training import Plan, fit, fit_network, pinball, trained
-from models.forecast.windows import View, rates, read, season_of
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import CELLS, Recurrent
+from models.forecast.neural.training import Plan, fit, fit_network, pinball, trained
+from models.forecast.neural.windows import View, rates, read, season_of
+from models.forecast.selection.backtest import roll
 from models.kinds import KindError, describe, revive, shapes
 
 TASK = Task(3600.0, 4, (0.1, 0.5, 0.9))

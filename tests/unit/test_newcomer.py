@@ -7,11 +7,11 @@ from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load
 from models.adapt.gate import verdict
-from models.adapt.pupil import UntaughtError
-from models.forecast.champion import Choice, Trial
-from models.forecast.forecaster import DAY_S, Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.adapt.target import UntaughtError
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import DAY_S, Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.champion import Choice, Trial
 from pipelines.demo.newcomer import check, judged
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer

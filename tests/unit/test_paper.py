@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from models.forecast import gru_pass
-from models.forecast.paper import CONTEXT, NETWORKS, SeededDropout, network
-from models.forecast.paper_training import cut, fit, predict, scale_of, windows
-from models.forecast.scores import rmse
-from models.forecast.series import SeriesError
+from models.forecast.core.scores import rmse
+from models.forecast.core.series import SeriesError
+from models.forecast.neural import gru_pass
+from models.forecast.replication.gru import CONTEXT, NETWORKS, SeededDropout, network
+from models.forecast.replication.training import cut, fit, predict, scale_of, windows
 
 
 @pytest.fixture(scope="module", autouse=True)

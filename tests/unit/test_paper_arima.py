@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from statsforecast.models import ARIMA
 
-from models.forecast.paper_arima import Order, choose, roll
-from models.forecast.scores import rmse
-from models.forecast.series import SeriesError
+from models.forecast.core.scores import rmse
+from models.forecast.core.series import SeriesError
+from models.forecast.replication.arima import Order, choose, roll
 
 
 def autoregressive(points=500, seed=3):

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.pupil import LONG_DAYS, Pupil, UntaughtError, Voice, teach
 from models.adapt.rows import Scale
+from models.adapt.target import LONG_DAYS, Pupil, UntaughtError, Voice, teach
 from models.adapt.transfer import Plan, Weights
-from models.forecast.backtest import roll
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series, SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.backtest import roll
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))

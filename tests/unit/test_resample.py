@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.resample import NOISE_FLOOR, coarsen, count, match, refine
-from models.forecast.series import SeriesError
+from models.forecast.core.resample import NOISE_FLOOR, coarsen, count, match, refine
+from models.forecast.core.series import SeriesError
 
 FOUR = (0.0, 300.0, 600.0, 900.0)
 

@@ -1,10 +1,10 @@
 import numpy as np
 
-from models.forecast.backtest import roll
-from models.forecast.blend import Blend
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
-from models.forecast.series import Series
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
+from models.forecast.selection.backtest import roll
 
 TASK = Task(1800.0, 6, (0.1, 0.5, 0.9))
 DAY = 48

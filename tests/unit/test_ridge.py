@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from models.forecast.forecaster import Task
-from models.forecast.lags import Lags
-from models.forecast.ridge import Ridge, learn, nothing
+from models.forecast.blend.lags import Lags
+from models.forecast.blend.ridge import Ridge, learn, nothing
+from models.forecast.core.forecaster import Task
 
 LAGS = Lags(Task(3600.0, 2, (0.5,)))
 KINDS = [

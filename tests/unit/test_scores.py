@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.scores import coverage, covered, mae, pinball, rmse, skill, smape_half, smape_sum, wape
+from models.forecast.core.scores import coverage, covered, mae, pinball, rmse, skill, smape_half, smape_sum, wape
 
 
 def test_by_hand():

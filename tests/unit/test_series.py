@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.forecast.series import Accumulator, Partial, Series, SeriesError, regular
+from models.forecast.core.series import Accumulator, Partial, Series, SeriesError, regular
 
 STEP = 60.0
 

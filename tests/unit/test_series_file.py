@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 from pipelines.traces.series_file import parse_step, read_series, step_name
 from pipelines.traces.shipped import find, shipped
 from pipelines.traces.trace_file import TraceError

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from models.forecast import scores
-from models.forecast.resample import NOISE_FLOOR
-from models.forecast.series import SeriesError
+from models.forecast.core import scores
+from models.forecast.core.resample import NOISE_FLOOR
+from models.forecast.core.series import SeriesError
 from pipelines.bench.table2 import table as table2
 from pipelines.bench.table2.cells import Cell, cells
 from pipelines.bench.table2.models import models

@@ -20,7 +20,7 @@ from models.adapt.transfer import (
     transfer,
     transfer_again,
 )
-from models.forecast.series import SeriesError
+from models.forecast.core.series import SeriesError
 
 PLAN = Plan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, alone=40, every=2)
 HORIZON = 2

@@ -4,10 +4,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from models.forecast.forecaster import Task
-from models.forecast.lags import Lags
-from models.forecast.ridge import Ridge
-from models.forecast.turns import AT_ONCE, BATCH, Trail, follow, turns, unseen, untaught
+from models.forecast.blend.lags import Lags
+from models.forecast.blend.ridge import Ridge
+from models.forecast.blend.staggered import AT_ONCE, BATCH, Trail, follow, turns, unseen, untaught
+from models.forecast.core.forecaster import Task
 
 PARTS = [3, 3, 2, 3]
 LAGS = Lags(Task(3600.0, 6, (0.5,)))

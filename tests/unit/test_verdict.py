@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from models.forecast.gate import verdict
+from models.forecast.selection.gate import verdict
 
 
 @pytest.mark.parametrize(

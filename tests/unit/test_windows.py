@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.forecaster import Task
-from models.forecast.series import Series, SeriesError
-from models.forecast.windows import RECENT, STATES, View, rates, read, season_of, windows
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural.windows import RECENT, STATES, View, rates, read, season_of, windows
 
 TASK = Task(14_400.0, 3, (0.5,))  # a day is 6 steps, a week 42
 VIEW = View(TASK, 42)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from models.forecast.gate import Verdict
+from models.forecast.selection.gate import Verdict
 
 RIVALS = ("forecast", "mpc")
 """Ours that need no training: an agent that is dearer than the better of them is not worth its risk."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.twin.experiment.evaluation import Entrant, Lane, Sheet, compete
 from models.twin.experiment.foresight import FORECASTERS, Told, coarseness, told

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import maximum_filter1d
 
-from models.forecast.blend import Blend
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import Series
 from models.forecast.online import Online
-from models.forecast.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.nowcast import Curves, corrected
 from models.twin.sim.arrivals import filled

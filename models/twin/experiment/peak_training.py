@@ -6,10 +6,10 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from configs.contract import Planning
-from models.forecast.blend import Blend
-from models.forecast.forecaster import Forecaster
-from models.forecast.naive import Naive
-from models.forecast.series import Series
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from configs.contract import Contract, Executors, Planning
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speeds
 from models.twin.sim.arrivals import filled
 from models.twin.sim.job import Job, TwinError

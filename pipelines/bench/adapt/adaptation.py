@@ -14,9 +14,9 @@ from models.adapt.dtw import Candidate as Likeness
 from models.adapt.dtw import compare
 from models.adapt.served import OWN, Served, serve
 from models.adapt.transfer import Plan
-from models.forecast.forecaster import DAY_S, Task, fill
-from models.forecast.scores import rmse
-from models.forecast.series import Floats, Series, SeriesError
+from models.forecast.core.forecaster import DAY_S, Task, fill
+from models.forecast.core.scores import rmse
+from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.traces.shipped import shipped
 
 STEP_S = 300.0

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from models.adapt.drift import Drift, Rule, detect
-from models.forecast.catalogue import CATALOGUE, NAIVE
-from models.forecast.forecaster import DAY_S, Task
-from models.forecast.series import Series
+from models.forecast.core.forecaster import DAY_S, Task
+from models.forecast.core.series import Series
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE
 from pipelines.bench.forecast.breaks import (
     CELLS,
     CHOSEN_ON,

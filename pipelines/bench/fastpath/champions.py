@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from models.forecast.forecaster import Forecaster
+from models.forecast.core.forecaster import Forecaster
 from models.kinds import Networked
 from pipelines.serve.model_set import MEMBERS, ModelSet, unpack
 

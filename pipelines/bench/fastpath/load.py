@@ -10,9 +10,9 @@ import numpy as np
 import yaml
 
 from configs.settings import Settings, load
-from models.forecast.blend import Blend
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.training import Plan, fit_network
+from models.forecast.blend.blend import Blend
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.neural.training import Plan, fit_network
 from pipelines.serve.wire import Put, framed
 from pipelines.traces.shipped import find
 from tidecast.messages import MetricSample, encode

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.forecaster import Forecaster
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import Series
 from models.forecast.online import Online
-from models.forecast.series import Series
 from pipelines.bench.fastpath.champions import crown, shelve
 from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S

@@ -8,10 +8,10 @@ from copy import deepcopy
 from itertools import cycle, islice
 from typing import Any
 
-from models.forecast.blend import Blend
-from models.forecast.forecaster import State, Task
-from models.forecast.series import Floats, Series, SeriesError
-from models.forecast.turns import BATCH
+from models.forecast.blend.blend import Blend
+from models.forecast.blend.staggered import BATCH
+from models.forecast.core.forecaster import State, Task
+from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.traces.shipped import shipped
 

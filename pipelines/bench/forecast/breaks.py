@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from models.forecast.forecaster import DAY_S, Forecaster
-from models.forecast.series import Floats, Series
+from models.forecast.core.forecaster import DAY_S, Forecaster
+from models.forecast.core.series import Floats, Series
 from pipelines.traces.shipped import find
 
 CELLS = ("iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min")

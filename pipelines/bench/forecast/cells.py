@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast import scores
-from models.forecast.backtest import Backtest
-from models.forecast.bootstrap import rmse_ratio
-from models.forecast.catalogue import NAIVE
-from models.forecast.series import Series
+from models.forecast.core import scores
+from models.forecast.core.bootstrap import rmse_ratio
+from models.forecast.core.series import Series
+from models.forecast.selection.backtest import Backtest
+from models.forecast.selection.catalogue import NAIVE
 from pipelines.bench.forecast.evaluate import Evaluation, evaluate, figures
 from pipelines.traces.series_file import step_name
 from pipelines.traces.shipped import find, shipped

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from models.forecast import scores
-from models.forecast.backtest import Backtest, against, origins
-from models.forecast.catalogue import CATALOGUE, NAIVE, Fit, default_of, named
-from models.forecast.champion import choose
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.series import Series, SeriesError
+from models.forecast.core import scores
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.selection.backtest import Backtest, against, origins
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, Fit, default_of, named
+from models.forecast.selection.champion import choose
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Quantile levels of every evaluation; they hold the 50, 80, 90 and 95 % intervals."""

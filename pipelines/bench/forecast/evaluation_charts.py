@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast import scores
-from models.forecast.backtest import Backtest
+from models.forecast.core import scores
+from models.forecast.selection.backtest import Backtest
 from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
 from pipelines.html.plot import Chart, line, marks, rows, silent
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast import scores
-from models.forecast.backtest import against
-from models.forecast.bootstrap import rmse_ratio
-from models.forecast.catalogue import CATALOGUE
-from models.forecast.forecaster import Forecaster, State, Task
-from models.forecast.series import Floats, Series
+from models.forecast.core import scores
+from models.forecast.core.bootstrap import rmse_ratio
+from models.forecast.core.forecaster import Forecaster, State, Task
+from models.forecast.core.series import Floats, Series
+from models.forecast.selection.backtest import against
+from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.bench.forecast.cells import LARGE
 from pipelines.bench.forecast.evaluate import LEVELS, TRAINED
 from pipelines.traces.shipped import find, shipped

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.forecaster import Task
-from models.forecast.network import Network
-from models.forecast.recurrent import Recurrent
-from models.forecast.series import Series
-from models.forecast.training import HIDDEN, Plan, fit, trained
-from models.forecast.windows import View, season_of
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import Recurrent
+from models.forecast.neural.training import HIDDEN, Plan, fit, trained
+from models.forecast.neural.windows import View, season_of
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from models.adapt.network import TravellingGru
-from models.adapt.pupil import Pupil, Voice
 from models.adapt.rows import Scale
-from models.forecast.blend import Blend
-from models.forecast.classical_fit import fit_classical
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.linear import fit_linear
-from models.forecast.naive import Naive
+from models.adapt.target import Pupil, Voice
+from models.forecast.baselines.linear import fit_linear
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.classical.fit import fit_classical
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import Floats, Series
+from models.forecast.neural.training import Plan, fit_network
 from models.forecast.online import Online
-from models.forecast.series import Floats, Series
-from models.forecast.training import Plan, fit_network
 from pipelines.traces.shipped import find
 
 LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)

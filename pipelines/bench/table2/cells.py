@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.paper_training import cut
-from models.forecast.resample import coarsen, match, refine
-from models.forecast.series import Floats
+from models.forecast.core.resample import coarsen, match, refine
+from models.forecast.core.series import Floats
+from models.forecast.replication.training import cut
 from pipelines.traces.series_file import read_series
 from pipelines.traces.shipped import find
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from models.forecast.paper import CONTEXT, NETWORKS, network
-from models.forecast.paper_arima import choose, roll
-from models.forecast.paper_training import EPOCHS, fit, predict, scale_of
-from models.forecast.series import Floats
+from models.forecast.core.series import Floats
+from models.forecast.replication.arima import choose, roll
+from models.forecast.replication.gru import CONTEXT, NETWORKS, network
+from models.forecast.replication.training import EPOCHS, fit, predict, scale_of
 from pipelines.bench.table2.cells import Cell
 
 Predict = Callable[[], tuple[Floats, str]]

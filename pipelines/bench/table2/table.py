@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from models.forecast import scores
-from models.forecast.resample import NOISE_FLOOR
-from models.forecast.series import SeriesError
+from models.forecast.core import scores
+from models.forecast.core.resample import NOISE_FLOOR
+from models.forecast.core.series import SeriesError
 from pipelines.bench.table2.cells import STEPS, Cell, cells
 from pipelines.bench.table2.models import PAPER, Fit, MissingExtra, models
 from pipelines.figures.form import read

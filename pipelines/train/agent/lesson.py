@@ -13,7 +13,7 @@ from configs.settings import Settings
 from models.dqn.agent.observation import pace_for
 from models.dqn.environment.recorded import recorded
 from models.dqn.environment.synthetic_loads import Trace
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.twin.calibration.fit import UnfinishedFitError, fit
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Terms

@@ -14,7 +14,7 @@ from models.dqn.agent.model import Agent
 from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, level, verdict
 from models.dqn.learner.settings import FINE, Training
 from models.dqn.training import train as learn
-from models.forecast.gate import Verdict
+from models.forecast.selection.gate import Verdict
 from models.twin.experiment.results import Judged
 from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import enough

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from configs.sections import Training
-from models.adapt.pupil import LONG_DAYS, Pupil, UntaughtError, teach
+from models.adapt.target import LONG_DAYS, Pupil, UntaughtError, teach
 from models.adapt.transfer import Plan as Journey
-from models.forecast.catalogue import CATALOGUE, Fit, named
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.recurrent import Recurrent
-from models.forecast.series import Series, SeriesError
-from models.forecast.training import Epoch, Plan, fit, trained
-from models.forecast.windows import View, season_of
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural.recurrent import Recurrent
+from models.forecast.neural.training import Epoch, Plan, fit, trained
+from models.forecast.neural.windows import View, season_of
+from models.forecast.selection.catalogue import CATALOGUE, Fit, named
 from pipelines.registry import Run
 from pipelines.train.transfer import teachers
 

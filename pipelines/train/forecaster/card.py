@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from models.forecast.forecaster import Forecaster
+from models.forecast.core.forecaster import Forecaster
 from pipelines.lake.load import Source
 
 _COLUMNS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from configs.sections import Training
-from models.forecast.backtest import Backtest, roll
-from models.forecast.catalogue import default_of
-from models.forecast.champion import Choice, choose
-from models.forecast.forecaster import Forecaster, Task
-from models.forecast.naive import Naive
-from models.forecast.series import SeriesError
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import SeriesError
+from models.forecast.selection.backtest import Backtest, roll
+from models.forecast.selection.catalogue import default_of
+from models.forecast.selection.champion import Choice, choose
 from models.kinds import describe
 from pipelines.lake.load import Source, moment
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run

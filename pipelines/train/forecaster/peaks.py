@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from configs.contract import Planning, load_contract
 from configs.settings import Settings
-from models.forecast.forecaster import DAY_S, Forecaster
-from models.forecast.series import Series
+from models.forecast.core.forecaster import DAY_S, Forecaster
+from models.forecast.core.series import Series
 from models.policy.received.peak_calibrator import Ears
 from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, ears_of
 

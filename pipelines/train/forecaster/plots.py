@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from models.forecast.backtest import Backtest
-from models.forecast.training import Epoch
+from models.forecast.neural.training import Epoch
+from models.forecast.selection.backtest import Backtest
 
 _INK, _FAN, _SEARCH = "#1f2933", "#2f6f9f", "#c4713b"
 _LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")

@@ -9,7 +9,7 @@ from typing import Any
 
 from configs.sections import Training
 from configs.settings import Settings, load
-from models.forecast.gate import Verdict, verdict
+from models.forecast.selection.gate import Verdict, verdict
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
 from pipelines.train.decided import formed, let_serve

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.adapt.dtw import THRESHOLD
-from models.adapt.pupil import LONG_DAYS, Lesson, UntaughtError
-from models.forecast.champion import Choice
-from models.forecast.forecaster import DAY_S
-from models.forecast.series import Series
+from models.adapt.target import LONG_DAYS, Lesson, UntaughtError
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Series
+from models.forecast.selection.champion import Choice
 
 PUPIL = "adapted"
 """The name under which a pupil competes."""

@@ -7,18 +7,18 @@ import numpy as np
 import torch
 
 from models.adapt.network import TravellingGru
-from models.adapt.pupil import Pupil, Voice
 from models.adapt.rows import Scale
-from models.forecast.blend import Blend
-from models.forecast.classical import Classical, Recursion
-from models.forecast.forecaster import Task
-from models.forecast.harmonics import Harmonics
-from models.forecast.linear import fit_linear
-from models.forecast.naive import Naive
-from models.forecast.recurrent import Recurrent
-from models.forecast.series import Series
-from models.forecast.training import trained
-from models.forecast.windows import View
+from models.adapt.target import Pupil, Voice
+from models.forecast.baselines.linear import fit_linear
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.classical.classical import Classical, Recursion
+from models.forecast.classical.harmonics import Harmonics
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
+from models.forecast.neural.recurrent import Recurrent
+from models.forecast.neural.training import trained
+from models.forecast.neural.windows import View
 
 HOUR = 3600.0
 TASK = Task(HOUR, 4, (0.1, 0.5, 0.9))

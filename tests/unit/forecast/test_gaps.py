@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.gaps import LONGEST, ROW, Streak, arrived, over, resets, silence
-from models.forecast.series import SeriesError
+from models.forecast.core.gaps import LONGEST, ROW, Streak, arrived, over, resets, silence
+from models.forecast.core.series import SeriesError
 
 NAN = math.nan
 

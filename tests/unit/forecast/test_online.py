@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_cases import KINDS, TASK, forecaster, load, near, series, spoilt
 
+from models.forecast.core.series import SeriesError
 from models.forecast.online import Online, OnlineError
-from models.forecast.series import SeriesError
 
 RATES = st.one_of(st.floats(1e-3, 500.0), st.just(0.0), st.just(math.nan), st.floats(1e3, 1e6))
 COMPILED = tuple(name for name in KINDS if name.startswith(("gru", "lstm", "seasonal", "last", "ridge", "ets")))

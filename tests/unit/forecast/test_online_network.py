@@ -5,12 +5,12 @@ import pytest
 import torch
 from online_cases import NETWORKS, TASK, drawn, forecaster, load, series, spoilt
 
-from models.forecast.forecaster import Task
-from models.forecast.network import Network
+from models.forecast.core.forecaster import Task
+from models.forecast.neural.flat_weights import extract
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import CELLS
+from models.forecast.neural.training import Plan, fit_network
 from models.forecast.online import Online
-from models.forecast.online_weights import extract
-from models.forecast.recurrent import CELLS
-from models.forecast.training import Plan, fit_network
 from models.kinds import shapes
 
 

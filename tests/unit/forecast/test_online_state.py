@@ -7,8 +7,8 @@ import pytest
 import torch
 from online_cases import KINDS, NETWORKS, forecaster, load, series, spoilt
 
+from models.forecast.core.series import SeriesError
 from models.forecast.online import Online, OnlineError
-from models.forecast.series import SeriesError
 
 AT, STEPS = 230, 40
 

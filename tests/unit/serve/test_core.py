@@ -7,11 +7,11 @@ import time
 import numpy as np
 import pytest
 
-from models.forecast.catalogue import CATALOGUE
-from models.forecast.forecaster import Task
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
 from models.forecast.online import Online
-from models.forecast.series import Series
+from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.following import Following

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.serve.client import Client
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.keys import sample_key

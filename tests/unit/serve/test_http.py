@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.serve import http_app
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.http_app import app

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.forecast.catalogue import CATALOGUE
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
+from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
 from pipelines.serve import wire
 from pipelines.serve.client import Client, ClientError, RefusedError

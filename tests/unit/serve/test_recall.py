@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.kafka.librdkafka import Fetched
 from pipelines.serve import log_feed
 from pipelines.serve.core import Arrival, Core

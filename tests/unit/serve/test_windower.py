@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.series import SeriesError, regular
+from models.forecast.core.series import SeriesError, regular
 from pipelines.serve.keys import window_of
 from pipelines.serve.windower import Filling, Window, fill
 from tidecast.messages import MetricSample

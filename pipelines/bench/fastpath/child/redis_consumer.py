@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import redis
 
+from models.forecast.core.series import Series
 from models.forecast.online import Online
-from models.forecast.series import Series
 from pipelines.bench.fastpath.champions import Champions
 from pipelines.bench.fastpath.load import BEGIN, STEP_S, rates
 from pipelines.bench.fastpath.peers.redis import FORECASTS, GROUP, KEPT, METRICS, items

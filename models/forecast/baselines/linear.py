@@ -1,0 +1,190 @@
+"""The baseline that usually wins: one ridge regression per step ahead on recent, daily and weekly lags."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import RidgeCV
+
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import OfTask, State, Task, begin, fill, push
+from models.forecast.core.residual_window import NEWEST, Matured, matured
+from models.forecast.core.series import Floats, Series, SeriesError
+
+Indices = NDArray[np.int64]
+RECENT = 24
+"""Newest steps that are read."""
+BESIDE = 2
+"""Steps before and after the same time in an earlier season that are read."""
+TRAINED = 10_000
+"""Of how many of the newest moments the weights are found."""
+_STRENGTHS = tuple(10.0**power for power in range(-4, 5))
+_OFFSET = 0.05  # of the mean load: what is added before a logarithm
+_CAP = 2.0  # times the highest load in view: no forecast is higher
+_LEAST_ROWS = 48
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What was fitted.
+
+    Attributes:
+        seasons: steps of the seasons that are read.
+        scale: mean load; loads are read in it.
+        logs: whether their logarithms are read.
+        weights: (horizon, lags) of the loads.
+        bias: (horizon,) added.
+    """
+
+    seasons: tuple[int, ...]
+    scale: float
+    logs: bool
+    weights: tuple[tuple[float, ...], ...]
+    bias: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Linear(OfTask):
+    """A fitted regression as a forecaster, spread by the quantiles of its errors; at first the naive one stands in.
+
+    The errors after `init` are those on rows it was fitted to, so that it is a little too sure until new ones came.
+    """
+
+    task: Task
+    fitted: Weights
+    kind: str = "ridge"
+
+    def init(self, history: Series) -> State:
+        """The state after a history, which may be empty."""
+        state = begin(self.task, history, RECENT + BESIDE)
+        values = fill(history.values, self.task)[-state.seen :] if state.seen else np.empty(0)
+        moments = np.arange(self._needs - 1, len(values))[-NEWEST - self.horizon :]
+        if not len(moments):
+            return state
+        made = self._made(values, moments)
+        return replace(state, carried=matured(made, history.values[-state.seen :][moments]))
+
+    def step(self, state: State, value: float) -> tuple[State, Floats]:
+        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
+        after = push(self.task, state, value)
+        if after.seen >= self._needs:
+            made = self._made(after.values, np.array([len(after.values) - 1]))
+            past = (
+                state.carried.moved(value, made[0]) if state.carried is not None else matured(made, np.array([value]))
+            )
+            after = replace(after, carried=past)
+        return after, self.current(after)
+
+    def current(self, state: State) -> Floats:
+        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        naive = Naive(self.task)
+        if state.carried is None:
+            return naive.current(state)
+        past: Matured = state.carried
+        spread = past.spread(self.levels)
+        if spread is None:
+            quantiles = naive.current(state)
+            spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
+        found: Floats = np.maximum(past.made[0][:, None] + spread, 0.0)
+        return found
+
+    def trust(self, state: State) -> str:
+        """`ridge`, or what the naive forecast that stands in rests on."""
+        return self.kind if state.carried is not None else Naive(self.task).trust(state)
+
+    def parameters(self) -> dict[str, Any]:
+        """All that is needed to build the same forecaster again, as JSON values."""
+        return asdict(self.fitted)
+
+    @cached_property
+    def _lags(self) -> Indices:
+        return lags(self.task, self.fitted.seasons)
+
+    @property
+    def _needs(self) -> int:
+        return 1 - int(self._lags.min())
+
+    def _made(self, values: Floats, moments: Indices) -> Floats:
+        """(N, horizon) records/s at the indices of each moment's own step."""
+        seen = values[moments[:, None, None] + self._lags]  # (N, horizon, lags)
+        ratio = _read(seen / self.fitted.scale, self.fitted.logs)
+        said = np.einsum("nhp,hp->nh", ratio, np.array(self.fitted.weights)) + np.array(self.fitted.bias)
+        made = (np.exp(np.minimum(said, 50.0)) - _OFFSET if self.fitted.logs else said) * self.fitted.scale
+        highest = _CAP * seen.max(axis=(1, 2))
+        found: Floats = np.clip(made, 0.0, highest[:, None])
+        return found
+
+
+def lags(task: Task, seasons: tuple[int, ...]) -> Indices:
+    """(horizon, lags) steps from a moment's own step to what is read for each step ahead, none of them to come."""
+    rows = []
+    for h in range(1, task.horizon + 1):
+        back = list(range(0, -RECENT, -1))
+        for season in seasons:
+            same = h - season * -(-(h + BESIDE) // season)
+            back += range(same - BESIDE, same + BESIDE + 1)
+        rows.append(back)
+    return np.array(rows, dtype=np.int64)
+
+
+def fit_linear(task: Task, history: Series) -> Linear:
+    """Fit on loads and on their logarithms, and keep what was nearer one step ahead on the newest fifth.
+
+    A season is read where the history holds two of it. The strength of each ridge is chosen by leaving out each row.
+
+    Raises:
+        SeriesError: the history is too short.
+    """
+    known = np.flatnonzero(np.isfinite(history.values))
+    raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
+    seasons = tuple(season for season in (task.day, task.week) if len(raw) >= 2 * season and season > 2 * BESIDE)
+    at = lags(task, seasons)
+    moments = np.arange(-int(at.min()), len(raw) - task.horizon)[-TRAINED:]
+    if len(moments) < _LEAST_ROWS:
+        raise SeriesError(
+            f"ridge: {len(raw)} steps leave {len(moments)} rows to learn from; at least {_LEAST_ROWS} are needed. "
+            "Ingest more history."
+        )
+    values = fill(raw, task)
+    scale = float(values.mean()) or 1.0
+    outcomes = raw[moments[:, None] + np.arange(1, task.horizon + 1)]
+    older = len(moments) - len(moments) // 5
+    one, errors = Task(task.step_s, 1, task.levels), []
+    for logs in (False, True):
+        fitted = _weights(values, moments[:older], outcomes[:older, :1], at[:1], scale, logs, seasons)
+        said = Linear(one, fitted)._made(values, moments[older:])
+        errors.append(float(np.nanmean((said - outcomes[older:, :1]) ** 2)))
+    return Linear(task, _weights(values, moments, outcomes, at, scale, errors[1] < errors[0], seasons))
+
+
+def _weights(
+    values: Floats, moments: Indices, outcomes: Floats, at: Indices, scale: float, logs: bool, seasons: tuple[int, ...]
+) -> Weights:
+    inputs, targets = _read(values[moments[:, None, None] + at] / scale, logs), _read(outcomes / scale, logs)
+    weights, bias = [], []
+    for h in range(outcomes.shape[1]):
+        known = np.isfinite(targets[:, h])
+        found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
+        weights.append(tuple(map(float, found.coef_)))
+        bias.append(float(found.intercept_))
+    return Weights(seasons, scale, logs, tuple(weights), tuple(bias))
+
+
+def _read(ratio: Floats, logs: bool) -> Floats:
+    """Loads in mean loads, or the logarithms of that."""
+    return np.log(ratio + _OFFSET) if logs else ratio
+
+
+def revive_linear(task: Task, parameters: dict[str, Any]) -> Linear:
+    """The forecaster with those `parameters`.
+
+    Raises:
+        KeyError: one is missing.
+    """
+    rows = tuple(tuple(row) for row in parameters["weights"])
+    seasons, bias = tuple(parameters["seasons"]), tuple(parameters["bias"])
+    return Linear(task, Weights(seasons, parameters["scale"], parameters["logs"], rows, bias))

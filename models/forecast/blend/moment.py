@@ -1,0 +1,158 @@
+"""What the blend's experts read and say of one moment, compiled: what `Lags.gather` and `Experts.follow` compute.
+
+`layout` is a `Layout` of `online_layout`. What is read is equal bit by bit, so that the regressions learn the very
+same; what is said is equal up to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from models.forecast.blend.experts import _LEAST, _TINY, YESTERDAY
+from models.forecast.blend.jump_filter import _ALIKE, _JUMP
+from models.forecast.blend.lags import AROUND, NEAR, RECENT
+from models.forecast.blend.ridge import _CAP, _OFFSET
+
+
+@numba.njit(cache=True)
+def _sum(values: Any) -> float:
+    """In the order in which `np.sum` adds neighbours in memory, so that the last bit is the same."""
+    count = len(values)
+    if count > 128:
+        half = count // 2
+        half -= half % 8
+        total: float = _sum(values[:half]) + _sum(values[half:])
+        return total
+    if count < 8:
+        few = 0.0
+        for value in values:
+            few += value
+        return few
+    a, b, c, d, e, f, g, h = values[:8]
+    whole = count - count % 8
+    for i in range(8, whole, 8):
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+        e += values[i + 4]
+        f += values[i + 5]
+        g += values[i + 6]
+        h += values[i + 7]
+    total = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    for i in range(whole, count):
+        total += values[i]
+    return total
+
+
+@numba.njit(cache=True, error_model="numpy")
+def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: Any, columns: Any) -> float:
+    """Fill (columns,) with what the experts read after the newest value, move the means on; the level there.
+
+    Args:
+        layout: of the task.
+        buffer: of the ring.
+        end: index after its newest value.
+        seen: values in the ring.
+        sums: (means,) of the means.
+        weights: (means,) likewise.
+        columns: is filled.
+    """
+    newest = end - 1
+    for m in range(len(sums)):
+        sums[m] = layout.keep[m] * sums[m] + buffer[newest]
+        weights[m] = layout.keep[m] * weights[m] + 1
+    total, count = 0.0, 0
+    for i in range(RECENT):
+        columns[i] = buffer[newest - i]
+        if i < NEAR and not math.isnan(columns[i]):
+            total, count = total + columns[i], count + 1
+    columns[layout.near] = total / count
+    for i in range(len(layout.windows)):
+        length = min(layout.windows[i], seen)
+        columns[layout.near + 1 + i] = _sum(buffer[end - length : end]) / length
+    at, many, around = layout.near + 1 + len(layout.windows), layout.lags.shape[2], np.empty(len(layout.points))
+    for season in range(2):
+        for i in range(many):
+            total, count = 0.0, 0
+            for k in range(layout.repeats[season]):
+                there = newest + layout.lags[season, k, i]
+                for j in range(len(around)):
+                    around[j] = buffer[there + layout.points[j]]
+                value = _sum(around) / len(around) if len(around) > 1 else around[0]
+                if k == 0:
+                    columns[at + i] = value
+                if not math.isnan(value):
+                    total, count = total + value, count + 1
+            columns[at + many + i] = total / count
+        columns[at + 2 * many] = _sum(columns[at + AROUND : at + AROUND + NEAR]) / NEAR
+        columns[at + 2 * many + 1] = _sum(columns[at + many + AROUND : at + many + AROUND + NEAR]) / NEAR
+        at += 2 * many + 2
+    level: float = max(columns[layout.near + 1], _LEAST * (sums[0] / weights[0]) + _TINY)
+    return level
+
+
+@numba.njit(cache=True, error_model="numpy")
+def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any, said: Any) -> None:
+    """Fill (E, horizon) records/s that the experts say; NaN where one cannot.
+
+    Args:
+        layout: of the task.
+        columns: (columns,) what they read.
+        level: there.
+        means: (means,) the long-run mean and the running ones.
+        coefficients: (R, horizon, p) of the regressions, padded.
+        said: is filled.
+    """
+    horizon, plain, highest = said.shape[1], YESTERDAY + 3, 0.0
+    z = np.empty((3, len(columns)))
+    for i in range(len(columns)):
+        ratio = columns[i] / level
+        z[0, i], z[1, i], z[2, i] = ratio, math.sqrt(ratio), math.log(ratio + _OFFSET)
+        if columns[i] > highest:
+            highest = columns[i]
+    for h in range(horizon):
+        said[0, h] = columns[0]
+        for m in range(1, len(means)):
+            said[m, h] = means[m]
+        for i in range(3):
+            said[YESTERDAY + i, h] = columns[layout.naive[i, h]]
+    for r in range(len(layout.widths)):
+        scale = layout.scales[r]
+        read = z[scale]
+        for h in range(horizon):
+            at = read[layout.base[r, h]]
+            for i in range(layout.widths[r]):
+                at += (read[layout.plus[r, h, i]] - read[layout.minus[r, h, i]]) * coefficients[r, h, i]
+            if not math.isnan(at):
+                if scale == 2:
+                    at = max(math.exp(min(at, 50.0)) - _OFFSET, 0.0)
+                else:
+                    at = max(at, 0.0) ** 2 if scale == 1 else max(at, 0.0)
+                at = min(at * level, _CAP * highest)
+            said[plain + r, h] = at
+
+
+@numba.njit(cache=True)
+def hush(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> None:
+    """Silence who reads the same time yesterday where `echoes` says so."""
+    day, newest, usual = layout.day, end - 1, 0.0
+    first = end - seen
+    for i in range(max(newest - day + 1, first + 1), end):
+        usual += abs(buffer[i] - buffer[i - 1])
+    usual /= day
+    silent = False
+    for h in range(said.shape[1]):
+        i, j = newest + h + 1 - day, newest + h + 1 - 2 * day
+        if i > first and not silent:
+            here = buffer[i] - buffer[i - 1]
+            before = buffer[j] - buffer[j - 1] if j > first else math.nan
+            silent = abs(here) > _JUMP * usual and not abs(here - before) < _ALIKE * abs(here)
+        if silent:
+            for e in range(len(said)):
+                if layout.daily[e]:
+                    said[e, h] = math.nan

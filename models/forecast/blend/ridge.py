@@ -1,0 +1,196 @@
+"""Linear experts that learn as they go: one ridge regression per step ahead, on differences between loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from models.forecast.blend.lags import AROUND, NEAR, RECENT, Indices, Lags
+from models.forecast.core.series import Floats
+
+ALL = slice(None)
+"""Every step ahead."""
+_PRIOR = 0.05
+"""Variance of a coefficient before any row was seen: most are small."""
+_FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
+_OFFSET = 0.05  # of the level: what is added to a load before its logarithm
+_GRAIN = 1e-9  # of the mean variance: keeps a solution where columns repeat each other
+_FEWEST = 8  # rows, before which it is silent; a weekly one is until it has learnt from every time of day
+_CAP = 3.0  # times the highest load in view: no forecast is higher
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """One expert: which differences it reads, in which units.
+
+    A row is a moment t with the level l there. Loads enter as z = f(y / l), so that a series twice as high gives the
+    same rows; f is the identity, the square root or the logarithm. The forecast for h steps ahead is
+    z(base) + Σ w_j · (z(plus_j) − z(minus_j)), with w by ridge regression: the coefficients have a normal prior
+    around 0, and the ridge is the variance of what they leave over divided by the prior's variance.
+
+    Attributes:
+        lags: the columns.
+        season: what it knows beside the recent steps: "none", "day" or "week" (which includes the day).
+        base: where it starts from: "level" (the newest mean; differences from it), "own level" (each difference is
+            taken from the level of its own time, so that a lasting shift carries over at once), or "season" (the same
+            time last season; differences from what was then).
+        scale: "identity", "root" or "log".
+        half_life: days after which a row counts half; 0 for never.
+    """
+
+    lags: Lags
+    season: str
+    base: str
+    scale: str
+    half_life: float = 0.0
+
+    @cached_property
+    def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
+        """(H,) base, (H, p) plus and (H, p) minus columns; (p,) prior variances of the coefficients."""
+        made = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
+        base, plus, minus = (np.array([row[i] for row in made], dtype=np.int64) for i in range(3))
+        return base, plus, minus, _PRIOR * np.array(made[0][3])
+
+    def _columns(self, h: int) -> tuple[int, list[int], list[int], list[float]]:
+        lags, seasons = self.lags, {"none": 0, "day": 1, "week": 2}[self.season]
+        plus: list[int] = []
+        minus: list[int] = []
+        prior: list[float] = []
+
+        def read(a: int, b: int, variance: float = 1.0) -> None:
+            plus.append(a)
+            minus.append(b)
+            prior.append(variance)
+
+        if self.base == "season":
+            season = lags.seasons[seasons - 1]
+            base = season.lag(h)
+            for i in range(NEAR + AROUND):
+                read(i, season.lag(-i), 1 / (1 + i / _FADE))
+            read(lags.near, season.lag_anchor)
+            read(season.profile(h), base)
+            read(season.profile(0), season.lag(0))
+            for j in (*range(-AROUND, 0), *range(1, AROUND + 1)):
+                read(season.lag(h + j), base, 1 / (1 + abs(j)))
+            if seasons == 2:
+                read(lags.seasons[0].lag(h), base)
+                read(lags.seasons[0].lag(0), season.lag(0))
+            return base, plus, minus, prior
+        base = lags.near
+        for i in range(RECENT):
+            read(i, base, 1 / (1 + i / _FADE))
+        for i in range(len(lags.windows)):
+            read(lags.near + 1 + i, base)
+        for season in lags.seasons[:seasons]:
+            own = self.base == "own level"
+            level, profile_level = (season.lag_anchor, season.profile_anchor) if own else (base, base)
+            for j in range(-AROUND, AROUND + 1):
+                read(season.lag(h + j), level, 1 / (1 + abs(j)))
+            read(season.lag(0), level)
+            read(season.profile(h), profile_level)
+            read(season.profile(0), profile_level)
+        return base, plus, minus, prior
+
+    def rows(self, gathered: Floats, levels: Floats, ahead: slice = ALL) -> tuple[Floats, Floats]:
+        """(N, H) bases and (N, H, p) differences at moments with (N, columns) loads and (N,) levels."""
+        base, plus, minus, _ = self.columns
+        z = self.forward(gathered / levels[:, None])
+        return z[:, base[ahead]], z[:, plus[ahead]] - z[:, minus[ahead]]
+
+    def forward(self, ratio: Floats) -> Floats:
+        """Apply f to loads as multiples of the level."""
+        if self.scale == "log":
+            return np.log(ratio + _OFFSET)
+        return np.sqrt(ratio) if self.scale == "root" else ratio
+
+    def backward(self, z: Floats) -> Floats:
+        """The multiples of the level that f gives z for, not below 0."""
+        if self.scale == "log":
+            return np.maximum(np.exp(np.minimum(z, 50.0)) - _OFFSET, 0.0)
+        ratio: Floats = np.maximum(z, 0.0)
+        return ratio * ratio if self.scale == "root" else ratio
+
+    def predict(self, coefficients: Floats, gathered: Floats, levels: Floats) -> Floats:
+        """(N, H) records/s; NaN where the series does not reach back far enough, or nothing was learnt yet."""
+        base, differences = self.rows(gathered, levels)
+        z = base + np.einsum("nhp,hp->nh", differences, coefficients)
+        highest = np.fmax.reduce(gathered, axis=1, keepdims=True)
+        said: Floats = np.minimum(self.backward(z) * levels[:, None], _CAP * highest)
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What a ridge regression needs to know of the rows it has seen, for some or all of its steps ahead.
+
+    Attributes:
+        rows: how many there were, those included that lacked something.
+        gram: (H, p, p) sums of x xᵀ.
+        cross: (H, p) sums of x y.
+        power: (H,) sums of y²; these three with rows counted by their weight.
+        count: (H,) rows.
+        coefficients: (H, p) as last solved; NaN before.
+    """
+
+    rows: int
+    gram: Floats
+    cross: Floats
+    power: Floats
+    count: Floats
+    coefficients: Floats
+
+
+def nothing(ridge: Ridge, ahead: slice = ALL) -> Moments:
+    """The moments of no rows."""
+    horizon, p = ridge.columns[1][ahead].shape
+    zero = np.zeros(horizon)
+    return Moments(0, np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan))
+
+
+def learn(
+    ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
+) -> Moments:
+    """Take in rows and solve again.
+
+    Args:
+        ridge: what learns.
+        moments: of the rows before.
+        gathered: (N, columns) records/s.
+        levels: (N,) records/s.
+        outcomes: (N, H) records/s; NaN where missing.
+        ahead: which steps ahead these moments and outcomes are of.
+    """
+    base, x = ridge.rows(gathered, levels, ahead)
+    y = ridge.forward(outcomes / levels[:, None]) - base
+    known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
+    rows = moments.rows + len(levels)
+    if not known.any() and not moments.count.any():
+        return replace(moments, rows=rows)
+    weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # counts spread as the root of their load
+    x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T
+    weighted = x * weight.T[..., None]
+    kept = 0.5 ** (len(levels) / (ridge.half_life * ridge.lags.task.day)) if ridge.half_life else 1.0
+    gram = kept * moments.gram + weighted.transpose(0, 2, 1) @ x
+    cross = kept * moments.cross + np.einsum("hnp,hn->hp", weighted, y)
+    power = kept * moments.power + (weight.T * y * y).sum(axis=1)
+    count = kept * moments.count + known.sum(axis=0)
+    return Moments(rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients))
+
+
+def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:
+    """(H, p) coefficients; the variance left over is that under the coefficients before."""
+    enough = count >= (max(ridge.lags.task.day, _FEWEST) if ridge.season == "week" else _FEWEST)
+    if not enough.any():
+        return before
+    prior = ridge.columns[3]
+    w = np.where(np.isfinite(before), before, 0.0)
+    left = power - 2 * np.einsum("hp,hp->h", w, cross) + np.einsum("hp,hpq,hq->h", w, gram, w)
+    spread = np.clip(left, 1e-12 * power, power) / np.maximum(count, 1.0)
+    p = len(prior)
+    ridges = spread[:, None] / prior + (_GRAIN * np.einsum("hpp->h", gram) / p + 1e-12)[:, None]
+    system, diagonal = gram.copy(), np.arange(p)
+    system[:, diagonal, diagonal] += ridges
+    solved = np.linalg.solve(system, cross[..., None])[..., 0]
+    return np.where(enough[:, None], solved, before)

@@ -1,0 +1,1 @@
+"""ETS, Theta and ARIMA, fitted with statsmodels and run as recursions."""

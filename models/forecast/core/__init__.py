@@ -1,0 +1,1 @@
+"""What every forecaster is made of: series, state, residuals, scores, and how many series are followed."""

@@ -1,0 +1,145 @@
+"""Quantiles around any point forecast: by its newest errors, widened or narrowed until they cover what they should."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from models.forecast.core.series import Floats
+
+KEPT = 1000
+"""Newest errors, in units of their expected size, that a quantile is taken of."""
+EVERY = 16
+"""Steps between two looks at these errors; those of the different steps ahead take turns."""
+_GAIN = 0.005  # how much of a miss a level is moved by
+_NARROW, _WIDE = 4.0, 0.3  # times the share beyond a quantile: it is moved to no more and no less than this
+_LEAST = 0.05  # of the level: a load below it does not make the errors smaller
+_SLOW = 7.0  # days after which an error counts half in the long-run size
+_FAST = 0.25  # days, likewise in the present size
+_FEWEST = 12.0  # steps: neither half-life is shorter
+_LONGEST = 2016.0  # steps: neither is longer
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What is remembered of H forecasts' errors; every array's last rows are the newest.
+
+    Attributes:
+        errors: (KEPT, H) in units of their expected size; NaN where unknown.
+        size: (2, H) mean absolute errors in units of the load's own spread: present and long-run.
+        count: (H,) errors seen.
+        moved: (H, levels) what is added to each level.
+        bands: (H, levels) quantiles in units of the expected size.
+        centres, units, scales: (H, H) of the forecasts made at the H newest moments, for 1 to H steps ahead.
+        said: (H, H, levels) their quantiles.
+    """
+
+    errors: Floats
+    size: Floats
+    count: Floats
+    moved: Floats
+    bands: Floats
+    centres: Floats
+    units: Floats
+    scales: Floats
+    said: Floats
+
+
+@dataclass(frozen=True)
+class Conformal:
+    """Adaptive conformal quantiles (Gibbs and Candès 2021), one set per step ahead.
+
+    The expected size of an error is the root of the forecast load, as counts spread, times the mean of the present and
+    the long-run mean absolute error in that unit. Quantile q of the newest errors in units of that size is taken at
+    level q + d, where d grows by γ·(q − 1) when the outcome was at or under the quantile and by γ·q when it was over.
+
+    Attributes:
+        horizon: steps ahead.
+        levels: of the quantiles.
+        day: steps per day.
+    """
+
+    horizon: int
+    levels: tuple[float, ...]
+    day: int
+
+    def start(self) -> Spread:
+        """Before the first forecast."""
+        h, levels = self.horizon, len(self.levels)
+        pending = np.full((h, h), np.nan)
+        return Spread(
+            np.full((KEPT, h), np.nan), np.zeros((2, h)), np.zeros(h), np.zeros((h, levels)), np.zeros((h, levels)),
+            pending, pending, pending, np.full((h, h, levels), np.nan),
+        )  # fmt: skip
+
+    @cached_property
+    def bounds(self) -> tuple[Floats, Floats]:
+        """(levels,) the least and the most that is added to each level."""
+        levels = np.array(self.levels)
+        beyond = np.minimum(levels, 1 - levels)
+        inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
+        return np.where(levels < 0.5, outer, -inner), np.where(levels < 0.5, inner, -outer)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """(2,) how much a new error counts in the present and in the long-run size, once there are many."""
+        half_lives = np.clip(np.array([_FAST, _SLOW]) * self.day, _FEWEST, _LONGEST)
+        found: Floats = 1 - 0.5 ** (1 / half_lives)
+        return found
+
+    def score(self, spread: Spread, value: float) -> Spread:
+        """Take in a step that had been forecast."""
+        back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
+        miss = value - spread.centres[back]
+        told = np.isfinite(miss)
+        scale = spread.scales[back]
+        fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
+        errors = np.vstack([spread.errors[1:], fresh])
+        count = spread.count + told
+        share = np.maximum(self.shares[:, None], 1 / np.maximum(count, 1.0))
+        size = spread.size + np.where(told, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
+        under = value <= spread.said[back]
+        moved = spread.moved + _GAIN * np.where(told[:, None], np.array(self.levels) - under, 0.0)
+        return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, *self.bounds))
+
+    def quantiles(self, spread: Spread, centre: Floats, level: float, seen: int) -> tuple[Spread, Floats]:
+        """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""
+        unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
+        size = spread.size.mean(axis=0)
+        scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known
+        bands = self._bands(spread, seen)
+        found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
+        for i, q in enumerate(self.levels):
+            if q == 0.5:
+                found[:, i] = centre
+            else:
+                found[:, i] = np.minimum(found[:, i], centre) if q < 0.5 else np.maximum(found[:, i], centre)
+        found.sort(axis=1)
+
+        def newest(kept: Floats, row: Floats) -> Floats:
+            return np.concatenate([kept[1:], row[None]])
+
+        spread = replace(
+            spread, bands=bands, centres=newest(spread.centres, centre), units=newest(spread.units, unit),
+            scales=newest(spread.scales, scale), said=newest(spread.said, found),
+        )  # fmt: skip
+        return spread, found
+
+    def _bands(self, spread: Spread, seen: int) -> Floats:
+        """(H, levels) the errors' quantiles at the moved levels, where it is their turn; 0 where there are none."""
+        due = np.arange(self.horizon) if seen < EVERY else np.arange(-seen % EVERY, self.horizon, EVERY)
+        if not len(due):
+            return spread.bands
+        ordered = np.sort(spread.errors[:, due], axis=0)  # NaN last
+        count = np.isfinite(ordered).sum(axis=0)[:, None]  # 0 while nothing is known of such errors: no width
+        level = np.clip(np.array(self.levels) + spread.moved[due], 0.0, 1.0)
+        place = np.clip(level * count - 0.5, 0.0, np.maximum(count - 1, 0))
+        low = place.astype(np.int64)
+        high = np.minimum(low + 1, np.maximum(count - 1, 0))
+        h = np.arange(len(due))[:, None]
+        between = ordered[low, h] + (place - low) * (ordered[high, h] - ordered[low, h])
+        bands = spread.bands.copy()
+        bands[due] = np.where(count > 0, between, 0.0)
+        return bands

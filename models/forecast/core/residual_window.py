@@ -1,0 +1,50 @@
+"""What forecasts were wrong by so far, and the quantiles of that: the spread of every kind without one of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.forecast.baselines.naive import FEW
+from models.forecast.core.series import Floats
+
+NEWEST = 500
+"""Of how many of the newest forecasts the errors are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matured:
+    """The newest forecasts and errors of one series.
+
+    Attributes:
+        made: (horizon, horizon) the newest forecasts, newest first; NaN where none was made.
+        errors: (≤ NEWEST, horizon) outcome minus what was forecast so many steps before, newest last; NaN unknown.
+    """
+
+    made: Floats
+    errors: Floats
+
+    def moved(self, outcome: float, made: Floats) -> Matured:
+        """One step later: its outcome (NaN: missing) and the new forecast (horizon,)."""
+        found = outcome - np.diagonal(self.made)  # what h steps ago was said of h steps ahead
+        return Matured(np.vstack([made, self.made[:-1]]), np.vstack([self.errors, found])[-NEWEST:])
+
+    def spread(self, levels: tuple[float, ...]) -> Floats | None:
+        """(horizon, levels) quantiles of the errors around their median; None while there are few."""
+        if np.isfinite(self.errors[:, -1]).sum() < FEW:
+            return None
+        found: Floats = np.nanquantile(self.errors, levels, axis=0).T
+        return found - np.nanmedian(self.errors, axis=0)[:, None]
+
+
+def matured(made: Floats, outcomes: Floats) -> Matured:
+    """The same at once: (N, horizon) forecasts made after each of N steps, oldest first, and these steps' outcomes."""
+    count, horizon = made.shape
+    errors = np.full(made.shape, np.nan)
+    for h in range(1, min(horizon, count - 1) + 1):
+        errors[h:, h - 1] = outcomes[h:] - made[:-h, h - 1]
+    pending = np.full((horizon, horizon), np.nan)
+    newest = made[::-1][:horizon]
+    pending[: len(newest)] = newest
+    return Matured(pending, errors[-NEWEST:])

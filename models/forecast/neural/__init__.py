@@ -1,0 +1,1 @@
+"""Recurrent networks: what they read, how they are trained, and how they forecast."""

@@ -1,0 +1,108 @@
+"""A trained recurrent network as a forecaster: it carries its state from step to step, for one series or for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import OfTask, State, Task, begin, fill, push
+from models.forecast.core.series import Floats, Series
+from models.forecast.neural.recurrent import Recurrent
+from models.forecast.neural.windows import MOST, RECENT, Packed, View, rates, read
+
+Module = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+class Carried(NamedTuple):
+    """What is carried from step to step beside the newest values.
+
+    Attributes:
+        hidden: (carried,) the network's state after the newest step.
+        quantiles: (horizon, levels) records/s, what it said there.
+    """
+
+    hidden: Packed
+    quantiles: Floats
+
+
+@dataclass(frozen=True)
+class Network(OfTask):
+    """A trained network as a forecaster; until the history is long enough the naive forecast stands in, and says so.
+
+    Attributes:
+        view: what of the past the network looks at.
+        module: one step: row (B, width) and state (B, carried) to moves (B, horizon, levels) and state; a `Recurrent`
+            or what was exported from one.
+        kind: name of the cell, "gru" or "lstm".
+        carried: numbers in a state.
+    """
+
+    view: View
+    module: Module
+    kind: str
+    carried: int
+
+    @property
+    def task(self) -> Task:
+        """What is forecast."""
+        return self.view.task
+
+    def init(self, history: Series) -> State:
+        """The state after a history, which may be empty; the network reads it from its first row on."""
+        state = begin(self.view.task, history, RECENT)
+        if state.seen < self.view.needs:
+            return state
+        values = fill(history.values, self.view.task)[-min(state.seen, MOST + self.view.needs) :]
+        reading = read(self.view, values[None])
+        with torch.no_grad():
+            moves, hidden = self._follow(torch.from_numpy(reading.rows))
+        quantiles = rates(reading, moves[:, None].numpy())[0, -1]
+        return replace(state, carried=Carried(hidden[0].numpy(), quantiles))
+
+    def step(self, state: State, value: float) -> tuple[State, Floats]:
+        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
+        after, quantiles = self.step_all([state], [value])
+        return after[0], quantiles[0]
+
+    def step_all(self, states: Sequence[State], values: Sequence[float]) -> tuple[list[State], Floats]:
+        """Many series one step on, in one pass of the network: their states, and (series, horizon, levels)."""
+        after = [replace(push(self.view.task, s, v), carried=s.carried) for s, v in zip(states, values, strict=True)]
+        ready = [i for i, state in enumerate(after) if state.seen >= self.view.needs]
+        if ready:
+            newest = np.stack([after[i].values[-self.view.needs :] for i in ready])
+            unborn = np.zeros(self.carried, dtype=np.float32)
+            hidden = np.stack([after[i].carried.hidden if after[i].carried else unborn for i in ready])
+            reading = read(self.view, newest)
+            with torch.no_grad():
+                moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden))
+            made = rates(reading, moves[:, None].numpy())[:, 0]
+            for i, one, quantiles in zip(ready, now.numpy(), made, strict=True):
+                after[i] = replace(after[i], carried=Carried(one, quantiles))
+        return after, np.stack([self.current(state) for state in after])
+
+    def current(self, state: State) -> Floats:
+        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        if state.carried is None:
+            return Naive(self.view.task).current(state)
+        quantiles: Floats = state.carried.quantiles
+        return quantiles
+
+    def trust(self, state: State) -> str:
+        """`network`, or what the naive forecast that stands in rests on."""
+        return "network" if state.carried is not None else Naive(self.view.task).trust(state)
+
+    def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """What is said after many steps (1, T, width) from an empty state; an exported module takes one at a time."""
+        hidden = torch.zeros(1, self.carried)
+        if isinstance(self.module, Recurrent):
+            said = self.module.follow(rows, hidden)
+            return said.moves[:, -1], said.hidden
+        for row in rows[0]:
+            moves, hidden = self.module(row[None], hidden)
+        return moves, hidden

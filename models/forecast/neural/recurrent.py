@@ -1,0 +1,153 @@
+"""The recurrent quantile network: a GRU or an LSTM on what a linear forecast leaves over, one step at a time."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from models.forecast.neural import gru_pass
+from models.forecast.neural.windows import BEHIND, BESIDE, STATES, View
+
+Cell = Literal["gru", "lstm"]
+CELLS: tuple[Cell, ...] = ("gru", "lstm")
+FOLDS = 5
+"""Stretches of the rows that are left out in turn: to choose the strength of the ridge, and for the first widths."""
+_RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # share of the rows each squared weight counts as
+_SHARE = 0.3  # of the volatility: how much the median is corrected by, per unit of the network's output
+_LEAST_GAP = 1e-3  # of the volatility: the least distance between two levels at the start
+_LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
+
+
+class Said(NamedTuple):
+    """One pass: (..., horizon, levels) moves from the newest root rate in units, rising; and the state after it."""
+
+    moves: Tensor
+    hidden: Tensor
+
+
+class Recurrent(nn.Module):
+    """Rows as `windows.read` lays them out in, moves in units out.
+
+    The median is a ridge regression on the row's moves (fitted in closed form by `start`) plus the cell's correction.
+    The other levels lie at distances exp(width + steep · log(expected ÷ day's root rate) + cell) from it, so that they
+    rise. Corrections and distances are in units of the load's volatility. At first the cell says nothing: training
+    moves away from the linear forecast only.
+
+    The cell reads the newest moves and the linear forecast, beside the volatility, no hour and no weekday: what it
+    remembers of them is its state, a vector that is carried from step to step.
+    """
+
+    kept: Tensor
+    typical: Tensor
+
+    def __init__(self, view: View, cell: Cell, hidden: int, generator: torch.Generator) -> None:
+        super().__init__()
+        horizon, levels, moves = view.task.horizon, view.task.levels, view.moves
+        self.horizon, self.levels, self.middle = horizon, len(levels), levels.index(0.5)
+        self.cell, self.hidden, self.moves = cell, hidden, len(moves)
+        self.look = [h - 1 for h in _LOOK if h <= horizon]
+        self.read = [moves.index((0, -1)), *(i for i, (lag, k) in enumerate(moves) if lag and k in (0, 1))]
+        near = [
+            [lag == 0 or abs(k - h) <= BESIDE or -BEHIND <= k <= 0 for lag, k in moves] for h in range(1, horizon + 1)
+        ]
+        self.register_buffer("kept", torch.tensor(near, dtype=torch.float32))
+        self.register_buffer("typical", torch.zeros(()))
+        inputs = len(self.read) + len(self.look) + STATES - 1
+        kind = nn.GRU if cell == "gru" else nn.LSTM
+        self.rnn = kind(inputs, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, horizon * len(levels))
+        self.linear = nn.Parameter(torch.zeros(horizon, len(moves)))
+        self.bias = nn.Parameter(torch.zeros(horizon))
+        self.centre = nn.Parameter(torch.zeros(horizon))
+        self.width = nn.Parameter(torch.zeros(horizon, len(levels)))
+        self.steep = nn.Parameter(torch.zeros(horizon, 1))
+        self.restless = nn.Parameter(torch.zeros(horizon, 1))
+        bound = hidden**-0.5
+        with torch.no_grad():
+            for weight in self.rnn.parameters():
+                weight.uniform_(-bound, bound, generator=generator)
+            self.head.weight.zero_()
+            self.head.bias.zero_()
+
+    @property
+    def carried(self) -> int:
+        """Numbers carried from step to step: the hidden state, for an LSTM beside its cell state."""
+        return self.hidden * (1 if self.cell == "gru" else 2)
+
+    def forward(self, row: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """One step: (B, width) and (B, carried) to (B, horizon, levels) moves in units and (B, carried)."""
+        said = self.follow(row[:, None], hidden)
+        return said.moves[:, 0], said.hidden
+
+    def follow(self, rows: Tensor, hidden: Tensor) -> Said:
+        """Many steps at once: (B, T, width) and the state (B, carried) before them."""
+        moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
+        volatility = torch.exp(calm)
+        linear = moves @ (self.linear * self.kept).T + self.bias  # (B, T, horizon)
+        read = torch.cat([moves[..., self.read], linear[..., self.look]], dim=-1) / volatility
+        read = torch.cat([torch.asinh(read), calm - self.typical, restless], dim=-1)
+        said, after = self._recur(read, hidden)
+        said = self.head(said).unflatten(-1, (self.horizon, self.levels))
+        median = linear + volatility * (self.centre + _SHARE * said[..., self.middle])
+        expected = torch.log((level + median).clamp_min(0.05))[..., None]
+        gaps = torch.exp(self.width + self.steep * expected + self.restless * restless[..., None] + said)
+        gaps = gaps * volatility[..., None]
+        above = median[..., None] + torch.cumsum(gaps[..., self.middle + 1 :], dim=-1)
+        below = median[..., None] - torch.cumsum(gaps[..., : self.middle].flip(-1), dim=-1).flip(-1)
+        return Said(torch.cat([below, median[..., None], above], dim=-1), after)
+
+    @torch.no_grad()
+    def start(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:
+        """Set the linear part by ridge regression on (N, width) rows, and the widths by what it leaves over.
+
+        Args:
+            rows: oldest first.
+            targets: (N, horizon) moves that came, in units; NaN where missing.
+            levels: quantile levels.
+        """
+        moves, calm = rows[:, : self.moves].double(), rows[:, self.moves + 1].double()
+        self.typical.fill_(float(calm.mean()))
+        for h in range(self.horizon):
+            known = torch.isfinite(targets[:, h])
+            if int(known.sum()) < 2:
+                continue
+            columns = self.kept[h] > 0
+            inputs, target, unit = moves[known][:, columns], targets[known, h].double(), calm[known].exp()
+            weights, bias, errors = _ridge(inputs, target)
+            self.linear[h, columns], self.bias[h] = weights.float(), float(bias)
+            self.centre[h] = float(((target - inputs @ weights - bias) / unit).median())
+            at = torch.quantile(errors / unit, torch.tensor(levels, dtype=errors.dtype))
+            gaps = torch.diff(at).clamp_min(_LEAST_GAP).log().float()
+            self.width[h] = torch.cat([gaps[: self.middle], torch.zeros(1), gaps[self.middle :]])
+
+    def _recur(self, read: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        if isinstance(self.rnn, nn.GRU):
+            if read.shape[1] > 1:
+                states = gru_pass.run(self.rnn, read.transpose(0, 1).contiguous(), hidden)
+                return states.transpose(0, 1), states[-1]
+            said, after = self.rnn(read, hidden[None])
+            return said, after[0]
+        first, second = torch.chunk(hidden[None], 2, dim=-1)
+        said, (one, two) = self.rnn(read, (first.contiguous(), second.contiguous()))
+        return said, torch.cat([one[0], two[0]], dim=-1)
+
+
+def _ridge(inputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights, bias, and the errors (N,) of rows that were left out; the strength is the one that errs least there."""
+    centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0) + 1e-9
+    scaled, moved = (inputs - centre) / spread, target - target.mean()
+    folds = torch.arange(len(target)) * FOLDS // len(target)  # stretches: neighbours know of each other
+    parts = [scaled[folds == fold] for fold in range(FOLDS)]
+    grams = torch.stack([part.T @ part for part in parts])
+    sides = torch.stack([part.T @ moved[folds == fold] for fold, part in enumerate(parts)])
+    eye, least, best, left = torch.eye(inputs.shape[1], dtype=inputs.dtype), torch.inf, _RIDGES[-1], moved
+    for strength in _RIDGES:
+        damping = strength * len(target) * eye
+        weights = torch.linalg.solve(grams.sum(dim=0) - grams + damping, sides.sum(dim=0) - sides)  # (folds, inputs)
+        errors = moved - torch.cat([part @ w for part, w in zip(parts, weights, strict=True)])
+        if (error := float(errors.square().mean())) < least:
+            least, best, left = error, strength, errors
+    weights = torch.linalg.solve(grams.sum(dim=0) + best * len(target) * eye, sides.sum(dim=0)) / spread
+    return weights, target.mean() - centre @ weights, left

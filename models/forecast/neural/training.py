@@ -1,0 +1,213 @@
+"""Fitting a recurrent network by truncated back-propagation with carried state: the loop yields, the caller logs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Series
+from models.forecast.neural.network import Network
+from models.forecast.neural.recurrent import Cell, Recurrent
+from models.forecast.neural.windows import View, season_of, windows
+
+HIDDEN = 32
+"""Units of a cell where nothing else is asked for."""
+SEED = 7
+"""Of the first weights and of where the lanes are cut."""
+VALIDATION = 0.15
+"""Share of the newest rows on which the number of epochs is chosen."""
+CHUNKS = 8
+"""Chunks in a lane, at least; a short history is read in fewer lanes."""
+WARMTH = 96
+"""Rows read before the newest ones, so that these are judged with a state that has settled."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a network is fitted.
+
+    Attributes:
+        epochs: passes over the rows, at most.
+        learning_rate: of Adam.
+        lanes: stretches of the history that are read side by side, at most.
+        chunk: steps that a gradient looks back through; the state is carried on into the next chunk.
+        patience: epochs without a better loss on the newest rows after which the search ends.
+        weight_decay: of the cell and its head.
+        memory: share of the averaged weights that one update leaves in place.
+    """
+
+    epochs: int = 40
+    learning_rate: float = 5e-3
+    lanes: int = 16
+    chunk: int = 48
+    patience: int = 8
+    weight_decay: float = 0.01
+    memory: float = 0.97
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the rows.
+
+    Attributes:
+        index: 0 is the linear start, before any pass.
+        phase: "search" for the number of epochs, then "refit" with that number on all rows.
+        train_loss: mean pinball loss over the pass as a share of the mean load; NaN at the start.
+        validation_loss: the same over the newest rows, which the search does not train on; NaN in the refit.
+        updates: steps of the optimizer.
+    """
+
+    index: int
+    phase: str
+    train_loss: float
+    validation_loss: float
+    updates: int = 0
+
+
+class Rows(NamedTuple):
+    """What is learned from, oldest first: rows (T, width), anchor and unit (T,), outcomes (T, horizon) ÷ mean load."""
+
+    rows: Tensor
+    anchor: Tensor
+    unit: Tensor
+    outcomes: Tensor
+
+    def part(self, begin: int, end: int) -> Rows:
+        """The rows from begin to before end."""
+        return Rows(*(column[begin:end] for column in self))
+
+    def lanes(self, count: int) -> Rows:
+        """The newest rows as (count, T // count, ...) stretches that follow each other."""
+        length = len(self.rows) // count
+        return Rows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
+
+
+def fit(network: Recurrent, view: View, history: Series, plan: Plan, generator: torch.Generator) -> Iterator[Epoch]:
+    """Train in place; the network is complete when the iterator ends.
+
+    The newest rows choose how many epochs help (none may be the answer); then the network starts again and trains that
+    long on all rows, so that the newest days are not lost to it. The same generator state gives the same weights.
+
+    Raises:
+        SeriesError: the history is too short for one row.
+    """
+    every = _rows(view, history)
+    count, levels = len(every.rows), view.task.levels
+    held = int(count * VALIDATION)
+    older = count - held - (view.task.horizon if held else 0)  # outcomes of training rows end before validation
+    untrained = {name: value.clone() for name, value in network.state_dict().items()}
+    best, losses = 0, [math.inf]
+    if older >= 1 and held >= 1:
+        newest, warmth = every.part(max(count - held - WARMTH, 0), count), min(WARMTH, count - held)
+        _start(network, every.part(0, older), levels)
+        losses = [_judge(network, newest, warmth, levels)]
+        yield Epoch(0, "search", math.nan, losses[0])
+        passes = _passes(network, every.part(0, older), levels, plan, generator)
+        for index, (loss, averaged, updates) in enumerate(passes, start=1):
+            losses.append(_judge(averaged, newest, warmth, levels))
+            yield Epoch(index, "search", loss, losses[-1], updates)
+            best = min(range(len(losses)), key=losses.__getitem__)
+            if index - best >= plan.patience:
+                break
+    network.load_state_dict(untrained)
+    _start(network, every, levels)
+    passes = _passes(network, every, levels, plan, generator)
+    for index in range(1, best + 1):
+        loss, averaged, updates = next(passes)
+        if index == best:
+            network.load_state_dict(averaged.state_dict())
+        yield Epoch(index, "refit", loss, math.nan, updates)
+
+
+def trained(network: Recurrent, view: View) -> Network:
+    """The fitted network as a forecaster."""
+    return Network(view, network.eval(), network.cell, network.carried)
+
+
+def fit_network(
+    cell: Cell, task: Task, history: Series, plan: Plan | None = None, hidden: int = HIDDEN, seed: int = SEED
+) -> Network:
+    """A network fitted to a history, its season a week where that holds two of them.
+
+    Raises:
+        SeriesError: the history is too short for one row.
+    """
+    view, generator = View(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
+    network = Recurrent(view, cell, hidden, generator)
+    for _ in fit(network, view, history, plan or Plan(), generator):
+        pass
+    return trained(network, view)
+
+
+def _rows(view: View, history: Series) -> Rows:
+    reading, outcomes = windows(view, history)
+    mean = float(np.nanmean(outcomes)) or 1.0
+    anchor, unit = (torch.from_numpy(x[0] / math.sqrt(mean)).float() for x in (reading.anchor, reading.unit))
+    return Rows(torch.from_numpy(reading.rows[0]), anchor, unit, torch.from_numpy(outcomes) / mean)
+
+
+def _start(network: Recurrent, rows: Rows, levels: tuple[float, ...]) -> None:
+    targets = (rows.outcomes.sqrt() - rows.anchor[:, None]) / rows.unit[:, None]
+    network.start(rows.rows, targets, levels)
+
+
+def _passes(
+    network: Recurrent, rows: Rows, levels: tuple[float, ...], plan: Plan, generator: torch.Generator
+) -> Iterator[tuple[float, nn.Module, int]]:
+    """The loss of each pass, the network with its averaged weights, and how many updates were made."""
+    count = max(min(plan.lanes, len(rows.rows) // (CHUNKS * plan.chunk)), 1)
+    linear = [p for name, p in network.named_parameters() if not name.startswith(("rnn", "head"))]
+    options = [
+        {"params": [*network.rnn.parameters(), *network.head.parameters()], "weight_decay": plan.weight_decay},
+        {"params": linear, "lr": plan.learning_rate * 0.1, "weight_decay": 0.0},  # already fitted: they follow slowly
+    ]
+    optimizer = torch.optim.AdamW(options, lr=plan.learning_rate)
+    averaging = torch.optim.swa_utils.get_ema_multi_avg_fn(plan.memory)  # type: ignore[no-untyped-call]
+    averaged = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=averaging)
+    ends = torch.zeros(count, network.carried)
+    for _ in range(plan.epochs):
+        shift = int(torch.randint(plan.chunk, (), generator=generator))
+        lanes = rows.part(0, max(len(rows.rows) - shift, count)).lanes(count)
+        hidden = torch.cat([torch.zeros(1, network.carried), ends[:-1]])  # a lane begins where the one before it ended
+        total, length = 0.0, lanes.rows.shape[1]
+        for begin in range(0, length, plan.chunk):
+            chunk = Rows(*(column[:, begin : begin + plan.chunk] for column in lanes))
+            optimizer.zero_grad()
+            said = network.follow(chunk.rows, hidden)
+            loss = _loss(said.moves, chunk, levels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            averaged.update_parameters(network)
+            hidden = said.hidden.detach()
+            total += float(loss.detach()) * chunk.rows.shape[1] / length
+        ends = hidden
+        yield total, averaged.module, -(-length // plan.chunk)
+
+
+@torch.no_grad()
+def _judge(network: nn.Module, rows: Rows, warmth: int, levels: tuple[float, ...]) -> float:
+    assert isinstance(network, Recurrent)
+    moves = network.follow(rows.rows[None], torch.zeros(1, network.carried)).moves[0]
+    return float(_loss(moves[warmth:], rows.part(warmth, len(rows.rows)), levels))
+
+
+def _loss(moves: Tensor, rows: Rows, levels: tuple[float, ...]) -> Tensor:
+    root = rows.anchor[..., None, None] + rows.unit[..., None, None] * moves
+    return pinball(root.clamp_min(0.0).square(), rows.outcomes, levels)
+
+
+def pinball(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...]) -> Tensor:
+    """Mean pinball loss of (..., horizon, levels) against (..., horizon); as `scores.pinball`, with a gradient."""
+    known = torch.isfinite(outcomes)
+    error = torch.where(known, outcomes, 0.0)[..., None] - quantiles
+    level = torch.tensor(levels)
+    losses = torch.maximum(level * error, (level - 1) * error).mean(dim=-1)
+    return (losses * known).sum() / known.sum().clamp_min(1)

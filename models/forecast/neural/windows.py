@@ -1,0 +1,162 @@
+"""What a recurrent network reads at each step: the newest moves of the load, and those that the seasons expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.forecast.core.forecaster import Task, fill
+from models.forecast.core.series import Floats, Series, SeriesError
+
+Packed = NDArray[np.float32]
+RECENT = 24
+"""Newest moves read at each step."""
+BEHIND, BESIDE = 6, 2
+"""Steps of a season read before the present one, and beside the steps to forecast."""
+FAST = 12
+"""Steps over which the newest volatility is taken; the usual one is taken over a day."""
+STATES = 3
+"""Channels after the moves: level (newest ÷ the day's), log volatility, log of the newest ÷ the usual one."""
+SEEN = 0.5
+"""A row of whose newest steps a smaller share was seen teaches nothing."""
+MOST = 20_000
+"""Newest rows of a history that are read, at most: what lies further back is forgotten."""
+BREAK = 1.25
+"""Last week's steps count in proportion where the day's mean root rate has changed by more than this factor."""
+_MOST_CHANGE = 10.0
+_LEAST = 1e-3  # root of records/s: a day's mean below it counts as this
+_CALM = 1e-4  # of the unit: volatility below it counts as this
+
+
+@dataclass(frozen=True)
+class View:
+    """What of the past a network looks at.
+
+    Attributes:
+        task: what is forecast.
+        season: steps of the longest season it knows, a week or a day.
+    """
+
+    task: Task
+    season: int
+
+    @property
+    def needs(self) -> int:
+        """Steps of history before a forecast can be made."""
+        before = self.task.day if self.season > self.task.day else 0
+        return max(self.season + max(BEHIND + 1, before), RECENT + 1)
+
+    @cached_property
+    def moves(self) -> list[tuple[int, int]]:
+        """Each move that is read, as (lag, step): lag 0 for a recent one; step 1 is the first one to forecast."""
+        lags = dict.fromkeys((self.task.day, self.season))
+        steps = range(-BEHIND, self.task.horizon + BESIDE + 1)
+        return [(0, -i) for i in range(1, RECENT + 1)] + [(lag, k) for lag in lags for k in steps]
+
+    @property
+    def width(self) -> int:
+        """Channels of a row."""
+        return len(self.moves) + STATES
+
+
+class Reading(NamedTuple):
+    """Rows of one or several series at their newest moments.
+
+    Attributes:
+        rows: (B, M, width) moves from the newest root rate in units, then the states.
+        anchor: (B, M) the newest rate's root.
+        unit: (B, M) mean root rate of the newest day; root records/s.
+    """
+
+    rows: Packed
+    anchor: Floats
+    unit: Floats
+
+
+def season_of(task: Task, steps: int) -> int:
+    """A week where so many steps hold two of them, else a day."""
+    return task.week if steps >= 2 * task.week else task.day
+
+
+def read(view: View, newest: Floats) -> Reading:
+    """Read B series at each of their M newest moments; everything is in roots, since counts spread as their roots do.
+
+    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It
+    changes with nothing but the shape of the load: a load ten times as high gives the same row. After a lasting break
+    last week's steps count in proportion: there g is u ÷ the same mean a week ago, if that lies beyond BREAK; else 1.
+
+    Args:
+        view: what is looked at.
+        newest: (B, needs + M − 1) records/s, newest last, no gaps.
+    """
+    root = np.sqrt(newest)
+    moments = np.arange(view.needs - 1, newest.shape[1])
+    back = np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in view.moves])
+    anchor = root[:, moments]
+    day = view.task.day
+    unit = np.maximum(_mean(root, day, len(moments)), _LEAST)
+    shifts = np.abs(np.diff(root, axis=1))
+    usual = np.maximum(_mean(shifts, day, len(moments)), _CALM * unit)
+    fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), 0.1 * usual)
+    moves = root[:, moments[:, None] + back]
+    if view.season > view.task.day:
+        weekly = [lag == view.season for lag, _ in view.moves]
+        moves[..., weekly] *= _change(unit, np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST))
+    moves = (moves - anchor[..., None]) / unit[..., None]
+    states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
+    return Reading(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
+
+
+def rates(reading: Reading, said: NDArray[np.floating]) -> Floats:
+    """(B, M, horizon, levels) records/s of what a network said, (B, M, horizon, levels) moves in units."""
+    root = reading.anchor[..., None, None] + reading.unit[..., None, None] * said.astype(np.float64)
+    made: Floats = np.maximum(root, 0.0) ** 2
+    return made
+
+
+def windows(view: View, history: Series) -> tuple[Reading, Packed]:
+    """Every moment of a history as a row, oldest first, and what came.
+
+    Returns:
+        The reading (1, M, ...) and (M, horizon) outcomes in records/s; NaN where an outcome is missing, or where most
+        of what the row reads was itself filled in. No row looks beyond its own moment.
+
+    Raises:
+        SeriesError: the history is too short for one row, or nothing but gaps.
+    """
+    horizon, needs = view.task.horizon, view.needs
+    known = np.flatnonzero(np.isfinite(history.values))
+    raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
+    raw = raw[-(MOST + needs) :]
+    count = len(raw) - needs - horizon + 1
+    if count < 1:
+        raise SeriesError(
+            f"the series has {len(raw)} steps; the network reads {needs} and learns from the {horizon} after them, "
+            f"so that it needs at least {needs + horizon}. Ingest more history."
+        )
+    slide = np.lib.stride_tricks.sliding_window_view
+    seen = np.isfinite(slide(raw[needs - RECENT : -horizon], RECENT)).mean(axis=1)
+    outcomes = np.where(seen[:, None] >= SEEN, slide(raw[needs:], horizon), np.nan)
+    if not np.isfinite(outcomes).any():
+        missing = int(np.isnan(raw).sum())
+        raise SeriesError(f"{missing} of {len(raw)} steps are missing: no row is left to learn from. Ingest them.")
+    return read(view, fill(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
+
+
+def _change(unit: Floats, before: Floats) -> Floats:
+    """(B, M, 1) how much higher the level is than it was, 1 where that is no break."""
+    ratio = unit / before
+    ratio = np.where(np.abs(np.log(ratio)) > np.log(BREAK), ratio, 1.0)
+    return np.clip(ratio, 1 / _MOST_CHANGE, _MOST_CHANGE)[..., None]
+
+
+def _mean(values: Floats, steps: int, moments: int) -> Floats:
+    """(B, moments) means over the newest steps of each of the last moments."""
+    part = values[:, values.shape[1] - moments - steps + 1 :]
+    sums = np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1)
+    found: Floats = np.maximum(sums[:, steps:] - sums[:, :-steps], 0.0) / steps
+    return found

@@ -1,0 +1,1 @@
+"""The models of the replicated paper, after its text."""

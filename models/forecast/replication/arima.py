@@ -1,0 +1,84 @@
+"""The source paper's ARIMA: an order chosen once by AIC, rolled at every step, its parameters refitted once a day."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from statsforecast.models import ARIMA, AutoARIMA
+
+from models.forecast.core.series import Floats, SeriesError
+
+MOST = 3
+"""Greatest p and q."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An ARIMA without its parameters: (p, d, q), and whether it has a mean (d = 0) or a drift (d = 1)."""
+
+    p: int
+    d: int
+    q: int
+    constant: bool
+
+    def __str__(self) -> str:
+        constant = (" with mean", " with drift")[self.d] if self.constant else ""
+        return f"({self.p},{self.d},{self.q}){constant}"
+
+
+def choose(training: Floats) -> tuple[Order, dict[str, float]]:
+    """The order of lowest AIC with p, q ≤ 3 and d ≤ 1 (by KPSS test), and its parameters.
+
+    Where statsforecast differs from the paper's pmdarima: it minimises by BFGS with at most 100 steps, not by
+    Nelder-Mead with at most 30, which would leave it without a Hessian; it compares orders by the conditional sum of
+    squares and fits only the best one by likelihood; and it adds a constant where that lowers the AIC.
+    """
+    if not np.ptp(training) > 0:
+        raise SeriesError(f"all {len(training)} training points are {training[0]:g}: an ARIMA has nothing to fit")
+    search = AutoARIMA(d=None, max_p=MOST, max_q=MOST, max_d=1, seasonal=False, ic="aic")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each rejected order complains of its own convergence
+        found = search.fit(training).model_
+    p, q, d = (int(found["arma"][at]) for at in (0, 1, 5))
+    parameters = {name: float(value) for name, value in found["coef"].items()}
+    return Order(p, d, q, bool({"intercept", "drift"} & set(parameters))), parameters
+
+
+def roll(order: Order, parameters: dict[str, float], loads: Floats, first: int, every: int) -> Floats:
+    """One-step forecasts of `loads[first:]`, each from all loads before it.
+
+    Args:
+        order: of the model, which stays.
+        parameters: fitted on `loads[:first]`; they serve until the first refit.
+        loads: (T,) the whole series.
+        first: index of the first load to forecast.
+        every: steps after which the parameters are fitted again, on all loads so far.
+
+    Returns:
+        (T − first,) forecasts.
+    """
+    rolled: list[Floats] = []
+    for at in range(first, len(loads), every):
+        if at > first:
+            fitted = _fit(order, loads[:at])
+            parameters = {name: float(value) for name, value in fitted["coef"].items()}
+        seen = loads[: at + every]
+        innovations = _fit(order, seen, parameters)["residuals"]  # with all parameters given this only runs the filter
+        rolled.append((seen - innovations)[at:])
+    return np.concatenate(rolled)
+
+
+def _fit(order: Order, loads: Floats, parameters: dict[str, float] | None = None) -> dict[str, Any]:
+    model = ARIMA(
+        order=(order.p, order.d, order.q),
+        include_mean=order.constant and order.d == 0,
+        include_drift=order.constant and order.d == 1,
+        fixed=dict(parameters) if parameters else None,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: dict[str, Any] = model.fit(loads).model_
+    return found

@@ -1,0 +1,136 @@
+"""Rolling origin: a forecaster is stepped through held-out steps exactly as it is when it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from models.forecast.core import scores
+from models.forecast.core.forecaster import Forecaster
+from models.forecast.core.series import Floats, Series, SeriesError
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """What was forecast at every held-out step, and what came.
+
+    Attributes:
+        levels: quantile levels.
+        start: epoch seconds of the first held-out step.
+        step_s: seconds per step.
+        actual: (origins, horizon) records/s; NaN beyond the end and where a step is missing.
+        quantiles: (origins, horizon, levels) records/s.
+    """
+
+    levels: tuple[float, ...]
+    start: float
+    step_s: float
+    actual: Floats
+    quantiles: Floats
+
+    @property
+    def median(self) -> Floats:
+        """(origins, horizon) the level nearest to one half."""
+        middle = int(np.argmin(np.abs(np.array(self.levels) - 0.5)))
+        return self.quantiles[..., middle]
+
+    def figures(self) -> dict[str, float]:
+        """Errors in records/s over all origins and horizons, `rmse_h<n>` n steps ahead, and coverage as a share."""
+        figures = {
+            "pinball": scores.pinball(self.actual, self.quantiles, self.levels),
+            "rmse": scores.rmse(self.actual, self.median),
+            "mae": scores.mae(self.actual, self.median),
+        }
+        for level, upper in zip(self.levels, np.moveaxis(self.quantiles, -1, 0), strict=True):
+            figures[f"coverage_{level:g}"] = scores.coverage(self.actual, upper)
+        for h in range(1, self.actual.shape[1] + 1):
+            figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
+        return figures
+
+    def averaged(self, most: int) -> Floats:
+        """(origins,) for every held-out step the mean of the medians issued for it 1 to `most` steps ahead."""
+        rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
+        for h in range(1, min(most, self.actual.shape[1]) + 1):
+            sums[h - 1 :] += self.median[: rows - h + 1, h - 1]
+            counts[h - 1 :] += 1
+        found: Floats = sums / counts
+        return found
+
+    def interval(self, share: float) -> tuple[Floats, Floats]:
+        """(origins, horizon) lower and upper ends of the central interval that should hold this share of outcomes.
+
+        Raises:
+            SeriesError: the levels do not hold its ends.
+        """
+        ends = [(1 - share) / 2, (1 + share) / 2]
+        at = [int(np.argmin(np.abs(np.array(self.levels) - end))) for end in ends]
+        if any(abs(self.levels[i] - end) > 1e-6 for i, end in zip(at, ends, strict=True)):
+            raise SeriesError(f"levels={self.levels}: the {share:.0%} interval needs {ends[0]:g} and {ends[1]:g}.")
+        return self.quantiles[..., at[0]], self.quantiles[..., at[1]]
+
+    def shares(self) -> list[float]:
+        """The central intervals that the levels hold, narrowest first."""
+        pairs = [(a, b) for a in self.levels for b in self.levels if a < b and abs(a + b - 1) < 1e-6]
+        return sorted(round(b - a, 6) for a, b in pairs)
+
+    def at_horizon(self, h: int) -> dict[str, Any]:
+        """Every score h steps ahead.
+
+        `rmse`, `mae` and `pinball` in the unit of the load, `wape` a share, `smape` (that is `smape_half`) and
+        `smape_sum` per cent, `coverage` the share of outcomes in each central interval.
+        """
+        actual, median, quantiles = self.actual[:, h - 1], self.median[:, h - 1], self.quantiles[:, h - 1]
+        half = scores.smape_half(actual, median)
+        found: dict[str, Any] = {
+            "rmse": scores.rmse(actual, median),
+            "mae": scores.mae(actual, median),
+            "wape": scores.wape(actual, median),
+            "smape": half,
+            "smape_half": half,
+            "smape_sum": scores.smape_sum(actual, median),
+            "pinball": scores.pinball(actual, quantiles, self.levels),
+        }
+        ends = {f"{share:g}": self.interval(share) for share in self.shares()}
+        coverage = {name: scores.covered(actual, low[:, h - 1], high[:, h - 1]) for name, (low, high) in ends.items()}
+        return {**found, "coverage": coverage}
+
+    def pinball_by_horizon(self) -> list[float]:
+        """Mean pinball loss of every horizon, nearest first."""
+        horizons = range(self.actual.shape[1])
+        return [scores.pinball(self.actual[:, h], self.quantiles[:, h], self.levels) for h in horizons]
+
+
+def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
+    """Forecast from every step of `held`, beginning with what `history` says of its first step.
+
+    Raises:
+        SeriesError: nothing is held out, or it does not follow the history.
+    """
+    return against(forecaster, held, list(origins(forecaster, history, held)))
+
+
+def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
+    """The forecasts (horizon, levels) of `roll`, one by one, so that a caller can time them; the first takes the init.
+
+    Raises:
+        SeriesError: as `roll`.
+    """
+    if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
+        raise SeriesError(
+            f"{len(held)} held-out steps from {held.start}; the history ends at {history.end}. Split one series in two."
+        )
+    state = forecaster.init(history)
+    yield forecaster.current(state)
+    for value in held.values[:-1]:
+        state, made = forecaster.step(state, float(value))
+        yield made
+
+
+def against(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:
+    """What was forecast at every held-out step, and what came."""
+    padded = np.append(held.values, np.full(forecaster.horizon - 1, np.nan))
+    actual = np.lib.stride_tricks.sliding_window_view(padded, forecaster.horizon)[: len(held)]
+    return Backtest(forecaster.levels, held.start, held.step_s, actual.copy(), np.stack(made))

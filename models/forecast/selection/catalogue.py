@@ -1,0 +1,62 @@
+"""Every kind of forecaster by name, and how each is fitted to a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from configs.errors import SettingsError
+from models.forecast.baselines.linear import fit_linear
+from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
+from models.forecast.classical.fit import fit_classical
+from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.series import Series
+from models.forecast.neural.training import fit_network
+
+Fit = Callable[[Task, Series], Forecaster]
+NAIVE = ("last_value", "yesterday", "seasonal_naive")
+"""What needs no fitting, and what every other kind is compared with."""
+
+
+def _naive(seasonal: bool, weekly: bool, task: Task, history: Series) -> Forecaster:
+    return Naive(task, seasonal, weekly)
+
+
+def _blend(task: Task, history: Series) -> Forecaster:
+    return Blend(task)
+
+
+CATALOGUE: dict[str, Fit] = {
+    "last_value": partial(_naive, False, False),
+    "yesterday": partial(_naive, True, False),
+    "seasonal_naive": partial(_naive, True, True),
+    "ridge": fit_linear,
+    "ets": partial(fit_classical, "ets"),
+    "theta": partial(fit_classical, "theta"),
+    "arima": partial(fit_classical, "arima"),
+    "gru": partial(fit_network, "gru"),
+    "lstm": partial(fit_network, "lstm"),
+    "blend": _blend,
+}
+"""Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""
+
+
+def default_of(names: Iterable[str]) -> str:
+    """Who serves unless another is surely better: the blend where it is among the names, else the first of them."""
+    among = list(names)
+    return "blend" if "blend" in among else among[0]
+
+
+def named(names: Iterable[str]) -> list[str]:
+    """The names, each once and in the catalogue's order; "all" stands for all of them.
+
+    Raises:
+        SettingsError: an unknown name; the message lists those there are.
+    """
+    asked = set(names)
+    if "all" in asked:
+        return list(CATALOGUE)
+    if unknown := sorted(asked - set(CATALOGUE)):
+        raise SettingsError(f"model {unknown[0]!r} is unknown. Known ones: {', '.join(CATALOGUE)}, or all.")
+    return [name for name in CATALOGUE if name in asked]
