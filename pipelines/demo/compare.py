@@ -99,7 +99,7 @@ def _once(
         with screen.stage(2, STAGES, f"{turn}: {policy} at utilisation {utilisation:g}: start"):
             publish_history(here)
             forecasts = Follower(here.kafka, ["forecasts"])
-            stack.spawn("serving", [sys.executable, "-m", "pipelines.cli", "serve"])
+            stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
             live = Live(stack, here, run_dir, screen)
             write_facts(run_dir, facts(here, run_dir.name, live.began, {"champion": version}))
             live.start()

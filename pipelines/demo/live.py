@@ -50,7 +50,7 @@ class Live:
         """Start the managed job and the autoscaler and warm both up."""
         name, folder = self.settings.job.name, str(self.run_dir)
         checkpoint = str(self.run_dir / "autoscaler")
-        autoscaler = self._spawn("autoscaler", "pipelines.cli", "autoscale", "--checkpoint", checkpoint)
+        autoscaler = self._spawn("autoscaler", "tidecast", "autoscale", "--checkpoint", checkpoint)
         job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder)
         for other in self.settings.job.also:
             self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)

@@ -19,7 +19,7 @@ class FigureError(CorrectableError):
 
 
 @dataclass(frozen=True)
-class Row:
+class Finding:
     """One line of a table; `measured` is None where nothing was measured, `goal` where there is only a figure."""
 
     what: str
@@ -61,7 +61,7 @@ class Figure:
     date: str
     machine: str
     seconds: float | None
-    rows: list[Row]
+    rows: list[Finding]
     data: Any
 
     def text(self) -> str:
@@ -89,10 +89,10 @@ def read(path: Path) -> Figure:
         raise FigureError(f"{path}: its keys are {', '.join(found)}; {', '.join(KEYS)} are expected.")
     rows = []
     for given in found["rows"]:
-        if unknown := set(given) - {"holds", *(field.name for field in fields(Row))}:
+        if unknown := set(given) - {"holds", *(field.name for field in fields(Finding))}:
             raise FigureError(f"{path}: {given.get('what')!r} has unknown {', '.join(sorted(unknown))}.")
         said = given.pop("holds")
-        row = Row(**given)
+        row = Finding(**given)
         if said != row.holds:
             raise FigureError(
                 f"{path}: {row.what!r} says holds={said}, but {row.measured} {row.goal} is {row.holds}. It is "

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.figures.form import Row
+from pipelines.figures.form import Finding
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Goals:
     measures: list[str]
     rows: list[dict[str, Any]]
 
-    def answered(self, data: Any) -> list[Row]:
+    def answered(self, data: Any) -> list[Finding]:
         """The rows with what was measured; None where the data do not say it."""
         return [
-            Row(row["what"], row.get("goal"), _at(data, row["at"]), _at(data, row.get("n")), _both(data, row))
+            Finding(row["what"], row.get("goal"), _at(data, row["at"]), _at(data, row.get("n")), _both(data, row))
             for row in self.rows
         ]
 

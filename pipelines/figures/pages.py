@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pipelines.figures.form import Figure, FigureError, Row, read
+from pipelines.figures.form import Figure, FigureError, Finding, read
 
 REGION = re.compile(r"<!-- figure: (?P<names>[^>]+?) -->\n.*?<!-- /figure -->", re.DOTALL)
 SIGNS = {"within ": "± ", "<=": "≤", ">=": "≥", "== ": ""}
@@ -61,7 +61,7 @@ def _region(names: str, known: Mapping[str, Figure]) -> str:
     return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
 
 
-def _rows(rows: list[Row]) -> str:
+def _rows(rows: list[Finding]) -> str:
     cells = [
         {
             "what": row.what,

@@ -31,7 +31,7 @@ _COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.extraJavaOptions": _DRIVER_JAVA,
-    "spark.python.daemon.module": "pipelines.jobs.worker_daemon",
+    "spark.python.daemon.module": "pipelines.spark.worker_daemon",
     "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

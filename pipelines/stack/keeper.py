@@ -2,14 +2,73 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
 
 from pipelines.stack import processes
 
 _GRACE_S = 4.0  # shorter than at an orderly stop: nobody is left who would use what a service still writes
+
+
+class Keeper:
+    """A process that outlives this one and ends its children if it dies, however it dies.
+
+    It holds the reading end of a pipe whose writing end is here alone; the end of this process is the end of the pipe.
+    """
+
+    def __init__(self, stack_id: str, log: Path) -> None:
+        with log.open("ab") as sink:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "pipelines.stack.keeper", stack_id],
+                stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
+                env={**os.environ, processes.MARKER: stack_id},
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._popen.pid
+
+    def watch(self, pid: int) -> None:
+        """End the session of this child, too."""
+        self._say(f"watch {pid}")
+
+    def forget(self, pid: int) -> None:
+        """The child has ended; its number may be given to another process."""
+        self._say(f"forget {pid}")
+
+    def release(self) -> None:
+        """End the keeper and let its children live on."""
+        self._say("release")
+        self._close()
+
+    def end(self, timeout_s: float = 30) -> None:
+        """End everything that is left, and the keeper."""
+        self._close(timeout_s)
+
+    def _say(self, line: str) -> None:
+        pipe: IO[bytes] | None = self._popen.stdin
+        if pipe is None or pipe.closed:
+            return
+        try:
+            pipe.write(line.encode() + b"\n")
+            pipe.flush()
+        except BrokenPipeError:
+            raise processes.ProcessError(
+                f"the keeper of the stack (process {self.pid}) was ended from outside. Stop and start again."
+            ) from None
+
+    def _close(self, timeout_s: float = 30) -> None:
+        if self._popen.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._popen.stdin.close()
+        self._popen.wait(timeout_s)
 
 
 def keep(lines: Iterable[str], stack_id: str) -> None:

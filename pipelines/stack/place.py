@@ -16,8 +16,9 @@ from pathlib import Path
 from configs.errors import CorrectableError
 from configs.settings import Settings
 from pipelines.spark.java import Java
+from pipelines.stack.keeper import Keeper
 from pipelines.stack.ports import HOST
-from pipelines.stack.processes import MARKER, Keeper, Process, spawn
+from pipelines.stack.processes import MARKER, Process, spawn
 
 Probe = Callable[[], bool]
 

@@ -10,12 +10,10 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import psutil
 
@@ -72,61 +70,6 @@ class Process:
     def last_lines(self, count: int = 15) -> str:
         """The end of its log, indented."""
         return last_lines(self.log, count)
-
-
-class Keeper:
-    """A process that outlives this one and ends its children if it dies, however it dies.
-
-    It holds the reading end of a pipe whose writing end is here alone; the end of this process is the end of the pipe.
-    """
-
-    def __init__(self, stack_id: str, log: Path) -> None:
-        with log.open("ab") as sink:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-m", "pipelines.stack.keeper", stack_id],
-                stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True,
-                env={**os.environ, MARKER: stack_id},
-            )  # fmt: skip
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._popen.pid
-
-    def watch(self, pid: int) -> None:
-        """End the session of this child, too."""
-        self._say(f"watch {pid}")
-
-    def forget(self, pid: int) -> None:
-        """The child has ended; its number may be given to another process."""
-        self._say(f"forget {pid}")
-
-    def release(self) -> None:
-        """End the keeper and let its children live on."""
-        self._say("release")
-        self._close()
-
-    def end(self, timeout_s: float = 30) -> None:
-        """End everything that is left, and the keeper."""
-        self._close(timeout_s)
-
-    def _say(self, line: str) -> None:
-        pipe: IO[bytes] | None = self._popen.stdin
-        if pipe is None or pipe.closed:
-            return
-        try:
-            pipe.write(line.encode() + b"\n")
-            pipe.flush()
-        except BrokenPipeError:
-            raise ProcessError(
-                f"the keeper of the stack (process {self.pid}) was ended from outside. Stop and start again."
-            ) from None
-
-    def _close(self, timeout_s: float = 30) -> None:
-        if self._popen.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._popen.stdin.close()
-        self._popen.wait(timeout_s)
 
 
 def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append: bool = False) -> Process:

@@ -15,8 +15,9 @@ import yaml
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
 from pipelines.stack import addresses, airflow, external, kafka, mlflow, ports, processes, spark, state
+from pipelines.stack.keeper import Keeper
 from pipelines.stack.place import AbandonedError, Place, Probe, StackError
-from pipelines.stack.processes import GRACE_S, Keeper, Process
+from pipelines.stack.processes import GRACE_S, Process
 
 _STARTS: dict[str, Callable[[Place], None]] = {
     "broker": kafka.start,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from configs.settings import ROOT
 from pipelines.figures import age, goals, pages, written
 from pipelines.figures.__main__ import main
-from pipelines.figures.form import Figure, FigureError, Row, read
+from pipelines.figures.form import Figure, FigureError, Finding, read
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
 SHIPPED = pages.figures(ROOT / "docs" / "figures")
@@ -30,20 +30,20 @@ def figure(*rows, command="tidecast bench twin", commit=None, data=None):
     ],
 )  # fmt: skip
 def test_a_verdict_by_hand(goal, measured, holds):
-    assert Row("a row", goal, measured).holds is holds
+    assert Finding("a row", goal, measured).holds is holds
 
 
 @pytest.mark.parametrize("goal", ["below 2", "<= two", "2", "~ 3"])
 def test_a_goal_that_nobody_can_judge_is_refused(goal):
     with pytest.raises(FigureError, match="a row"):
-        _ = Row("a row", goal, 1.0).holds
+        _ = Finding("a row", goal, 1.0).holds
 
 
 @given(NUMBERS, st.none() | st.integers(0, 9), st.none() | st.lists(NUMBERS, min_size=2, max_size=2))
 def test_what_is_written_is_read_again(tmp_path_factory, measured, n, interval):
     path = tmp_path_factory.mktemp("figures") / "one.json"
     made = figure(
-        Row('a "row" | µs', "<= 1.5", measured, n, interval), Row("told", None, "none"), data={"a": [{"b": 1}]}
+        Finding('a "row" | µs', "<= 1.5", measured, n, interval), Finding("told", None, "none"), data={"a": [{"b": 1}]}
     )
     path.write_text(made.text())
     assert read(path) == made
@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, measured, n, interval):
 
 def test_a_verdict_that_was_set_by_hand_is_refused(tmp_path):
     path = tmp_path / "one.json"
-    path.write_text(figure(Row("cost", "<= 1.05", 1.2)).text().replace('"holds": false', '"holds": true'))
+    path.write_text(figure(Finding("cost", "<= 1.05", 1.2)).text().replace('"holds": false', '"holds": true'))
     with pytest.raises(FigureError, match="computed"):
         read(path)
 
@@ -103,12 +103,12 @@ def test_every_room_that_is_measured_exists():
 def test_every_goal_can_be_judged():
     for asked in goals.known():
         for row in asked.rows:
-            assert Row(row["what"], row.get("goal"), 1.0).holds in ((None,) if "goal" not in row else (True, False))
+            assert Finding(row["what"], row.get("goal"), 1.0).holds in ((None,) if "goal" not in row else (True, False))
 
 
 def test_a_page_shows_what_the_files_say():
     known = {
-        "one": figure(Row("cost", "<= 1.05", 1.2, 160)),
+        "one": figure(Finding("cost", "<= 1.05", 1.2, 160)),
         "two": figure(data={"cells": [{"load": "a|b", "s": 61234.5}]}),
     }
     page = (

@@ -13,7 +13,8 @@ from types import TracebackType
 import yaml
 
 from configs.settings import Settings
-from pipelines.stack.processes import MARKER, Keeper, Process, ProcessError, spawn
+from pipelines.stack.keeper import Keeper
+from pipelines.stack.processes import MARKER, Process, ProcessError, spawn
 
 _PATIENCE_S = 60.0
 
