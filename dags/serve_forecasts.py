@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import dag, task
 
+from configs.settings import load
 from dags.defaults import DEFAULTS
 
 
@@ -28,7 +29,7 @@ def serve_forecasts() -> None:
     def serve() -> None:
         from pipelines.serve.server import serve
 
-        serve()
+        serve(load())
 
     serve()
 

@@ -8,18 +8,20 @@ from typing import Annotated
 import typer
 
 from configs.policies import BY_PEAKS, LEARNED, POLICIES
-from pipelines.cli.given import given
+from pipelines.cli.given import here
 
 
 def autoscale(
-    checkpoint: Annotated[Path, typer.Option(help="Where the query keeps its state.")] = Path("var/autoscaler"),
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Where the query keeps its state; by default `autoscaler` under `var`.")
+    ] = None,
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
     from pipelines.scale import dqn, ears
     from pipelines.scale.autoscaler import run as run_autoscaler
 
-    settings = given(autoscaler={"policy": policy})
+    settings = here(autoscaler={"policy": policy})
     agents = dqn.source(settings) if settings.autoscaler.policy in LEARNED else None
     peaks = ears.source(settings) if settings.autoscaler.policy in BY_PEAKS else None
-    run_autoscaler(settings, checkpoint.absolute(), agents, peaks)
+    run_autoscaler(settings, (checkpoint or settings.var_dir / "autoscaler").absolute(), agents, peaks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from configs.errors import SettingsError
-from configs.settings import load
+from pipelines.cli.given import here
 from tidecast.messages import Control
 
 app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
@@ -19,14 +19,11 @@ def job() -> None:
 @app.command("mode")
 def job_mode(name: str, mode: str) -> None:
     """Switch a running job's agent: observe, act, or freeze."""
-    from pipelines.stack.state import addressed, running
     from tidecast.control import set_mode
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    settings = load()
-    if stack := running(settings.var_dir):
-        settings = addressed(settings, stack.environment)
+    settings = here()
     if settings.kafka.bootstrap is None:
         raise SettingsError(
             "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from configs.settings import load
+from pipelines.commands.given import here
 
 app = typer.Typer(no_args_is_help=True, help="Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.")]
@@ -17,7 +17,7 @@ def show(job: Job) -> None:
     """Every version of a job's forecaster, its aliases, and how right it has been on the running job."""
     from pipelines.registry import Registry
 
-    registry = Registry(load())
+    registry = Registry(here())
     versions = registry.versions(job)
     aliases = registry.aliases(job)
     print(f"{'version':>7}  {'kind':16} {'alias':20} {'live steps':>10} {'live WAPE':>9}  verdict")
@@ -36,5 +36,5 @@ def rollback(job: Job) -> None:
     """Let the version serve again that served before; serving takes it up within seconds, without a gap."""
     from pipelines.registry import Registry
 
-    left, back = Registry(load()).roll_back(job)
+    left, back = Registry(here()).roll_back(job)
     print(f"{job}: version {back} serves again instead of {left}")

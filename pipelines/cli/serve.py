@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from pipelines.commands.given import here
+
 app = typer.Typer(
     invoke_without_command=True, help="Serve forecasts until stopped, by the path that `serving.path` names."
 )
@@ -15,14 +17,12 @@ def serve(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         from pipelines.serve.server import serve as serve_forever
 
-        serve_forever()
+        serve_forever(here())
 
 
 @app.command()
 def fast() -> None:
     """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where there is one."""
-    from configs.settings import load
     from pipelines.serve.fast_server import serve_fast
-    from pipelines.stack.state import addressed
 
-    serve_fast(addressed(load()))
+    serve_fast(here())

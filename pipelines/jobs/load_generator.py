@@ -33,6 +33,7 @@ from pipelines.jobs.events import Event, encode_event
 from pipelines.jobs.replay import Plan, plan_replay
 from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
 from pipelines.kafka.broker import BrokerError, Publisher, offsets
+from pipelines.stack.state import addressed
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
@@ -171,7 +172,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
     try:
-        settings = load()
+        settings = addressed(load())
         args.run_dir.mkdir(parents=True, exist_ok=True)
         if args.warm_up:
             print(f"warm-up: {warm_up(settings, args.run_dir)} records")

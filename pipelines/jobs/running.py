@@ -21,6 +21,7 @@ from pipelines.kafka.broker import BrokerError, offsets, spark_options
 from pipelines.spark.jars import JarsError
 from pipelines.spark.java import JavaError
 from pipelines.spark.session import cluster_session
+from pipelines.stack.state import addressed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -78,7 +79,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:
-        settings = load()
+        settings = addressed(load())
         contract = load_contract(job, settings.contracts_dir)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})

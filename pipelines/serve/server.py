@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from configs.contract import load_contracts
-from configs.settings import Settings, load
+from configs.settings import Settings
 from pipelines.kafka.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry, RegistryError
 from pipelines.serve.claim import Claim
@@ -134,9 +134,8 @@ class Server:
             self._publish(job, state, time.time())
 
 
-def serve() -> None:
+def serve(settings: Settings) -> None:
     """Serve by the path that the settings name until SIGTERM, ctrl-C, or until another server takes over."""
-    settings = load()
     if settings.serving.path == "fast":
         from pipelines.serve.fast_server import serve_fast
 
