@@ -3,7 +3,7 @@
 Every hour, or by hand with a partition: an event hour (`2014-10-22T04`) or an interval of event hours
 (`2014-09-24T04/2014-10-22T04`). The first run of a partition takes everything that came since the last one; a second
 run of the same partition reads the same offsets again and changes nothing. Records that break a rule go to the table
-`quarantine` with their reasons. When metrics were stored, the asset `metrics` says so, and forecasters are trained.
+`quarantine` with their reasons. When new metrics were stored, the asset `metrics` says so, and forecasters are trained.
 When a load or the error of its forecasts has changed for good, the asset `drift` says since when and by how much.
 """
 
@@ -20,10 +20,10 @@ FORM = {
     "partition": Param(
         None,
         type=["null", "string"],
-        pattern=f"^{HOUR}(/{HOUR})?$",
+        pattern=rf"^{HOUR}(/{HOUR}|\d{{4}})?$",
         title="Partition",
         description="Event hour, as 2014-10-22T04, or interval of event hours, as 2014-09-24T04/2014-10-22T04. "
-        "Empty: the hour the run is scheduled for, or begins in. A name used before repeats that run's offsets.",
+        "Empty: the hour the run is scheduled for; by hand, its moment. A name used before repeats that run's offsets.",
     ),
     "skip_lost": Param(
         False,
@@ -52,14 +52,18 @@ def ingest_metrics() -> None:
 
     @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
     def ingest(
-        params: Any = None, dag_run: Any = None, inlet_events: Any = None, outlet_events: Any = None
+        params: Any = None, dag_run: Any = None, ti: Any = None, inlet_events: Any = None, outlet_events: Any = None
     ) -> dict[str, Any]:
         from pipelines.ingest import ingest, partition
 
-        name = params["partition"] or partition.hour_of(dag_run.data_interval_start or dag_run.run_after)
+        hour = None if dag_run.run_type == "manual" else dag_run.data_interval_start
+        name = params["partition"] or partition.of_run(hour, dag_run.run_after)
         told = [event.extra for event in inlet_events[DRIFT]]
         counts, drifts = ingest(name, params["skip_lost"], told)
-        if counts["metrics"]["stored"]:
+        repeated = (
+            counts["metrics"]["again"] and ti.try_number == 1
+        )  # a later try has to tell what an earlier one stored
+        if counts["metrics"]["stored"] and not repeated:
             outlet_events[METRICS_STORED].add(METRICS, extra={"partition": name, **counts["metrics"]})
         for drift in drifts:
             outlet_events[DRIFT_FOUND].add(DRIFT, extra=drift)

@@ -1,25 +1,32 @@
-"""Names of partitions: an event hour, or an interval of event hours."""
+"""Names of partitions: an event hour, an interval of event hours, or the moment of a run that nobody named."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from configs.errors import FinalError
 
 _HOUR = "%Y-%m-%dT%H"
+_MOMENT = "%Y-%m-%dT%H%M%S"
 
 
 class PartitionError(FinalError, ValueError):
-    """A name that is not an hour and not an interval of hours."""
+    """A name that is not an hour and not an interval of hours, or an hour that is not over."""
 
 
-def checked(name: str) -> str:
-    """The name itself, `2014-10-22T04` or `2014-09-24T04/2014-10-22T04` (the end is not part of it).
+def checked(name: str, now: datetime) -> str:
+    """The name itself: `2014-10-22T04`, `2014-09-24T04/2014-10-22T04` (the end is not part of it), `2014-10-22T042031`.
 
     Raises:
         PartitionError: names the text and what would be right.
     """
+    if _read(name, _MOMENT):
+        return name
     hours = [_hour(name, part) for part in name.split("/")]
+    if len(hours) == 1 and now < hours[0].replace(tzinfo=UTC) + timedelta(hours=1):
+        raise PartitionError(
+            f"partition={name!r}: this hour is not over, and the run that follows it has its name. Leave it empty."
+        )
     if len(hours) > 2:
         raise PartitionError(
             f"partition={name!r}: an interval has one start and one end, as 2014-09-24T04/2014-10-22T04."
@@ -30,23 +37,26 @@ def checked(name: str) -> str:
 
 
 def _hour(name: str, text: str) -> datetime:
-    try:
-        hour = datetime.strptime(text, _HOUR)
-    except ValueError:
-        hour = None
-    if hour is None or hour.strftime(_HOUR) != text:
+    hour = _read(text, _HOUR)
+    if hour is None:
         raise PartitionError(
             f"partition={name!r}: {text!r} is not an hour. Write 2014-10-22T04, or 2014-09-24T04/2014-10-22T04."
         )
     return hour
 
 
-def hour_of(time: datetime) -> str:
-    """The name of the hour that holds a time.
+def _read(text: str, form: str) -> datetime | None:
+    try:
+        read = datetime.strptime(text, form)
+    except ValueError:
+        return None
+    return read if read.strftime(form) == text else None
 
-    Raises:
-        PartitionError: the time has no zone.
+
+def of_run(scheduled_hour: datetime | None, moment: datetime) -> str:
+    """The name of a run that nobody named: its hour if the schedule started it, else the moment it may begin.
+
+    So what somebody starts by hand takes no hour's name, and the hour's run takes what has come since.
     """
-    if time.tzinfo is None:
-        raise PartitionError(f"time={time}: without a zone it names no hour; give it one.")
-    return time.astimezone(UTC).strftime(_HOUR)
+    time, form = (moment, _MOMENT) if scheduled_hour is None else (scheduled_hour, _HOUR)
+    return time.astimezone(UTC).strftime(form)

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def ingest(
     from pipelines.spark.session import local_session
 
     settings = load()
-    ranges = planned(settings, names.checked(partition), time.time(), skip_lost)
+    ranges = planned(settings, names.checked(partition, datetime.now(UTC)), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []
     with ThreadPoolExecutor(1) as pool:

@@ -105,6 +105,8 @@ def run(settings: Settings, checkpoint: Path, agents: Source | None = None, ears
              for name, source in (("agents", agents), ("ears", ears))]  # fmt: skip
     couriers, learned = [courier for some, _ in found for courier in some], Learned(*(here for _, here in found))
     create_topics(settings.kafka)
+    # Inherited by the JVM: told to all processes of the command, the word is this one's, which ends the query first.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     spark = local_session("autoscaler", cores=1)
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     spark.conf.set(

@@ -73,3 +73,12 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
 def test_unpausing_starts_no_run_at_once(parsed, name):
     """A run of the schedule's own would compete with the one that is asked for, and train twice."""
     assert parsed["dags"][name]["first_run"] > parsed["began"] - 60
+
+
+def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(tmp_path):
+    airflow(tmp_path / "home", "ingests.py", str(tmp_path / "found.json"))
+    by_hand, again_by_hand, hourly, repeat, retried = json.loads((tmp_path / "found.json").read_text())
+    assert [run["offsets"] for run in (by_hand, again_by_hand, hourly)] == [[0, 10], [10, 20], [20, 30]]
+    assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
+    assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
+    assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
