@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.given import here
+from pipelines.cli.given import here
 
 app = typer.Typer(no_args_is_help=True, help="Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pipelines.commands.given import here
+from pipelines.cli.given import here
 
 app = typer.Typer(
     invoke_without_command=True, help="Serve forecasts until stopped, by the path that `serving.path` names."

@@ -12,7 +12,7 @@ import pipelines.ingest
 from dags.assets import METRICS_STORED
 from dags.ingest_metrics import ingest_metrics
 from pipelines.ingest.offsets import Topic, plan
-from pipelines.lake import Origin
+from pipelines.lake.tables import Origin
 
 HOUR = datetime.fromtimestamp(time.time(), UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
 TASK: Any = ingest_metrics().get_task("ingest")
