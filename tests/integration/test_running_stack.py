@@ -40,7 +40,7 @@ def test_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tmp_path, a
         assert process.poll() is None and sign in log.read_text(), log.read_text()
         os.killpg(process.pid, signal.SIGTERM)  # to all of it, its JVM too, as a service manager or a terminal does
         assert process.wait(PATIENCE_S) == 0
-    assert "Traceback" not in log.read_text() and "Error" not in log.read_text(), log.read_text()
+    assert "Traceback" not in log.read_text() and "Py4J" not in log.read_text(), log.read_text()
 
 
 def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_path):
