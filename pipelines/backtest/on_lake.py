@@ -79,11 +79,11 @@ def judge_on(
 
 
 def terms_of(settings: Settings, job: str) -> Terms:
-    """The job as it was fitted, else as its contract has it; its own load, on its own clock."""
+    """The job as it was fitted, else as its contract has it; its own load, clock and contract."""
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else of_contract(contract)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
-    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job))
+    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
 
 
 def of_contract(contract: Contract) -> Job:

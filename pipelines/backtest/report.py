@@ -46,7 +46,7 @@ def backtest(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace does not do.
     """
-    found, left_out = entrants(names, terms.contract, learned)
+    found, left_out = entrants(names, terms.contract, learned, terms.own is not None)
     everyone = [*found, *ablations(found)]
     cases = [Case(one.name, one.series, listened(one.name, one.series, terms)) for one in traces]
     tell("forecasts are made")

@@ -109,7 +109,7 @@ def _listened(
     """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
     at = {lead: replace(terms, lead_s=lead) for lead in leads}
     steps = {
-        (lead, one.name): coarseness(at[lead].step_s(one.series), lead + at[lead].hold_s)
+        (lead, one.name): coarseness(at[lead].step_s(one.series), sum(at[lead].planned_s))
         for lead in leads
         for one in traces
     }

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.core.capacity import BatchModel, capacity_rps, ceiling, is_busy, learn, parallelism
+from models.policy.core.capacity import BatchModel, busy, capacity_rps, ceiling, learn, parallelism
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_capacity_by_hand():
 
 def test_an_idle_batch_teaches_nothing():
     model = BatchModel.guess(0.6, 0.005)
-    assert not is_busy(model, rows=40, slots=1, duration_s=0.8)
-    assert not is_busy(model, rows=0, slots=1, duration_s=5.0)
-    assert is_busy(model, rows=400, slots=1, duration_s=2.6)
+    assert not busy(model.overhead_s, rows=40, slots=1, duration_s=0.8)
+    assert not busy(model.overhead_s, rows=0, slots=1, duration_s=5.0)
+    assert busy(model.overhead_s, rows=400, slots=1, duration_s=2.6)
 
 
 def test_learns_the_true_service_time_from_busy_batches():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from configs.contract import Contract
 from models.policy.core.view import Ahead, Why, decide
-from models.policy.planners.mpc import Mpc, cheapest
+from models.policy.planners.mpc import Mpc, cheapest, unserved
 from tests.fakes.views import a_view, alone
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -139,3 +139,24 @@ def test_takes_the_numbers_of_a_contract():
 
 def test_of_a_forecast_with_one_level_that_is_provided_for():
     assert cheapest(np.array([[120.0], [np.nan]]), (0.5,), np.full(2, 0.01), np.full(2, 40.0)).tolist()[0] == 120
+
+
+def test_what_piles_up_until_a_raise_is_of_use_is_worked_off():
+    # 800 records/s now and 1,180 in 15 s, of which four executors carry 800: 15 s * 380 / 2 = 2,850 records are left,
+    # 47.5 a second for a minute. 1,180 records/s are six executors; with the backlog it takes a seventh.
+    coming = Ahead(np.array([15.0, 30.0]), LEVELS, np.full((1, 2, 3), 1180.0))
+    seen = dict(executors=4.0, target=4.0, arrival_rps=800.0, lag_records=0.0, ahead=coming, most=20.0)
+    lenient = replace(POLICY, caution=-3.0)  # provides for the lowest quantile
+    lenient = replace(lenient, utilisation=1 / lenient.busy)
+    assert answer(lenient, **seen).forecast[0] == 7
+    assert answer(replace(lenient, lead_s=5.0), **seen).forecast[0] == 6  # a third of the backlog
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "capacity", "left"),
+    [(0, 100, 50, 10 * 12.5), (100, 0, 50, 10 * 12.5), (80, 120, 60, 10 * 40), (10, 20, 30, 0), (70, 70, 50, 200)],
+)
+def test_a_backlog_is_the_load_above_the_capacity_until_then(now, then, capacity, left):
+    line = np.linspace(now, then, 100_001)
+    assert unserved(*(np.array([float(v)]) for v in (now, then, capacity)), 10.0)[0] == pytest.approx(left)
+    assert np.maximum(line - capacity, 0).mean() * 10 == pytest.approx(left, abs=1e-2)

@@ -53,6 +53,12 @@ def test_a_batch_per_second_takes_overhead_and_work() -> None:
     assert run(replace(JOB, most=1, latency_target_s=1.7), [10.0] * SECONDS, (1,)).violation[0] == 0
 
 
+def test_an_idle_job_takes_up_what_came_at_its_next_trigger() -> None:
+    # nothing for 12 s, then 10 records/s; triggers are at 5, 10 and 15 s, so the first second waits until 15 s + 0.8 s
+    found = run(replace(JOB, most=1, trigger_s=5.0), [0.0] * 12 + [10.0] * 8, (1,))
+    assert found.worst_s[0] == pytest.approx(15 + 0.5 + 30 * 0.01 - 12)
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_what_came_before_the_count_begins_is_late_on_nobodys_account(ends: bool) -> None:
     # 1,000 records/s for 20 s keep the one executor busy for 200 s; only the seconds from 20 on count

@@ -97,7 +97,7 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
     fast, slow = memory["obs_fast"], memory["obs_slow"]
     most, target, ready = view.most, view.target, view.ready
     capable, asked = view.capacity.rps(ready), view.capacity.rps(target)
-    batch = np.where(np.isfinite(view.batch_s), view.batch_s, 0.0)
+    busy, in_batch, batch = (np.nan_to_num(value) for value in (view.busy, view.in_batch, view.batch_s))
 
     def off(executors: Floats) -> Floats:
         shown: Floats = np.clip(executors - target, -8, 8) / 4
@@ -108,7 +108,7 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
         10 * (fast - slow) / most, *(off(need[:, j]) for j in range(1, 9)), heard,
         10 * np.nan_to_num(memory["obs_error_forecast"]) / most, 10 * np.nan_to_num(memory["obs_error_last"]) / most,
         memory["obs_over"] * 2, np.log1p(view.lag_records / np.maximum(capable, 1e-9)),
-        view.lag_records / np.maximum(rate, 1e-9) / latency, view.busy, view.in_batch, batch / latency,
+        view.lag_records / np.maximum(rate, 1e-9) / latency, busy, in_batch, batch / latency,
         np.clip(target - ready, -8, 8) / 4, view.starting / most, view.leaving / most, target / most,
         np.log2(most) / 4, np.minimum(view.since_change_s / pace, 16) / 16, np.log(np.maximum(lead, 1.0) / pace) / 2,
         np.log(pace / latency) / 2, np.log10(price), np.broadcast_to(view.capacity.overhead_s / latency * 4, now.shape),

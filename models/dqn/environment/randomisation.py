@@ -17,7 +17,7 @@ from models.policy.core.capacity import Capacity, Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
-from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Job, Jobs, stack
+from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Belief, Job, Jobs, stack
 from models.twin.sim.run import Load, Looks
 
 LEADS_S = (5.0, 1800.0)
@@ -28,6 +28,9 @@ LOOKS_S = (1, 2, 5, 15)
 HEARD, HEARD_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
 """Share of the groups that hear what was really forecast, where there are such loads; and their lead times: few,
 because peaks are learned for each."""
+GUESSED_OFF, SCALING_OFF = (0.2, 0.25), 0.1
+"""Deviation of the logarithms of the contract's guesses of overhead and service time from the truth; and how far its
+exponent of the capacity may be off, which nobody learns while the job runs."""
 SILENT = 0.15
 """Share of the runs without any forecast; a third of it where forecasts are real."""
 UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
@@ -101,7 +104,8 @@ def drawn(
     lead = float(np.median(jobs[0].startup_s)) if jobs else _lead(lead_s, real, chance)
     latency = jobs[0].latency_target_s if jobs else float(chance.choice(LATENCIES_S))
     chosen = [jobs[i] for i in chance.integers(len(jobs), size=runs)] if jobs else []
-    rows = stack(chosen or [some_job(lead, latency, chance) for _ in range(runs)])
+    chosen = chosen or [some_job(lead, latency, chance) for _ in range(runs)]
+    rows = stack(chosen, [_guess(job, chance) for job in chosen])
     fitting = [one for one in LOOKS_S if one <= max(lead / 1.5, 1)]
     every = int(chance.choice(fitting)) if lead < 60 else LOOKS_S[-1]
     smooth = max(every, int(chance.choice([1, 10])))
@@ -134,6 +138,13 @@ def drawn(
     needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
     first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]
     return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, adviser, looks, pace, lead)
+
+
+def _guess(job: Job, chance: np.random.Generator) -> Belief:
+    """What the job's contract takes it for: as far off as a person who never measured it."""
+    off = np.exp(GUESSED_OFF * chance.standard_normal(2))
+    scaling = min(max(job.scaling + chance.uniform(-SCALING_OFF, SCALING_OFF), 0.5), 1.0)
+    return Belief(job.overhead_s * float(off[0]), job.per_record_s * float(off[1]), scaling)
 
 
 def _lead(given: float | None, real: bool, chance: np.random.Generator) -> float:

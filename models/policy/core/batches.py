@@ -1,4 +1,4 @@
-"""What the batches since the last look say of a live job: its rate, how busy it is, how long batches take.
+"""What the batches since the last look say of a job, live or in the twin: its rate, how busy it is, how long they take.
 
 A batch is known only when it has ended, and looks are often shorter than batches; so shares are taken over the time
 that the ended batches span, from the end of the batch before the first of them to the end of the last.
@@ -6,7 +6,13 @@ that the ended batches span, from the end of the batch before the first of them 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.policy.core.capacity import Floats
 
 
 @dataclass(frozen=True)
@@ -43,16 +49,31 @@ def ended(seen: Batches, wall: float, rows: int, duration_s: float, work_s: floa
     )  # fmt: skip
 
 
-def looked(seen: Batches, lag_records: int) -> tuple[Batches, float | None]:
-    """The shares as of now with the sums begun anew, and the mean duration of the batches, None without any.
+def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:
+    """(runs, 3) records/s, busy share and share of time in a batch as of now; NaN before the first batch.
 
     Without a new batch the last shares still hold, because one may be running; without any record waiting none is.
+
+    Args:
+        sums: (runs, 6) count, rows, duration, span, work and slots of `Batches`, since the last look.
+        last: (runs, 3) shares of the last look.
+        began: (runs,) whether any batch has ended yet.
+        lag: (runs,) records that wait.
     """
-    known = replace(seen, count=0, rows=0, duration_s=0.0, span_s=0.0, work=0.0, slots=0.0)
-    if seen.count and seen.span_s > 0:
-        busy = min(1.0, seen.work / seen.slots) if seen.slots > 0 else 0.0
-        shares = {"processed_rps": seen.rows / seen.span_s, "busy": busy, "in_batch": seen.duration_s / seen.span_s}
-        return replace(known, **shares), seen.duration_s / seen.count  # type: ignore[arg-type]
-    if seen.ended_at is not None and lag_records == 0:
-        return replace(known, processed_rps=0.0, busy=0.0, in_batch=0.0), None
-    return known, None
+    count, rows, duration, span, work, slots = sums.T
+    new, idle = (count > 0) & (span > 0), began & (lag < 0.5)
+    per = np.where(new, span, 1.0)
+    busy = np.minimum(work / np.where(slots > 0, slots, np.inf), 1.0)
+    now = np.stack([rows / per, busy, duration / per], axis=1)
+    found: Floats = np.where(new[:, None], now, np.where(idle[:, None], 0.0, last))
+    return found
+
+
+def looked(seen: Batches, lag_records: int) -> tuple[Batches, float | None]:
+    """The shares as of now with the sums begun anew, and the mean duration of the batches, None without any."""
+    last = [math.nan if value is None else value for value in (seen.processed_rps, seen.busy, seen.in_batch)]
+    sums = np.array([[seen.count, seen.rows, seen.duration_s, seen.span_s, seen.work, seen.slots]], float)
+    now = shares(sums, np.array([last]), np.array([seen.ended_at is not None]), np.array([float(lag_records)]))[0]
+    rps, busy, in_batch = (None if math.isnan(value) else value for value in now.tolist())
+    known = Batches(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
+    return known, seen.duration_s / seen.count if seen.count and seen.span_s > 0 else None

@@ -16,6 +16,8 @@ BUSY_SHARE = 0.5
 DECAY = 0.95
 """What the past keeps of its weight with each batch."""
 PRIOR_BATCHES = 3
+COLD_BATCHES = 2
+"""Batches after an executor came whose durations say more about cold JVMs than about capacity."""
 MOST_OFF = 5.0
 """The service time learned stays within this factor of the contract's first guess."""
 
@@ -54,27 +56,33 @@ def ceiling(cores: int, tasks: int) -> int:
     return max(1, math.ceil(tasks / cores))
 
 
-def is_busy(model: BatchModel, rows: int, slots: float, duration_s: float) -> bool:
-    """Whether most of the batch's time was work, so that its duration says something about capacity.
+def busy(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
+    """Whether most of a batch's time was work, so that its duration says something about capacity.
 
-    Judged by the clock and not by the model's own service time: a model that is wrong must be able to find out.
+    Judged by the clock and not by the service time learned so far: a model that is wrong must be able to find out.
     """
-    return slots > 0 and rows > 0 and duration_s - model.overhead_s >= BUSY_SHARE * duration_s
+    return slots > 0 and rows > 0 and duration_s - overhead_s >= BUSY_SHARE * duration_s
+
+
+def slope(xx: float, xd: float, guess: float) -> float:
+    """Seconds of one slot per record from the sums of `BatchModel`, within `MOST_OFF` of the first guess.
+
+    Ridge regression of (duration - overhead) on rows / slots. The first guess weighs as much as `PRIOR_BATCHES` batches
+    of one second of work, so that a slow batch of a few rows, which is a pause and no service time, hardly moves it.
+    """
+    prior = PRIOR_BATCHES / guess**2
+    return min(max((xd + prior * guess) / (xx + prior), guess / MOST_OFF), guess * MOST_OFF)
 
 
 def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
-    """The model after one busy batch: ridge regression of (duration - overhead) on rows / slots, forgetting slowly.
+    """The model after one busy batch.
 
     Overhead is kept at its prior: over the narrow range of one load the two cannot be told apart, and the product of
-    both errors is what the planner uses. The first guess weighs as much as `PRIOR_BATCHES` batches of one second of
-    work, so that a slow batch of a few rows, which is a pause and no service time, hardly moves the slope.
+    both errors is what the planner uses.
     """
     x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
     xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
-    prior = PRIOR_BATCHES / model.prior_per_record_s**2
-    slope = (xd + prior * model.prior_per_record_s) / (xx + prior)
-    slope = min(max(slope, model.prior_per_record_s / MOST_OFF), model.prior_per_record_s * MOST_OFF)
-    return replace(model, per_record_s=slope, xx=xx, xd=xd)
+    return replace(model, per_record_s=slope(xx, xd, model.prior_per_record_s), xx=xx, xd=xd)
 
 
 def capacity_rps(model: BatchModel, slots: float, batch_s: float) -> float:

@@ -12,12 +12,9 @@ from typing import Any
 
 from configs.contract import Contract
 from models.policy.core.batches import Batches, ended
-from models.policy.core.capacity import BatchModel, is_busy, learn, parallelism
+from models.policy.core.capacity import COLD_BATCHES, BatchModel, busy, learn, parallelism
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, saw
-
-COLD_BATCHES = 2
-"""Batches after a change of executors whose durations say more about cold JVMs than about capacity."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
         return replace(memory, cold=memory.cold - 1)
     if not executors or not memory.tasks:
         return memory
-    if not is_busy(memory.model, rows, worth, duration):
+    if not busy(memory.model.overhead_s, rows, worth, duration):
         return memory
     return replace(memory, model=learn(memory.model, rows, worth, duration))
 

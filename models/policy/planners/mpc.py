@@ -59,6 +59,14 @@ def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, pric
     return np.where(np.isfinite(quantiles).all(axis=1), best, np.nan)
 
 
+def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
+    """(runs,) records that pile up while the load goes from `now` to `then` records/s on a line and capacity stays."""
+    low, high = np.minimum(now, then), np.maximum(now, then)
+    over = np.maximum(high - capacity, 0.0)
+    part = np.minimum(over / np.maximum(high - low, 1e-9), 1.0)  # of the time in which it is above the capacity
+    return seconds * part * (over + np.maximum(low - capacity, 0.0)) / 2
+
+
 @dataclass(frozen=True, eq=False)
 class Mpc:
     """Planning over the start-up delay by the price of what may go wrong.
@@ -113,9 +121,9 @@ class Mpc:
         if view.ahead is not None:
             whole, then = view.ahead.peak(self.ahead_s), view.ahead.peak(self.ahead_s, self.lead_s)
             usable = np.asarray(np.isfinite(whole).all(axis=1) & (whole >= 0).all(axis=1))
-            coming = np.maximum(view.ahead.upper(0.5, self.ahead_s), rate)
-            short = np.maximum(coming - view.capacity.rps(view.ready + view.starting), 0.0)
-            later = piled + np.where(usable, short, 0.0) * self.batch_s
+            coming = view.ahead.upper(0.5, self.lead_s)
+            left = unserved(rate, coming, view.capacity.rps(view.ready + view.starting), self.lead_s)
+            later = piled + np.where(usable, left, 0.0)
             asked, cut_too = self._executors(view, self._worth(view, then, usable), later)
             kept, _ = self._executors(view, self._worth(view, whole, usable), later)
             forecast, cut = np.where(usable, asked, np.nan), cut | (cut_too & usable)

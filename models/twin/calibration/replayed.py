@@ -67,7 +67,17 @@ def replayed(
             retarget(state.x, state.ready_at, state.chance, jobs.startup_s, jobs.restart_s, told, now)
         ends, done = state.x[:, s.BATCH_END].copy(), state.x[:, s.DONE].copy()
         advance(
-            state.x, state.ready_at, state.latencies, state.chance, jobs.facts, jobs.speeds, produced, row, now, until
+            state.x,
+            state.ready_at,
+            state.latencies,
+            state.chance,
+            jobs.facts,
+            jobs.speeds,
+            jobs.believed,
+            produced,
+            row,
+            now,
+            until,
         )
         watch.look(state, ends, done, until, arrived)
     close(state.x, state.latencies, jobs.facts, produced, row, seconds)

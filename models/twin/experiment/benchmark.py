@@ -55,7 +55,7 @@ def listened(name: str, series: Series, terms: Terms, forecasters: Sequence[str]
         TwinError: see `ground.parts`.
     """
     tune, _ = parts(name, series, terms)
-    many = coarseness(terms.step_s(series), terms.lead_s + terms.hold_s)
+    many = coarseness(terms.step_s(series), sum(terms.planned_s))
     return {forecaster: told(forecaster, series, told_from(series, tune, terms), many) for forecaster in forecasters}
 
 

@@ -11,6 +11,7 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.catalogue import build, named
 from models.twin.experiment.evaluation import TRUTH, Entrant, Setting
+from models.twin.experiment.foresight import LEVELS
 
 TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
 PLANNERS = ("reactive", "forecast")
@@ -30,7 +31,7 @@ HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memor
 
 
 def entrants(
-    names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None
+    names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None, live: bool = False
 ) -> tuple[list[Entrant], dict[str, str]]:
     """The policies of these names ("all" for every one), and why others are left out.
 
@@ -40,6 +41,7 @@ def entrants(
         names: of the catalogue.
         contract: for which they are to be built.
         learned: what was learned, by policy.
+        live: whether the contract is the job's own: nothing but the knob differs from what would run then.
 
     Raises:
         SettingsError: an unknown name; or a policy asked for by name that cannot be built.
@@ -56,7 +58,7 @@ def entrants(
         else:
             found.append(one)
     found.append(with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE))
-    return [_paced(one, contract) for one in found], left_out
+    return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
 
 
 def ablations(found: Iterable[Entrant]) -> list[Entrant]:
@@ -88,6 +90,13 @@ def with_ears(one: Entrant, hears: str, name: str) -> Entrant:
     """The same policy, hearing somebody else."""
     axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
     return Entrant(name, one.policy, hears, one.setting, axes, one.learned)
+
+
+def _as_live(one: Entrant, contract: Contract) -> Entrant:
+    """With the contract's own hyper-parameters; whether an agent departs from its advice is still chosen."""
+    nearest = min(LEVELS, key=lambda level: abs(level - contract.planning.quantile))
+    setting = one.setting if one.setting.level is None else Setting(level=nearest)
+    return replace(one, setting=setting, axes=(HEED,) if one.policy in LEARNED else ())
 
 
 def _paced(one: Entrant, contract: Contract) -> Entrant:

@@ -149,7 +149,7 @@ def _simulated(entrant: Entrant, lanes: list[Lane]) -> list[tuple[Outcome, slice
     load = _load(lanes)
     policy = _policy(entrant, lanes)
     foresight = _foresight(entrant, lanes) if entrant.listens else None
-    jobs = stack([terms.the_job] * (each * len(lanes)))
+    jobs = stack([terms.the_job] * (each * len(lanes)), terms.belief)
     chance = np.tile(np.arange(seeds), knobs * len(lanes))
     outcome = simulate(jobs, load, policy, terms.looks, chance, foresight)
     return [(outcome, slice(at * each, (at + 1) * each)) for at in range(len(lanes))]
@@ -202,11 +202,11 @@ def _timetable(ground: Ground) -> Floats:
 def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
     """A row per seed and whatever differs in what lanes hear; shorter ones are filled up with nothing."""
     terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
-    ends = heard_at = offsets(terms.lead_s, terms.hold_s)
+    ends = heard_at = offsets(*terms.planned_s)
     level = lanes[0].setting.level
     levels: tuple[float, ...] = LEVELS if level is None else (level,)
     if all(_by_peaks(entrant, lane) for lane in lanes):
-        ends, levels = stretches(terms.lead_s, terms.hold_s), PEAK_LEVELS
+        ends, levels = stretches(*terms.planned_s), PEAK_LEVELS
     ears = [(id(lane.ground), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
     first = {ear: ears.index(ear) for ear in ears}
     looks = max(len(lane.ground.looks_s) for lane in lanes)

@@ -101,7 +101,7 @@ def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
     steps = len(series)
     test = max(min(int(TEST_SHARE * steps), round(terms.test_days * day)), 0)
     tune = min(test, max(1, round(terms.tune_days * day)))
-    reach = terms.lead_s + terms.hold_s
+    reach = sum(terms.planned_s)
     if test * step <= reach:
         needed = math.ceil((reach / step + 1) / TEST_SHARE)
         raise TwinError(
@@ -144,7 +144,7 @@ def ground(
     """
     factor, step, start = terms.factor(series), terms.step_s(series), series.start / terms.speed
     values = filled(series.values) * factor
-    more = math.ceil((terms.lead_s + terms.hold_s) / step) + 1
+    more = math.ceil(sum(terms.planned_s) / step) + 1
     warm_s = min(terms.warm_s, int(steps.start * step // terms.looks.every_s) * terms.looks.every_s)
     low, high = max(steps.start - 1 - math.ceil(warm_s / step), 0), min(steps.stop + more, len(values))
     every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
@@ -155,7 +155,7 @@ def ground(
     told = {forecaster: one.scaled(factor, terms.speed) for forecaster, one in (said or {}).items()}
     since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + terms.looks.smooth_s) / step), 0)
     before = rates(values[since : steps.start], step) if told and steps.start > since + 1 else np.zeros(0)
-    times, smooth_s = (terms.lead_s, terms.hold_s), terms.looks.smooth_s
+    times, smooth_s = terms.planned_s, terms.looks.smooth_s
     learnt = {of: schooled(one, before, start + since * step, times, smooth_s, seeds.start) for of, one in told.items()}
     peaks = {of: one for of, one in learnt.items() if one is not None}
     return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)

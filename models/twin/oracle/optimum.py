@@ -20,8 +20,7 @@ from models.policy.core.view import Choice, Memory, View, chosen
 from models.twin.oracle.fluid import PRICES, Fluid
 from models.twin.oracle.plans import Pool, Trials
 from models.twin.sim.job import BATCH_ROWS, COLD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S, Jobs
-from models.twin.sim.run import Load, Looks
-from models.twin.sim.run import _first as first_executors
+from models.twin.sim.run import Load, Looks, first_executors
 
 CHEAPEST, DEAREST = 4.0, 2000.0
 """Executor-seconds that a late second is worth in the first round of plans."""
@@ -77,10 +76,9 @@ def clairvoyant(jobs: Jobs, load: Load, looks: Looks, seeds: Integers, budgets: 
     targets = np.zeros((looks.count(load.seconds), len(budgets)))
     for group in _groups(jobs, load, seeds):
         one = group[:1]
-        alone = Jobs(jobs.facts[one], jobs.speeds[one], jobs.startup_s[one], jobs.restart_s[one])
         arrived = load.arrived[load.row[one], : load.ends[group[0]] + 1]
         run = Trials(
-            alone, arrived, looks.every_s, int(seeds[group[0]]), executors[group[0]], int(load.begins[group[0]])
+            jobs.of(one), arrived, looks.every_s, int(seeds[group[0]]), executors[group[0]], int(load.begins[group[0]])
         )
         targets[: looks.count(load.ends[group[0]]), group] = _planned(run, budgets[group])
     return Optimum(targets, looks.every_s)

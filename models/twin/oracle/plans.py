@@ -25,10 +25,9 @@ class Trials:
 
     def many(self, count: int) -> tuple[Jobs, Load, Integers, Floats]:
         """So many copies of it: jobs, load, seeds, executors at the beginning."""
-        rows, j = np.zeros(count, np.int64), self.job
-        jobs = Jobs(j.facts[rows], j.speeds[rows], j.startup_s[rows], j.restart_s[rows])
+        rows = np.zeros(count, np.int64)
         load = Load(self.arrived, rows, counts=np.array([self.begins]))
-        return jobs, load, np.full(count, self.seed), np.full(count, self.executors)
+        return self.job.of(rows), load, np.full(count, self.seed), np.full(count, self.executors)
 
     def pool(self, plans: Floats, prices: Floats) -> Pool:
         """(D, n) plans with what they cost."""

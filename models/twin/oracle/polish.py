@@ -74,7 +74,7 @@ def _follow(
             x[:, COUNTS] = now
         late[:, look] = x[:, OVER]
         kernel.retarget(x, ready_at, chance, startup_s, restart_s, plans[look], float(now))
-        kernel.advance(x, ready_at, latencies, chance, facts, speeds, arrived, row, float(now),
+        kernel.advance(x, ready_at, latencies, chance, facts, speeds, speeds, arrived, row, float(now),
                        float(min(now + every, end)))  # fmt: skip
         late[:, look] = x[:, OVER] - late[:, look]
 
@@ -100,7 +100,7 @@ def _tried(
     for k in range(look, until):
         target[0] = edit[2] if edit[0] <= k < edit[1] else plan[k]
         kernel.retarget(x, ready_at, chance, startup_s, restart_s, target, float(k * every))
-        kernel.advance(x, ready_at, latencies, chance, facts, speeds, arrived, row, float(k * every),
+        kernel.advance(x, ready_at, latencies, chance, facts, speeds, speeds, arrived, row, float(k * every),
                        float(min((k + 1) * every, end)))  # fmt: skip
     late = _late(x[0], arrived[row[0]], min(until * every, end), facts[0, TARGET_S])
     # A backlog that is not late yet is as near to it as its age.
@@ -168,5 +168,5 @@ def _polish(
                 plan[int(found[best, 0]) : int(found[best, 1])] = found[best, 2]
             target[0] = plan[look]
             kernel.retarget(x[a], ready_at[a], chance[a], startup_s[a], restart_s[a], target, float(look * every))
-            kernel.advance(x[a], ready_at[a], latencies[a], chance[a], facts[a], speeds[a], arrived, row[a],
+            kernel.advance(x[a], ready_at[a], latencies[a], chance[a], facts[a], speeds[a], speeds[a], arrived, row[a],
                            float(look * every), float(min((look + 1) * every, end)))  # fmt: skip

@@ -16,12 +16,12 @@ from models.twin.sim.state import (
     CHANGES,
     EXECUTORS,
     HALT_UNTIL,
-    IN_BATCH,
     LEAVING,
     NEXT_READY,
     PROCESSED,
     REREAD,
     SLOTS,
+    SPAN_S,
     TARGET,
     WAITING,
     WORK,
@@ -78,7 +78,7 @@ def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any
     """
     for run in range(len(targets)):
         x, target = xs[run], targets[run]
-        x[PROCESSED] = x[WORK] = x[SLOTS] = x[IN_BATCH] = x[BATCHES] = x[BATCH_S] = 0.0
+        x[BATCHES] = x[PROCESSED] = x[BATCH_S] = x[SPAN_S] = x[WORK] = x[SLOTS] = 0.0
         if target == x[TARGET]:
             continue
         x[TARGET], x[CHANGED_AT] = target, now

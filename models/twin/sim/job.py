@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 
+from configs.contract import Planning
 from configs.errors import CorrectableError
-from models.policy.core.capacity import Floats, speeds
+from models.policy.core.capacity import Floats, Integers, speeds
 
 DRAWS = 32
 """Into so many equal parts of their distribution measured times are cut."""
@@ -98,15 +100,32 @@ class Job:
         return math.exp(-1.0 / self.warmup_batches)
 
 
+class Belief(NamedTuple):
+    """What a policy takes a job for before it has measured anything, as a contract guesses it; see `Planning`."""
+
+    overhead_s: float
+    per_record_s: float
+    scaling: float
+
+    @classmethod
+    def of(cls, planning: Planning) -> Belief:
+        """As an autoscaler begins: with the numbers of the job's contract."""
+        return cls(planning.overhead_s, planning.per_record_s, planning.scaling)
+
+
+UNTOLD = Belief.of(Planning())
+"""Of whom nobody has told anything: the defaults of a contract."""
+
 FACTS = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
     "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
-"""Columns of `Jobs.facts`."""
+BELIEFS = ("believed_overhead_s", "guess_s")
+"""Columns of `Jobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
 (
     OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S,
-    WARMUP, WARMUP_KEPT,
-) = range(len(FACTS))  # fmt: skip
+    WARMUP, WARMUP_KEPT, BELIEVED_OVERHEAD_S, GUESS_S,
+) = range(len(FACTS) + len(BELIEFS))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +133,15 @@ class Jobs:
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs, 14) `FACTS`.
+        facts: (runs, 16) `FACTS` and `BELIEFS`.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
+        believed: (runs, N + 1) slots that a policy takes them to be worth.
         startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
     """
 
     facts: Floats
     speeds: Floats
+    believed: Floats
     startup_s: Floats
     restart_s: Floats
 
@@ -130,20 +151,31 @@ class Jobs:
 
     @cached_property
     def worth(self) -> Floats:
-        """`speeds` as a policy is shown them: a single row where all runs have the same."""
-        return self.speeds[:1] if (self.speeds == self.speeds[0]).all() else self.speeds
+        """`believed` as a policy is shown it: a single row where all runs have the same."""
+        return self.believed[:1] if (self.believed == self.believed[0]).all() else self.believed
+
+    def of(self, rows: Integers) -> Jobs:
+        """Some of them."""
+        return Jobs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def stack(jobs: Sequence[Job]) -> Jobs:
-    """One row per run."""
-    known = {job: i for i, job in enumerate(dict.fromkeys(jobs))}
-    row = np.array([known[job] for job in jobs], np.int64)
-    most = max(job.most for job in known)
-    facts = np.array([[float(getattr(job, name)) for name in FACTS] for job in known])
-    worth = np.array([speeds(most, job.cores, job.tasks, job.scaling) for job in known])
-    startup = np.array([_parts(job.startup_s) for job in known])
-    restart = np.array([_parts(job.restart_s or (math.nan,)) for job in known])
-    return Jobs(facts[row], worth[row], startup[row], restart[row])
+def stack(jobs: Sequence[Job], beliefs: Belief | Sequence[Belief] = UNTOLD) -> Jobs:
+    """One row per run.
+
+    Args:
+        jobs: as they are.
+        beliefs: what policies take them for at first, one for all or one per run: never the truth, they must measure.
+    """
+    both = list(zip(jobs, [beliefs] * len(jobs) if isinstance(beliefs, Belief) else beliefs, strict=True))
+    known = {one: i for i, one in enumerate(dict.fromkeys(both))}
+    most = max(job.most for job, _ in known)
+    facts = [[*(float(getattr(job, n)) for n in FACTS), said.overhead_s, said.per_record_s] for job, said in known]
+    worth = [speeds(most, job.cores, job.tasks, job.scaling) for job, _ in known]
+    believed = [speeds(most, job.cores, job.tasks, said.scaling) for job, said in known]
+    startup = [_parts(job.startup_s) for job, _ in known]
+    restart = [_parts(job.restart_s or (math.nan,)) for job, _ in known]
+    each = Jobs(*map(np.array, (facts, worth, believed, startup, restart)))
+    return each.of(np.array([known[one] for one in both], np.int64))
 
 
 def _parts(measured: Sequence[float]) -> Floats:

@@ -11,13 +11,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.policy.core.capacity import BUSY_SHARE, DECAY, MOST_OFF, PRIOR_BATCHES
+from models.policy.core import capacity
 from models.twin.sim.actuate import retarget as retarget
 from models.twin.sim.actuate import uniform
 from models.twin.sim.job import (
     BATCH_ROWS,
+    BELIEVED_OVERHEAD_S,
     CATCH_UP,
     COLD_S,
+    GUESS_S,
     NOISE,
     OVERHEAD_S,
     PER_RECORD_S,
@@ -31,16 +33,15 @@ from models.twin.sim.state import (
     BATCH_END,
     BATCH_S,
     BATCH_START,
-    BATCH_WORK,
     BATCHES,
     BINS,
     COLD,
     COUNTS,
     DONE,
+    ENDED_AT,
     EXECUTORS,
     FINE_S,
     HALT_UNTIL,
-    IN_BATCH,
     JOIN_UNTIL,
     LEAVING,
     LINEAR,
@@ -56,6 +57,8 @@ from models.twin.sim.state import (
     ROWS,
     SLOPE_S,
     SLOTS,
+    SPAN_S,
+    UNTAUGHT,
     WAITING,
     WORK,
     WORST,
@@ -65,6 +68,9 @@ from models.twin.sim.state import (
 
 WARM = 1e-4
 """A smaller share than this makes no batch longer: a query that warmed up is a warm one from there on."""
+_busy = numba.njit(inline="always")(capacity.busy)
+_slope = numba.njit(inline="always")(capacity.slope)
+_UNTAUGHT, _DECAY = float(capacity.COLD_BATCHES), capacity.DECAY
 
 
 @numba.njit(inline="always")
@@ -76,7 +82,7 @@ def _bin(latency: float) -> int:
 
 
 @numba.njit(inline="always")
-def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: int) -> None:
+def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last: int) -> None:
     """The batch in flight ends: latencies of the seconds it completes, and what its duration teaches."""
     end, duration = x[BATCH_END], x[BATCH_END] - x[BATCH_START]
     done = x[DONE] + x[ROWS]
@@ -94,19 +100,23 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
     x[OVER] += over
     x[NEWEST] = slowest if slowest > 0 else x[NEWEST]
     x[WORST] = max(x[WORST], worst)
-    x[PROCESSED] += x[ROWS]
-    x[WORK] += x[BATCH_WORK]
+    # What is measured of it, and what it teaches: as `batches.ended` and `memory.saw_batch` have it for a live job.
+    slots, work = believed[int(x[EXECUTORS])], max(duration - job[BELIEVED_OVERHEAD_S], 0.0)
+    span = max(duration, end - x[ENDED_AT]) if x[ENDED_AT] > -np.inf else duration
+    x[ENDED_AT] = end
     x[BATCHES] += 1.0
+    x[PROCESSED] += x[ROWS]
     x[BATCH_S] += duration
-    # What `capacity.learn` does with a busy batch, of which the first with a new executor is none.
-    slots, busy = speeds[int(x[EXECUTORS])], duration - job[OVERHEAD_S]
-    if x[COLD] == 0 and slots > 0 and busy >= BUSY_SHARE * duration:
-        rows, guess = x[ROWS] / slots, job[PER_RECORD_S]
-        x[XX] = DECAY * x[XX] + rows * rows
-        x[XD] = DECAY * x[XD] + rows * busy
-        prior = PRIOR_BATCHES / (guess * guess)
-        slope = (x[XD] + prior * guess) / (x[XX] + prior)
-        x[SLOPE_S] = min(max(slope, guess / MOST_OFF), guess * MOST_OFF)
+    x[SPAN_S] += span
+    x[WORK] += work * slots
+    x[SLOTS] += span * slots
+    if x[UNTAUGHT] > 0:
+        x[UNTAUGHT] -= 1.0
+    elif _busy(job[BELIEVED_OVERHEAD_S], x[ROWS], slots, duration):
+        rows = x[ROWS] / slots
+        x[XX] = _DECAY * x[XX] + rows * rows
+        x[XD] = _DECAY * x[XD] + rows * work
+        x[SLOPE_S] = _slope(x[XX], x[XD], job[GUESS_S])
     x[COLD] = 1.0 if x[COLD] == 1.0 or x[COLD] == 3.0 else 0.0
     if x[LONGER] > 0:
         left = x[LONGER] * job[WARMUP_KEPT]
@@ -114,11 +124,17 @@ def _commit(x: Any, job: Any, speeds: Any, latencies: Any, produced: Any, last: 
 
 
 @numba.njit(inline="always")
+def _triggered(now: float, job: Any) -> float:
+    """The next trigger after a moment."""
+    return (math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S]
+
+
+@numba.njit(inline="always")
 def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, waiting: float, rate: float) -> None:
     """A batch of what waits begins; `rate` is that of the arrivals, in records/s."""
     rows = min(waiting, job[BATCH_ROWS])
-    work, speed = job[PER_RECORD_S] * rows, speeds[int(x[EXECUTORS])]
-    duration = job[OVERHEAD_S] + work / speed
+    speed = speeds[int(x[EXECUTORS])]
+    duration = job[OVERHEAD_S] + job[PER_RECORD_S] * rows / speed
     if job[CATCH_UP] < np.inf and rate > 0:
         duration = max(duration, rows / (job[CATCH_UP] * rate))
     duration *= 1.0 + x[LONGER]
@@ -129,8 +145,8 @@ def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, wai
     if job[NOISE] > 0:
         u = uniform(chance, run) + uniform(chance, run) + uniform(chance, run) + uniform(chance, run)
         duration *= math.exp(job[NOISE] * (u - 2.0) * 1.7320508)
-    x[BATCH_START], x[ROWS], x[BATCH_WORK], x[BATCH_END] = now, rows, work, now + max(duration, 1e-3)
-    x[NEXT_START] = (math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S]
+    x[BATCH_START], x[ROWS], x[BATCH_END] = now, rows, now + max(duration, 1e-3)
+    x[NEXT_START] = _triggered(now, job)
 
 
 @numba.njit(inline="always")
@@ -145,6 +161,7 @@ def _arrive(x: Any, ready_at: Any, job: Any) -> None:
         if ready_at[k] <= now:
             ready_at[k] = np.inf
             x[EXECUTORS] += 1.0
+            x[UNTAUGHT] = _UNTAUGHT
             x[WAITING] -= 1.0
             if x[BATCH_END] < np.inf and now < x[JOIN_UNTIL]:
                 x[BATCH_END] = max(x[BATCH_END], now + job[COLD_S])
@@ -159,18 +176,19 @@ def _arrive(x: Any, ready_at: Any, job: Any) -> None:
 # Nothing is allocated here: without numba's reference counts, taken at every inlined call, it takes half the time.
 @numba.njit(cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload, untyped-decorator]
 def advance(
-    xs: Any, ready_at: Any, latencies: Any, chance: Any, facts: Any, speeds: Any, arrived: Any, row: Any,
-    begin: float, end: float, lasts: Any = None,
+    xs: Any, ready_at: Any, latencies: Any, chance: Any, facts: Any, speeds: Any, believed: Any, arrived: Any,
+    row: Any, begin: float, end: float, lasts: Any = None,
 ) -> None:  # fmt: skip
     """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
 
     Args:
-        xs: (runs, 33) of `State`, as are the next three.
+        xs: (runs, 38) of `State`, as are the next three.
         ready_at: (runs, pending).
         latencies: (runs, BINS).
         chance: (runs,).
-        facts: (runs, 14) of `Jobs`.
+        facts: (runs, 16) of `Jobs`.
         speeds: (runs, N + 1) of `Jobs`.
+        believed: (runs, N + 1) of `Jobs`.
         arrived: (rows, T + 1) records produced before each second.
         row: (runs,) which of these a run has.
         begin: second.
@@ -184,6 +202,7 @@ def advance(
             if begin >= end:
                 continue
         x, job, speed, produced = xs[run], facts[run], speeds[run], arrived[row[run]]
+        known = believed[run]
         now = begin
         while True:
             in_batch = x[BATCH_END] < np.inf
@@ -194,16 +213,13 @@ def advance(
             until = min(min(there, x[NEXT_READY]), end)
             passed = max(until - now, 0.0)
             x[PAID] += (x[EXECUTORS] + x[WAITING]) * passed
-            x[SLOTS] += speed[int(x[EXECUTORS])] * passed
-            if in_batch:
-                x[IN_BATCH] += passed
             now = max(until, now)
             if x[NEXT_READY] <= now and now < end:
                 _arrive(x, ready_at[run], job)
             elif there > now or now >= end:
                 break
             elif in_batch:
-                _commit(x, job, speed, latencies[run], produced, min(int(now), final - 1))
+                _commit(x, job, known, latencies[run], produced, min(int(now), final - 1))
             else:
                 second = int(now)
                 rate = produced[second + 1] - produced[second]
@@ -212,7 +228,7 @@ def advance(
                     x[REREAD] = 0.0
                 waiting = produced[second] + rate * (now - second) - x[DONE]
                 if waiting < 0.5 or x[EXECUTORS] < 0.5:
-                    x[NEXT_START] = second + 1.0
+                    x[NEXT_START] = _triggered(now, job)
                 else:
                     _start(x, job, speed, chance, run, now, waiting, rate)
 

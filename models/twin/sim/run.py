@@ -7,11 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from models.policy.core.batches import shares
 from models.policy.core.capacity import Capacity, Floats, Integers
 from models.policy.core.view import Ahead, Policy, View, decide
 from models.twin.sim import kernel
 from models.twin.sim import state as s
-from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, Jobs, TwinError
+from models.twin.sim.job import BELIEVED_OVERHEAD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, Jobs, TwinError
 from models.twin.sim.state import State, begin, latency_quantile
 
 SEEN = ("lag", "executors", "starting", "oldest_s", "latency_s", "done")
@@ -132,7 +133,7 @@ def simulate(
     """
     if load.seconds < looks.every_s:
         raise TwinError(f"{load.seconds} s of load: shorter than one look every {looks.every_s} s; take a longer trace")
-    state, memory = begin(jobs, _first(jobs, load, looks), seeds), policy.fresh(len(load.row))
+    state, memory = begin(jobs, first_executors(jobs, load, looks), seeds), policy.fresh(len(load.row))
     seen = np.zeros((len(load.row) if record else 0, load.seconds, len(SEEN)))
     targets = np.zeros((looks.count(load.seconds), len(load.row)))
     why = np.zeros(targets.shape, np.int64)
@@ -161,8 +162,8 @@ def act(state: State, jobs: Jobs, targets: Floats, now: int) -> None:
 def advance(state: State, jobs: Jobs, load: Load, begin: int, end: int) -> None:
     """Let the seconds [begin, end) pass; the state changes in place."""
     kernel.advance(
-        state.x, state.ready_at, state.latencies, state.chance, jobs.facts, jobs.speeds, load.arrived, load.row,
-        float(begin), float(end), load.lasts,
+        state.x, state.ready_at, state.latencies, state.chance, jobs.facts, jobs.speeds, jobs.believed, load.arrived,
+        load.row, float(begin), float(end), load.lasts,
     )  # fmt: skip
 
 
@@ -177,21 +178,21 @@ def ended(state: State, jobs: Jobs, load: Load, targets: Floats, why: Integers, 
 
 
 def view(state: State, jobs: Jobs, load: Load, looks: Looks, now: int, ahead: Ahead | None) -> View:
-    """What a policy is shown at second `now`."""
+    """What a policy has measured by second `now`, by the code of a live job; the shares are kept in the state."""
     since = max(min(looks.every_s, now), 1)
+    lag = load.arrived[load.row, now] - state.x[:, s.DONE]
+    known = state.x[:, s.KNOWN] = shares(state.x[:, s.SUMS], state.x[:, s.KNOWN], state.x[:, s.ENDED_AT] > -np.inf, lag)
     start = max(now - looks.smooth_s, 0)
     ends = load.arrived[load.row, max(now, 1)], load.arrived[load.row, start]
     batches = state.x[:, s.BATCHES]
     return View(
         now_s=float(now), since_s=float(since), arrival_rps=(ends[0] - ends[1]) / max(now - start, 1),
-        lag_records=load.arrived[load.row, now] - state.x[:, s.DONE], processed_rps=state.x[:, s.PROCESSED] / since,
-        busy=np.minimum(state.x[:, s.WORK] / np.maximum(state.x[:, s.SLOTS], 1e-9), 1.0),
-        in_batch=state.x[:, s.IN_BATCH] / since,
+        lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], in_batch=known[:, 2],
         batch_s=np.where(batches > 0, state.x[:, s.BATCH_S] / np.maximum(batches, 1), np.nan),
         executors=state.of(s.EXECUTORS), starting=state.of(s.WAITING), leaving=state.of(s.LEAVING),
         target=state.of(s.TARGET), since_change_s=np.minimum(now - state.x[:, s.CHANGED_AT], 1e6),
         least=jobs.fact(LEAST), most=jobs.fact(MOST),
-        capacity=Capacity(jobs.worth, jobs.fact(OVERHEAD_S), state.of(s.SLOPE_S), looks.batch_s), ahead=ahead,
+        capacity=Capacity(jobs.worth, jobs.fact(BELIEVED_OVERHEAD_S), state.of(s.SLOPE_S), looks.batch_s), ahead=ahead,
     )  # fmt: skip
 
 
@@ -220,8 +221,9 @@ def _running(state: State, load: Load, targets: Floats, now: int) -> Floats:
     return kept
 
 
-def _first(jobs: Jobs, load: Load, looks: Looks) -> Floats:
+def first_executors(jobs: Jobs, load: Load, looks: Looks) -> Floats:
+    """(runs,) executors that carry the first minute at full use."""
     upto = min(60, load.seconds)
     rate = load.arrived[load.row, upto] / upto
-    capacity = Capacity(jobs.worth, jobs.fact(OVERHEAD_S), jobs.fact(PER_RECORD_S), looks.batch_s)
+    capacity = Capacity(jobs.speeds, jobs.fact(OVERHEAD_S), jobs.fact(PER_RECORD_S), looks.batch_s)
     return capacity.executors_for(rate, jobs.fact(LEAST), jobs.fact(MOST))[0]

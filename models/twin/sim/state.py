@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats, Integers
-from models.twin.sim.job import MOST, PER_RECORD_S, WARMUP, WARMUP_KEPT, Jobs
+from models.twin.sim.job import GUESS_S, MOST, WARMUP, WARMUP_KEPT, Jobs
 
 PENDING = 32
 """Executors of one run that can be on their way at once, or as many as the job may have where these are more."""
@@ -18,16 +18,19 @@ LINEAR, FINE_S, BINS = 128, 0.25, 192
 
 FIELDS = (
     "executors", "leaving", "pending", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
-    "batch_rows", "batch_work", "next_start", "done", "oldest", "cold", "per_record_s", "xx", "xd", "paid", "over",
-    "changes", "worst", "newest", "processed", "work", "slots", "in_batch", "batches", "batch_s",
-    "join_until", "reread", "longer", "counts",
+    "batch_rows", "next_start", "done", "oldest", "cold", "untaught", "per_record_s", "xx", "xd", "paid", "over",
+    "changes", "worst", "newest", "join_until", "reread", "longer", "counts", "ended_at",
+    "batches", "processed", "batch_s", "span_s", "work", "slots", "known_rps", "known_busy", "known_in_batch",
 )  # fmt: skip
 """Columns of `State.x`."""
 (
     EXECUTORS, LEAVING, WAITING, NEXT_READY, TARGET, CHANGED_AT, HALT_UNTIL, BATCH_END, BATCH_START,
-    ROWS, BATCH_WORK, NEXT_START, DONE, OLDEST, COLD, SLOPE_S, XX, XD, PAID, OVER,
-    CHANGES, WORST, NEWEST, PROCESSED, WORK, SLOTS, IN_BATCH, BATCHES, BATCH_S, JOIN_UNTIL, REREAD, LONGER, COUNTS,
+    ROWS, NEXT_START, DONE, OLDEST, COLD, UNTAUGHT, SLOPE_S, XX, XD, PAID, OVER,
+    CHANGES, WORST, NEWEST, JOIN_UNTIL, REREAD, LONGER, COUNTS, ENDED_AT,
+    BATCHES, PROCESSED, BATCH_S, SPAN_S, WORK, SLOTS, KNOWN_RPS, KNOWN_BUSY, KNOWN_IN_BATCH,
 ) = range(len(FIELDS))  # fmt: skip
+SUMS, KNOWN = slice(BATCHES, SLOTS + 1), slice(KNOWN_RPS, KNOWN_IN_BATCH + 1)
+"""As `models.policy.core.batches.shares` takes them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +38,17 @@ class State:
     """Arrays with one row per run; the kernel changes them in place, so a run that goes on twice needs a `copy`.
 
     Attributes:
-        x: (runs, 33) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
+        x: (runs, 38) `FIELDS`: executors that run (those that leave included), those that go when the batch in flight
             has ended, those on their way and when the first of them arrives; the target and when it last changed;
-            until when a restarting engine processes nothing; end (inf without one), start, rows and slot-seconds of
-            the batch in flight; earliest start of the next one; records committed; the first second with a record
-            that is not; 1 while an executor waits for its first batch, 2 while one is in it, 3 for
-            both; the service time as a policy would have
-            learned it and the sums behind it (`capacity.learn`); executor-seconds paid, from the request on; seconds
-            over the target; changes of the target; slowest latency so far and of the newest batch; and since the last
-            look: records committed, slot-seconds of work and there, seconds with a batch, batches that ended and the
-            sum of their durations; and until when the batch in flight has tasks left for an executor that joins; 1
-            after a restart, until records are read again; the share by which the next batch takes longer while the
-            query warms up; and the first second whose latency counts.
+            until when a restarting engine processes nothing; end (inf without one), start and rows of the batch in
+            flight; earliest start of the next one; records committed; the first second with a record that is not; 1
+            while an executor waits for its first batch, 2 while one is in it, 3 for both; batches that teach no
+            capacity because an executor is new; the service time as a policy has learned it and the sums behind it
+            (`capacity.slope`); executor-seconds paid, from the request on; seconds over the target; changes of the
+            target; slowest latency so far and of the newest batch; until when the batch in flight has tasks left for
+            an executor that joins; 1 after a restart, until records are read again; the share by which the next batch
+            takes longer while the query warms up; the first second whose latency counts; and what a policy measures,
+            as of `batches.Batches`: the newest end (-inf before one), the sums since the last look, the shares of then.
         ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of the run's random numbers.
@@ -67,13 +69,15 @@ class State:
 
 
 def begin(jobs: Jobs, executors: Floats, seeds: Integers, batches: int = 0) -> State:
-    """Calm runs with so many executors each, whose true service time is known, of queries that did so many batches."""
+    """Calm runs with so many executors each, of which nothing is measured yet, of queries that did so many batches."""
     runs = len(executors)
     x = np.zeros((runs, len(FIELDS)))
     x[:, EXECUTORS] = x[:, TARGET] = executors
     x[:, [NEXT_READY, BATCH_END]] = np.inf
     x[:, CHANGED_AT] = -np.inf
-    x[:, SLOPE_S] = jobs.fact(PER_RECORD_S)
+    x[:, SLOPE_S] = jobs.fact(GUESS_S)
+    x[:, ENDED_AT] = -np.inf
+    x[:, KNOWN] = np.nan
     x[:, LONGER] = jobs.fact(WARMUP) * jobs.fact(WARMUP_KEPT) ** batches
     ready = np.full((runs, max(PENDING, int(jobs.fact(MOST).max(initial=0)))), np.inf)
     return State(x, ready, np.zeros((runs, BINS), np.int32), _scattered(seeds))

@@ -24,7 +24,7 @@ def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: Agen
         TwinError: the load is too short or has gaps.
     """
     job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
-    found, _ = entrants(["all"], terms.contract, {AGENT: maker(agent)})
+    found, _ = entrants(["all"], terms.contract, {AGENT: maker(agent)}, live=True)
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
         found += [replace(one, name=CHAMPION, learned=maker(champion)) for one in found if one.name == AGENT]

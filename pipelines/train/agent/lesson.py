@@ -72,7 +72,7 @@ class Lesson:
         series = self.source.series
         _, test = parts(self.contract.job, series, self.terms)
         own = Series(series.start, series.step_s, series.values[: test.start])
-        return [recorded(own, self.terms.lead_s + self.terms.hold_s, self.terms.speed), *self.others]
+        return [recorded(own, sum(self.terms.planned_s), self.terms.speed), *self.others]
 
     def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
         """The twin, and jobs like it: nobody knows it better than to a tenth."""
@@ -118,9 +118,9 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
 
 
 def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
-    """The terms of training and contest: the job's own load, on its own clock, and the lead time of its contract."""
+    """The terms of training and contest: the job's own load, on its own clock, under its own contract."""
     lead_s = max(contract.planning.lead_s, 1.0)
-    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job))
+    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract)
 
 
 def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
