@@ -17,13 +17,17 @@ from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import Training
 from models.twin.sim.job import Job
 
+HELD = 0.25
+"""Newest share of a load that nothing is learned from."""
+
 
 def train(
     jobs: Sequence[Job], loads: Sequence[Trace], training: Training, seed: int, start: Agent | None = None
 ) -> Agent:
     """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
 
-    The same arguments give the same agent. The network with the best score on runs of its own is kept.
+    The same arguments give the same agent. The newest `HELD` of every load is not learned from: there the network with
+    the best score is chosen, and how sure a departure must be (`model.Agent.heeds`).
 
     Args:
         jobs: with one lead time; a fitted twin's, for fine-tuning.
@@ -35,11 +39,13 @@ def train(
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        ground = Fleets(training, loads, jobs, seed)
+        parts = [load.parted(HELD) for load in loads]
+        older, newer = [one for one, _ in parts], [one for _, one in parts]
+        ground = Fleets(training, older, jobs, seed)
         learner = Learner(ground, training.learner, seed)
         if start is not None:
             _load(learner, start)
-        trial = trials(training, jobs, loads, seed + 1)
+        trial = trials(training, jobs, newer, seed + 1)
         best, curve = _weights(learner), []
         highest = score(_agent(best, training), trial)
         curve.append({"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest})
@@ -57,11 +63,11 @@ def train(
     prices = np.geomspace(*PRICES, training.prices)
     heeds = np.full(len(prices), HEEDS[-1])
     for i, price in enumerate(prices.tolist()):  # the dearer lateness is, the less a departure can win
-        heeds[i] = heeded(made, price, trials(replace(training, price=price), jobs, loads, seed + 3))
+        heeds[i] = heeded(made, price, trials(replace(training, price=price), jobs, newer, seed + 3))
         if heeds[i] == HEEDS[-1]:
             break
     made = replace(made, prices=prices, heeds=heeds)
-    tried = np.array([tried_at(made, training, jobs, loads, price, seed + 2) for price in prices.tolist()])
+    tried = np.array([tried_at(made, training, jobs, newer, price, seed + 2) for price in prices.tolist()])
     return replace(made, tried=tried)
 
 

@@ -9,7 +9,9 @@ import pytest
 from configs.contract import Contract
 from configs.settings import load
 from models.dqn.evaluation.gate import level, verdict
+from models.forecast.series import Series
 from models.twin.experiment.evaluation import Setting
+from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Terms
 from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
@@ -96,6 +98,14 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
     settings = load(replay={"trace": "nyc_taxi"})
     known, without = ({one.name for one in lesson.loads_of_others(settings, job)} for job in ("orders", "word_count"))
     assert known - without == {"nyc_taxi"} and len(without) > 5
+
+
+def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
+    series = Series(0.0, 300.0, np.arange(4000.0) + 1)
+    terms = lesson.terms_of(load(), CONTRACT, lesson.of_contract(CONTRACT))
+    tune, _ = parts("orders", series, terms)
+    learned = lesson.Lesson(CONTRACT, SimpleNamespace(series=series), terms, "").loads()[0]
+    assert 0 < learned.values.max() == series.values[tune.start - 1]
 
 
 def test_champion_and_challenger_are_tuned_alike(monkeypatch):

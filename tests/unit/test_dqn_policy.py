@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from configs.contract import Contract
 from configs.errors import SettingsError
+from models.dqn import training
 from models.dqn.agent.actions import MOVES, REACH, STAY, floor
 from models.dqn.agent.baseline import Advice, advise, caution_at
 from models.dqn.agent.model import Agent, AgentError, Familiar, describe, revive
@@ -15,7 +17,8 @@ from models.dqn.agent.policy import Dqn, maker
 from models.dqn.agent.reward import PARTS
 from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import drawn
-from models.dqn.evaluation.trial import HEEDS, heeded, trials
+from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.evaluation.trial import HEEDS, heeded, score, trials
 from models.dqn.learner.network import Values
 from models.dqn.learner.settings import FINE, Settings, Training
 from models.dqn.training import train
@@ -219,12 +222,38 @@ SHORT = Training(
 def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
     first, again = (train((), (), SHORT, seed=4) for _ in range(2))
     assert json.dumps(describe(first)) == json.dumps(describe(again))
-    assert first.curve[-1]["score"] >= first.curve[0]["score"] or len(first.curve) > 1
+    assert [row["updates"] for row in first.curve[:2]] == [0, SHORT.evaluate_every] and len(first.curve) > 2
     job = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
     short = replace(FINE, fleets=1, runs=8, decisions=8, transitions=400, learner=SHORT.learner, trial=(4, 8), prices=2)
     fitted = train([job], (), short, seed=4, start=first)
     assert fitted.curve[0]["updates"] == 0
     assert np.isfinite(fitted.tried).all()
+
+
+def test_the_best_network_is_kept_and_nothing_is_tried_on_what_was_learned_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learned: list[np.ndarray] = []
+    tried: list[np.ndarray] = []
+
+    def noting(kept: list[np.ndarray], call: Any, at: int) -> Any:
+        def noted(*args: Any, **more: Any) -> Any:
+            kept.extend(load.playable for load in args[at])
+            return call(*args, **more)
+
+        return noted
+
+    monkeypatch.setattr(training, "Fleets", noting(learned, training.Fleets, 1))
+    monkeypatch.setattr(training, "trials", noting(tried, training.trials, 2))
+    monkeypatch.setattr(training, "tried_at", noting(tried, training.tried_at, 3))
+    days = np.arange(3000.0) + 1
+    made = train((), [Trace(days, 300.0)], SHORT, seed=4)
+    assert len(learned) == 1 and len(tried) >= 1 + 1 + SHORT.prices
+    assert all(not np.isin(rows, learned[0]).any() and rows.min() > learned[0].max() for rows in tried)
+    # what is kept is the network that scored highest there, not the newest
+    again = trials(SHORT, (), [Trace(days, 300.0).parted(training.HELD)[1]], 5)
+    plain = replace(made, prices=np.zeros(0), heeds=np.zeros(0))
+    assert score(plain, again) == max(row["score"] for row in made.curve)
 
 
 def test_what_it_carries_survives_as_json() -> None:

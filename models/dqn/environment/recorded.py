@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,10 +35,12 @@ class Recorded(Trace):
     Attributes:
         said: what a forecaster said from some step on; 3000 is the 99.9 % quantile of `values`.
         begins_s: epoch seconds of the first value.
+        span: steps between which pieces lie; None: from `split` to the end.
     """
 
     said: Told
     begins_s: float
+    span: tuple[int, int] | None = None
     _peaks: dict[tuple[float, float, int], tuple[Peaks, ...] | None] = field(default_factory=dict)
 
     @cached_property
@@ -51,6 +53,23 @@ class Recorded(Trace):
         """Steps up to which peaks are learned."""
         first = round((self.said.begins_s - self.begins_s) / self.step_s)
         return first + int(SCHOOLED * (len(self.values) - first))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """As of `span`."""
+        return self.span or (self.split, len(self.values))
+
+    @property
+    def playable(self) -> Floats:
+        """The values between which pieces lie; those from which peaks are learned go with the older part."""
+        first, last = self.ends
+        return self.values[first if first > self.split else 0 : last]
+
+    def parted(self, share: float) -> tuple[Trace, Trace]:
+        """As of `Trace`, of what lies behind `split`; both hear with the same peaks."""
+        first, last = self.ends
+        cut = last - max(round(share * (last - first)), 2)
+        return replace(self, span=(first, cut)), replace(self, span=(cut, last))
 
     def peaks(self, lead_s: float, hold_s: float, smooth_s: int) -> tuple[Peaks, ...] | None:
         """How its peaks are forecast, learned when first asked for; None where its past is too short to tell."""
@@ -112,9 +131,10 @@ def piece(
     """
     one, peaks = heard[int(chance.integers(len(heard)))]
     span = int(np.ceil((BEFORE_S + seconds) / one.step_s)) + 2
-    last = max(len(one.rps) - span, 0)
-    first = int(chance.integers(min(one.split, last), last + 1))
-    rate = rates(one.rps[first : first + span], one.step_s)[: BEFORE_S + seconds]
+    begin, end = one.ends
+    last = max(end - span, begin)
+    first = int(chance.integers(begin, last + 1))
+    rate = rates(one.rps[first : min(first + span, end)], one.step_s)[: BEFORE_S + seconds]
     rate = np.pad(rate, (0, BEFORE_S + seconds - len(rate)), mode="edge") * (peak_rps / UNIT_RPS)
     arrived = summed(chance.poisson(rate))
     now, trends = looked_back(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)

@@ -27,6 +27,16 @@ class Trace:
     values: Floats
     step_s: float
 
+    def parted(self, share: float) -> tuple[Trace, Trace]:
+        """The older part, to learn from, and the newest `share`, on which what was learned is tried."""
+        cut = len(self.values) - max(round(share * len(self.values)), 2)
+        return Trace(self.values[:cut], self.step_s), Trace(self.values[cut:], self.step_s)
+
+    @property
+    def playable(self) -> Floats:
+        """The values of which pieces may be played."""
+        return self.values
+
 
 def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], chance: np.random.Generator) -> Floats:
     """(len(grid),) a load between 0 and 1 at rising seconds.
@@ -57,8 +67,8 @@ def _piece(grid: Floats, trace: Trace, chance: np.random.Generator) -> Floats:
     """A piece of a trace, as it was recorded in two of three cases, else up to fifty times faster."""
     step = trace.step_s * np.exp(min(chance.uniform(-4.0, 8.0), 0.0))
     steps = int(np.ceil(grid[-1] / step)) + 2
-    start = chance.integers(max(len(trace.values) - steps, 0) + 1)
-    values = trace.values[start : start + steps]
+    start = chance.integers(max(len(trace.playable) - steps, 0) + 1)
+    values = trace.playable[start : start + steps]
     played: Floats = np.interp(grid, np.arange(len(values)) * step, values)
     return played
 

@@ -49,9 +49,9 @@ def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, rea
         f"Twin: {lesson.twin}. Executors take {terms.lead_s:g} s to come, as the contract says; latency target "
         f"{contract.latency_target_s:g} s.",
         f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "
-        f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from all but the "
-        f"newest {ground.seconds:,} s of the job's clock, from {len(lesson.others)} recorded loads of others, and from "
-        "drawn ones.",
+        f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from what lies "
+        "before the parts on which policies are tuned and judged, from "
+        f"{len(lesson.others)} recorded loads of others, and from drawn ones.",
         f"Gate: on these newest seconds, at {allowed:.3g} of them over the target ({met}), the agent "
         f"may not be dearer than the cheaper of {' and '.join(RIVALS)}, nor than the champion. {reason}.",
         _table(result, levels),

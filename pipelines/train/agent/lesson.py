@@ -64,14 +64,14 @@ class Lesson:
     others: Sequence[Trace] = ()
 
     def loads(self) -> list[Trace]:
-        """What may be learned from: the job's load before the part on which policies are judged, and the others.
+        """What may be learned from: the job's load before the parts on which policies are tuned and judged, and others.
 
         Raises:
             TwinError: the load is too short or has gaps.
         """
         series = self.source.series
-        _, test = parts(self.contract.job, series, self.terms)
-        own = Series(series.start, series.step_s, series.values[: test.start])
+        tune, _ = parts(self.contract.job, series, self.terms)
+        own = Series(series.start, series.step_s, series.values[: tune.start])
         return [recorded(own, sum(self.terms.planned_s), self.terms.speed), *self.others]
 
     def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
