@@ -60,7 +60,7 @@ def backtest(
     from pipelines.backtest.load import mapped, trace
 
     fitted = read_job(job) if job else None
-    given = {} if lead_s is None else {"lead_s": lead_s}
+    given: dict[str, Any] = {} if lead_s is None else {"lead_s": lead_s}
     if fitted is not None and lead_s is None:
         given = {"lead_s": statistics.median(fitted.startup_s)}  # the terms keep the measured delays at their median
     if target_s is not None:

@@ -9,7 +9,7 @@ import pytest
 from configs.contract import Contract
 from configs.settings import load
 from models.dqn.evaluation.gate import level, verdict
-from models.forecast.series import Series
+from models.forecast.core.series import Series
 from models.twin.experiment.evaluation import Setting
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Terms

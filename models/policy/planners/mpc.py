@@ -64,7 +64,8 @@ def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Flo
     low, high = np.minimum(now, then), np.maximum(now, then)
     over = np.maximum(high - capacity, 0.0)
     part = np.minimum(over / np.maximum(high - low, 1e-9), 1.0)  # of the time in which it is above the capacity
-    return seconds * part * (over + np.maximum(low - capacity, 0.0)) / 2
+    left: Floats = seconds * part * (over + np.maximum(low - capacity, 0.0)) / 2
+    return left
 
 
 @dataclass(frozen=True, eq=False)

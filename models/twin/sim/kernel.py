@@ -126,7 +126,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
 @numba.njit(inline="always")
 def _triggered(now: float, job: Any) -> float:
     """The next trigger after a moment."""
-    return (math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S]
+    return float((math.floor(now / job[TRIGGER_S]) + 1.0) * job[TRIGGER_S])
 
 
 @numba.njit(inline="always")

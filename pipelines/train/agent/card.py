@@ -33,7 +33,7 @@ def departing(agent: Agent) -> str:
 def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
     """The card as Markdown."""
     contract, terms, data = lesson.contract, lesson.terms, lesson.source.lineage()
-    ground, levels = result.ground, sorted({*ALLOWED, contract.error_budget, allowed})
+    levels = sorted({*ALLOWED, contract.error_budget, allowed})
     met = (
         "the contract's error budget"
         if allowed == contract.error_budget
@@ -52,7 +52,8 @@ def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, rea
         f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from what lies "
         "before the parts on which policies are tuned and judged, from "
         f"{len(lesson.others)} recorded loads of others, and from drawn ones.",
-        f"Gate: on these newest seconds, at {allowed:.3g} of them over the target ({met}), the agent "
+        f"Gate: on the newest {result.ground.seconds:,} s of the job's clock, at {allowed:.3g} of them over the target "
+        f"({met}), the agent "
         f"may not be dearer than the cheaper of {' and '.join(RIVALS)}, nor than the champion. {reason}.",
         _table(result, levels),
         "Limits: costs are those of the twin. It knows the load's forecast and the job's state, no plans and no "
