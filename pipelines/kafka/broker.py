@@ -146,6 +146,34 @@ class Follower:
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r) for records in found.values() for r in records]
 
+    def tail(self, records: int) -> list[Record]:
+        """The newest records of each partition, so many at most; what comes next are those after them.
+
+        Raises:
+            BrokerError: the broker answers no more.
+        """
+        assigned = sorted(self._consumer.assignment())
+        first, ends = self._consumer.beginning_offsets(assigned), self._consumer.end_offsets(assigned)
+        for partition in assigned:
+            self._consumer.seek(partition, max(first[partition], ends[partition] - records))
+        found: list[Record] = []
+        until = time.monotonic() + 60
+        while any(self._consumer.position(p) < ends[p] for p in assigned):
+            if time.monotonic() > until:
+                raise BrokerError(f"topics {sorted({p.topic for p in assigned})}: their newest records do not come.")
+            found += self.poll(0.5)
+        return found
+
+    def go_to(self, wall_time: float) -> None:
+        """Go on with the first record of each partition that the broker stamped at a wall time or later."""
+        assigned = self._consumer.assignment()
+        found = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in assigned})
+        for partition in assigned:
+            if (at := found.get(partition)) is None:
+                self._consumer.seek_to_end(partition)
+            else:
+                self._consumer.seek(partition, at.offset)
+
     def close(self) -> None:
         """Leave."""
         self._consumer.close()

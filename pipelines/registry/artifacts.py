@@ -105,6 +105,12 @@ def read(folder: Path, what: str) -> Forecaster:
     return forecaster
 
 
+def archive(folder: Path) -> bytes | None:
+    """The network's archive in a downloaded model's folder; None for a kind without one."""
+    found = sorted(folder.rglob("*.pt2"))
+    return found[0].read_bytes() if found else None
+
+
 def _schema(shapes: Mapping[str, tuple[int, ...]]) -> Any:
     import numpy as np
     from mlflow.types import Schema, TensorSpec

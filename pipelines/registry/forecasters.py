@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from models.forecast.core.forecaster import Forecaster
 from models.policy.received.peak_calibrator import Ears, EarsError, describe, revive
-from pipelines.registry.artifacts import read, write
+from pipelines.registry.artifacts import archive, read, write
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store
 
@@ -28,7 +28,13 @@ class Registry(Store):
         Raises:
             RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
         """
-        return read(*self.download(job, version))
+        return self.fetch(job, version)[0]
+
+    def fetch(self, job: str, version: str | None = None) -> tuple[Forecaster, bytes | None]:
+        """As `load`, with the network's archive where it has one; nothing is left behind on the disk."""
+        with TemporaryDirectory() as scratch:
+            folder, what = self.download(job, version, Path(scratch))
+            return read(folder, what), archive(folder)
 
     def register(
         self, run: Run, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str], alias: str | None = None

@@ -41,6 +41,24 @@ class Store:
         """Version that the job's alias `champion` points to; None where there is none. A few milliseconds."""
         return self.version_of(job, CHAMPION)
 
+    def champion_versions(self) -> dict[str, str]:
+        """Version that the alias `champion` points to, of every job that has one; one look-up for all.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        from mlflow.exceptions import MlflowException
+
+        ending, found, page = f"-{self.what}", dict[str, str](), None
+        while True:
+            try:
+                models = self._client.search_registered_models(f"name LIKE '%{ending}'", 1000, page_token=page)
+            except MlflowException as error:
+                raise RegistryError(f"MLflow at {self._uri}: {error.message}") from None
+            found |= {m.name.removesuffix(ending): str(m.aliases[CHAMPION]) for m in models if CHAMPION in m.aliases}
+            if not (page := models.token):
+                return found
+
     def version_of(self, job: str, alias: str) -> str | None:
         """Version that an alias of the job points to; None where there is none."""
         from mlflow.exceptions import MlflowException

@@ -12,7 +12,7 @@ from pipelines.serve.records import ForecastValue, Outgoing, StateValue, packed
 from pipelines.serve.shelf import Shelf
 from pipelines.serve.stepping import Stepper
 from pipelines.serve.windower import Window
-from pipelines.store import Store
+from pipelines.serve.windows import Windows
 from pipelines.store.event import Event
 
 
@@ -28,9 +28,9 @@ class Left(NamedTuple):
 class Closing:
     """Closes windows into events; what nobody `sends` does not wait in the outbox."""
 
-    def __init__(self, store: Store, shelf: Shelf, epoch: int, sends: bool) -> None:
+    def __init__(self, windows: Windows, shelf: Shelf, epoch: int, sends: bool) -> None:
         self._sends = sends
-        self.stepper = Stepper(store, shelf.find, epoch)
+        self.stepper = Stepper(windows, shelf.find, epoch)
         self.adopted: dict[tuple[str, int], ForecastValue] = {}
         """Forecasts that were sent before this store was rebuilt: they keep their bytes (seed section 7)."""
         self.leaving: list[tuple[Event, Outgoing]] = []

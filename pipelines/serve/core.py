@@ -18,14 +18,14 @@ from pipelines.serve.arrivals import CURSOR as CURSOR
 from pipelines.serve.arrivals import Arrival as Arrival
 from pipelines.serve.arrivals import Made, answered, move, set_aside
 from pipelines.serve.closing import Closing, Left
-from pipelines.serve.fleet import SILENT_S
 from pipelines.serve.following import Following
 from pipelines.serve.keys import filling_name, forecast_key, sample_key
 from pipelines.serve.outbox import Outbox
+from pipelines.serve.pulse import SILENT_S
 from pipelines.serve.records import SampleValue, unpacked
 from pipelines.serve.restoring import read
 from pipelines.serve.samples import read_sample
-from pipelines.serve.shelf import Shelf
+from pipelines.serve.shelf import Shelf, StoreWindows
 from pipelines.serve.windower import Filled, Window, fill
 from pipelines.serve.wire import Answer, Found, Refused
 from pipelines.store import Store
@@ -56,7 +56,8 @@ class Core:
         """
         self.store, self.step_s, self._follows = store, step_s, follows
         self.shelf, self.outbox, self.counts = Shelf(store), Outbox(store), Counter[str]()
-        self.closing = Closing(store, self.shelf, epoch, follows)
+        self.windows = StoreWindows(store, step_s)
+        self.closing = Closing(self.windows, self.shelf, epoch, follows)
         self.sent: dict[str, int] = {}
         """Newest window by job that a forecast was sent for, as the end of the topic tells."""
         self.heartbeats: list[Heartbeat] = []
@@ -69,7 +70,7 @@ class Core:
     def job(self, name: str) -> Following:
         """A job as it is followed now."""
         if name not in self._jobs:
-            self._jobs[name] = read(self.store, self.shelf, name, self.step_s)
+            self._jobs[name] = read(self.store, self.windows, self.shelf, name)
         return self._jobs[name]
 
     def needed(self) -> set[tuple[str, str, str]]:

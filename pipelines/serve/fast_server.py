@@ -73,8 +73,8 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
         loop = _loop(settings, store, known, ends, stop)
         redo(loop.core)
         loader = Loader(
-            store, champions or (lambda: Registry(settings)), step_s, lambda: sorted(known),
-            settings.serving.alias_poll_s, loop.wake,
+            loop.core.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s,
+            loop.wake,
         )  # fmt: skip
         for job in known:
             if generations := loop.core.job(job).generations:

@@ -14,15 +14,11 @@ from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
 from pipelines.serve.arrivals import TOLD
 from pipelines.serve.event import encoded
-from pipelines.serve.fleet import KEPT_STEPS
-from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation
+from pipelines.serve.jobs import Jobs
 from pipelines.serve.model_set import ModelSetError, unpack
-from pipelines.serve.records import SampleValue, packed
-from pipelines.serve.samples import read_sample
-from pipelines.serve.stepping import Stepper
-from pipelines.serve.windower import Filling, fill
-from pipelines.store import Record
+from pipelines.serve.windower import Filling
+from pipelines.serve.windows import Recent
 from tidecast.messages import MessageError, Reject, encode
 
 Rows = list[tuple[str, str, bytes]]
@@ -39,11 +35,6 @@ class Kept(msgspec.Struct, array_like=True):
     at: int = 0
     carried: bytes = b""
     windows: list[tuple[int, float]] = []
-
-    def history(self, key: str, lo: int = 0, hi: int = 2**63 - 1, most: int = KEPT_STEPS) -> list[Record]:
-        """The kept windows as the store has them."""
-        found = [(version, rate) for version, rate in self.windows if lo <= version <= hi][:most]
-        return [Record(v, 0, 0, 0, 0, 0, packed(SampleValue(rate, None, 0.0, 1.0))) for v, rate in found]
 
 
 class SetFile(msgspec.Struct, array_like=True):
@@ -66,7 +57,8 @@ class FleetStep:
     """One job's part of the query, without Spark."""
 
     def __init__(self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int) -> None:
-        self.job, self._step_s, self._folder, self._known, self._epoch = job, step_s, folder, known, epoch
+        self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
+        self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
 
     def take(self, raw: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Rows]:
         """The state after the records, and the messages they cause.
@@ -77,51 +69,45 @@ class FleetStep:
             now: wall time.
         """
         kept = Kept(Filling()) if raw is None else _KEPT.decode(raw)
-        following = self._following(kept)
-        stepper = Stepper(kept, self._find, self._epoch)
+        jobs = Jobs(Recent(self._step_s), self._known, self._find, self._epoch)
+        self._restore(jobs, kept)
         out: Rows = []
         for row in rows:
             text = row["value"] or ""  # a record may have none
             try:
-                out += self._one(following, stepper, text.encode(), now)
+                sample, windows = jobs.take(text.encode(), now)
             except (MessageError, SeriesError) as error:
                 at = int(row["partition"]), int(row["offset"])
                 reject = Reject("metrics", *at, "serving", str(error)[:TOLD], text[:TOLD], now)
                 out.append(("rejects", "metrics", encode(reject)))
-        return self._packed(kept, following), out
-
-    def _one(self, following: Following, stepper: Stepper, raw: bytes, now: float) -> Rows:
-        sample = read_sample(raw, now)
-        if sample.job != self.job or sample.job not in self._known:
-            raise MessageError(f"job {sample.job!r} under the key {self.job!r} has no contract or is another's")
-        filled = fill(following.filling, sample, self._step_s)
-        following.filling = filled.filling
-        out: Rows = []
-        for window in filled.closed:
-            by = stepper.step(following, window)
-            if by is not None:
-                said, _ = stepper.say(following, by, round(sample.wall_time * 1e9), sample.time_scale)
+                continue
+            for window in windows:
+                jobs.step(self.job, window)
+                said = jobs.say(sample)
                 out += [("forecasts", self.job, encoded(said))] if said is not None else []
-        return out
+        return self._packed(jobs), out
 
-    def _following(self, kept: Kept) -> Following:
-        streak = None if kept.streak is None else Streak(*kept.streak)
-        found = [made.generation for made in _sets(self._folder, self.job)]
-        following = Following(
-            self.job, self._step_s, kept.filling, kept.newest, kept.first, streak=streak, generations=found, at=kept.at
-        )
-        by = next((made for made in found if made.number == kept.at), None)
+    def _restore(self, jobs: Jobs, kept: Kept) -> None:
+        jobs.windows.add(self.job, kept.windows)
+        following = jobs.job(self.job)
+        following.filling, following.newest, following.first, following.at = (
+            kept.filling, kept.newest, kept.first, kept.at
+        )  # fmt: skip
+        following.streak = None if kept.streak is None else Streak(*kept.streak)
+        following.generations = [made.generation for made in _sets(self._folder, self.job)]
+        by = next((made for made in following.generations if made.number == kept.at), None)
         if by is not None and kept.carried and kept.newest is not None:
             following.online = self._find(self.job, by)
             reach = max(following.online.reach, 1)
-            history = following.history(kept, kept.newest - reach + 1, kept.newest)
+            history = following.history(jobs.windows, kept.newest - reach + 1, kept.newest)
             following.online.restore(self.job, kept.carried, history)
-        return following
 
-    def _packed(self, kept: Kept, following: Following) -> bytes:
+    def _packed(self, jobs: Jobs) -> bytes:
+        following = jobs.job(self.job)
         streak = None if following.streak is None else tuple(following.streak)
-        windows = [*kept.windows, *following.unsaved][-KEPT_STEPS:]
         carried = b"" if following.online is None else following.online.state(self.job)
+        newest = following.newest if following.newest is not None else -1
+        windows = jobs.windows.rates(self.job, 0, newest)
         at = max(following.at, 0)
         after = (following.filling, following.first, following.newest, streak, at, carried, windows)
         return msgspec.msgpack.encode(after)

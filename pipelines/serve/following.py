@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from models.forecast.core.gaps import Streak, arrived, resets
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from pipelines.serve.event import series
-from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.generations import Generation
-from pipelines.serve.keys import sample_key
 from pipelines.serve.pulse import Pulse
-from pipelines.serve.records import SampleValue, unpacked
 from pipelines.serve.windower import Filling
-from pipelines.store import Record
+from pipelines.serve.windows import KEPT_STEPS, Windows
 from tidecast.messages import Forecast
 
 HEAVY = 8192
 """Bytes of carried state above which it is kept only now and then."""
 EVERY = 64
 """Windows between two of these."""
-
-
-class Windows(Protocol):
-    """Where closed windows are: the store, or what a streaming query keeps."""
-
-    def history(self, key: str, lo: int = ..., hi: int = ..., most: int = ...) -> list[Record]:
-        """Records of `/sample`, oldest first."""
 
 
 @dataclass
@@ -72,10 +61,7 @@ class Following:
         """Windows `first` to `last` as they are in the store and in the open transaction; NaN where one is missing."""
         if last < first:
             return series([], first, first - 1, self.step_s)
-        key, most = sample_key(self.job, self.step_s), last - first + 1
-        found = windows.history(key, max(first, 0), last, most)
-        rates = [(record.version, unpacked(SampleValue, record.value).rate) for record in found]
-        return series(rates + self.unsaved, first, last, self.step_s)
+        return series(windows.rates(self.job, first, last) + self.unsaved, first, last, self.step_s)
 
     def begin(self, windows: Windows, online: Online, by: Generation, warm: bytes | None) -> None:
         """Carry on with another generation's model, up to the newest window.

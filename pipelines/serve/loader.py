@@ -1,4 +1,4 @@
-"""The thread that looks for new champions and makes them ready, so that the serving loop only has to swap."""
+"""The thread that looks for new champions and makes them ready, so that who serves only has to swap."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import SeriesError
 from pipelines.registry import RegistryError
 from pipelines.serve.model_set import ModelSetError, pack
-from pipelines.serve.swapping import Ready, prepare
-from pipelines.store import Store, StoreError
+from pipelines.serve.ready import Ready, prepare
+from pipelines.serve.windows import Windows
+from pipelines.store import StoreError
 
 log = logging.getLogger(__name__)
+CLOSE_S = 2.0
 AGAIN_S = 30.0
 """After a champion could not be fetched it is tried again."""
 
@@ -25,37 +26,33 @@ AGAIN_S = 30.0
 class Champions(Protocol):
     """Where champions come from: `pipelines.registry.Registry`, or what a test puts in its place."""
 
-    def champion_version(self, job: str) -> str | None:
-        """Version that serves, None without one."""
+    def champion_versions(self) -> Mapping[str, str]:
+        """Version that serves, of every job that has one; one look-up for all."""
 
     def model_name(self, job: str) -> str:
         """Under which it is registered."""
 
-    def load(self, job: str, version: str | None = None) -> Forecaster:
-        """The forecaster."""
-
-    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
-        """Its files."""
+    def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
+        """A version's forecaster, and its network's archive where it has one."""
 
 
 class Loader:
     """Looks every few seconds; what is ready waits in `ready`, and `wake` is called."""
 
     def __init__(
-        self, store: Store, champions: Callable[[], Champions], step_s: float, jobs: Callable[[], Sequence[str]],
-        every_s: float, wake: Callable[[], None],
+        self, windows: Windows, champions: Callable[[], Champions], jobs: Collection[str], every_s: float,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Make a loader; `start` starts it.
 
         Args:
-            store: whose windows a model is warmed on.
+            windows: on which a model is warmed.
             champions: opens the registry, in the loader's thread: that takes seconds.
-            step_s: seconds per window.
             jobs: those that have windows or may get some.
             every_s: between two looks, wall seconds.
             wake: called from this thread when something is ready.
         """
-        self._store, self._open, self._step_s, self._jobs = store, champions, step_s, jobs
+        self._windows, self._open, self._jobs = windows, champions, sorted(jobs)
         self._every_s, self._wake = every_s, wake
         self.ready: deque[Ready] = deque()
         self.serving: dict[str, str] = {}
@@ -72,9 +69,9 @@ class Loader:
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Look no more; a registry that does not answer is not waited for."""
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
         champions: Champions | None = None
@@ -82,8 +79,10 @@ class Loader:
         while not self._stop.is_set():
             try:
                 champions = champions or self._open()
-                for job in self._jobs():
-                    self._look(champions, job)
+                versions = champions.champion_versions()
+                for job in self._jobs:
+                    if job in versions and not self._stop.is_set():
+                        self._look(champions, job, versions[job])
                 said = ""
             except (RegistryError, StoreError) as error:
                 if str(error) != said:  # once, not every two seconds
@@ -93,9 +92,8 @@ class Loader:
                 log.exception("serving: looking for champions failed")
             self._stop.wait(self._every_s)
 
-    def _look(self, champions: Champions, job: str) -> None:
-        version = champions.champion_version(job)
-        if version is None or version in (self._refused.get(job), self._offered.get(job)):
+    def _look(self, champions: Champions, job: str, version: str) -> None:
+        if version in (self._refused.get(job), self._offered.get(job)):
             return
         failed, again = self._later.get(job, ("", 0.0))
         if version == failed and time.monotonic() < again:
@@ -104,8 +102,8 @@ class Loader:
             self._offered[job] = version  # it served before this process began
             return
         try:
-            made = pack(champions.load(job, version), _archive(champions, job, version))
-            ready = prepare(self._store, self._step_s, job, champions.model_name(job), version, made)
+            made = pack(*champions.fetch(job, version))
+            ready = prepare(self._windows, job, champions.model_name(job), version, made)
         except RegistryError as error:  # it may have been away for a moment
             self._later[job] = version, time.monotonic() + AGAIN_S
             print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
@@ -118,10 +116,3 @@ class Loader:
         self._offered[job] = version
         self.ready.append(ready)
         self._wake()
-
-
-def _archive(champions: Champions, job: str, version: str) -> bytes | None:
-    """The network's archive as it was registered; None for a kind without one."""
-    folder, _ = champions.download(job, version)
-    found = sorted(folder.rglob("*.pt2"))
-    return found[0].read_bytes() if found else None

@@ -9,6 +9,8 @@ from tidecast.messages import Forecast, Heartbeat, MetricSample
 
 EVERY_S = 8.0
 """Between two heartbeats of a job, wall seconds: with samples once a second they are less than 10 s apart."""
+SILENT_S = 10.0
+"""A job without metrics for this long gets no more heartbeats: they would hide that it is silent."""
 
 
 @dataclass

@@ -17,14 +17,16 @@ from pipelines.serve.model_set import ModelSetError
 from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.shelf import Shelf
 from pipelines.serve.windower import Filling
+from pipelines.serve.windows import Windows
 from pipelines.store import Store
 
 log = logging.getLogger(__name__)
 _FILLING = msgspec.msgpack.Decoder(Filling)
 
 
-def read(store: Store, shelf: Shelf, job: str, step_s: float) -> Following:
+def read(store: Store, windows: Windows, shelf: Shelf, job: str) -> Following:
     """The job as the newest transaction left it; one that was never seen is new."""
+    step_s = windows.step_s
     following = Following(job, step_s)
     if (raw := store.get_meta(filling_name(job))) is not None:
         filling = _FILLING.decode(raw)
@@ -42,11 +44,13 @@ def read(store: Store, shelf: Shelf, job: str, step_s: float) -> Following:
     following.said = None if made is None else said_in(unpacked(ForecastValue, made.value))
     by = next((g for g in following.generations if g.number == kept.generation), None)
     if by is not None:
-        _carry_on(store, shelf, following, by, kept.carried)
+        _carry_on(store, windows, shelf, following, by, kept.carried)
     return following
 
 
-def _carry_on(store: Store, shelf: Shelf, following: Following, by: Generation, carried: bytes) -> None:
+def _carry_on(
+    store: Store, windows: Windows, shelf: Shelf, following: Following, by: Generation, carried: bytes
+) -> None:
     job, newest = following.job, following.newest or 0
     try:
         online = shelf.find(job, by)
@@ -59,13 +63,13 @@ def _carry_on(store: Store, shelf: Shelf, following: Following, by: Generation, 
             if whole.generation != by.number:
                 raise OnlineError(f"the state kept is of generation {whole.generation}, not {by.number}")
             carried, since = whole.carried, kept.version + 1
-        online.restore(job, carried, following.history(store, since, newest))
+        online.restore(job, carried, following.history(windows, since, newest))
     except ModelSetError as error:
         log.warning("serving %s: %s; the next model begins on its own history", job, error)
         return
     except (OnlineError, SeriesError) as error:  # another version of this code may have written it
         log.warning("serving %s: %s; its model begins anew on the history", job, error)
-        following.begin(store, online, by, None)
+        following.begin(windows, online, by, None)
         return
     following.at, following.online, following.heavy, following.kept = by.number, online, len(carried) > HEAVY, True
 

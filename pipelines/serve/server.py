@@ -1,4 +1,4 @@
-"""The forecast server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
+"""The stream server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
 
 One server serves at a time (see `pipelines.serve.claim`). `serving.path` says whether it is this one or the fast path.
 """
@@ -10,128 +10,136 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from configs.contract import load_contracts
 from configs.settings import Settings
+from models.forecast.online import Online
+from models.forecast.series import SeriesError
 from pipelines.kafka.broker import Follower, Publisher, Record, create_topics, offsets
-from pipelines.registry import Registry, RegistryError
+from pipelines.registry import Registry
+from pipelines.serve.beginning import rewind
 from pipelines.serve.claim import Claim
-from pipelines.serve.fleet import SILENT_S, Champion, JobState
-from pipelines.serve.pulse import Pulse
-from tidecast.messages import Forecast, MessageError, MetricSample, decode
+from pipelines.serve.generations import Generation, first_origin
+from pipelines.serve.jobs import Jobs
+from pipelines.serve.loader import Champions, Loader
+from pipelines.serve.pulse import SILENT_S
+from pipelines.serve.ready import Ready
+from pipelines.serve.windows import Recent
+from tidecast.messages import MessageError, MetricSample
+
+log = logging.getLogger(__name__)
 
 
 class Server:
     """The state of serving; `tick` is one round, so that a test can drive it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._jobs: dict[str, JobState] = {}
-        self._known = set(load_contracts(settings.contracts_dir))
-        self._registry = Registry(settings)
-        self._publisher = Publisher(settings.kafka)
-        self._pulses: dict[str, Pulse] = {}
-        self._standing: dict[str, Forecast] = {}
-        self._alias_read = 0.0
-        create_topics(settings.kafka)
-        self._claim = Claim(settings.kafka, self._publisher)
+    def __init__(self, settings: Settings, champions: Callable[[], Champions] | None = None) -> None:
+        """Claim, and go back on `metrics` as far as a model may need.
+
+        Args:
+            settings: whole.
+            champions: opens where champions come from, in a thread of its own; the registry, if not given.
+
+        Raises:
+            BrokerError: the broker does not answer.
+        """
+        kafka, self._poll_s = settings.kafka, settings.serving.poll_s
+        create_topics(kafka)
+        self._publisher = Publisher(kafka)
+        self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
-        self._fresh_from = {p: end for p, (_, end) in offsets(settings.kafka, "metrics").items()}
-        self._metrics = Follower(settings.kafka, ["metrics"])
-        self._warm()
+        known = frozenset(load_contracts(settings.contracts_dir))
+        self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
+        self._models: dict[tuple[str, int], Online] = {}
+        self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
+        """Offset by partition that is to be reached before anything is said; none once it is."""
+        self._fresh_from = dict(self._behind)
+        self._metrics = Follower(kafka, ["metrics"])
+        rewind(self._metrics, settings.training.step_s)
+        self._newest: dict[str, MetricSample] = {}
+        self._said: dict[str, tuple[int | None, int]] = {}
+        self._loader = Loader(
+            self._jobs.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s
+        )
+        self._loader.start()
 
     def tick(self) -> bool:
-        """One round: metrics in, forecasts out, alias and claims looked at; False once another server took over."""
+        """One round: metrics in, champions swapped, forecasts out, claims looked at; False once another took over."""
         now = time.time()
-        for record in self._metrics.poll(self._settings.serving.poll_s):
+        for record in self._metrics.poll(self._poll_s):
             self._take(record, now)
-        if now - self._alias_read >= self._settings.serving.alias_poll_s:
-            self._alias_read = now
-            self._look_for_champions()
+        if not self._behind:
+            while self._loader.ready:
+                self._crown(self._loader.ready.popleft(), time.time())
         return not self._claim.lost()
 
     def close(self) -> None:
         """Send what is queued and leave."""
-        for part in (self._metrics, self._claim, self._publisher):
+        for part in (self._loader, self._metrics, self._claim, self._publisher):
             part.close()
 
-    def _warm(self) -> None:
-        """Everything that is already on the topic, job by job, in one pass each."""
-        history: dict[str, list[MetricSample]] = {}
-        now = time.time()
-        for record in self._backlog():
-            try:
-                sample = decode(MetricSample, record.value, now)
-            except MessageError:
-                continue  # was rejected when it came
-            if sample.kind == "interval" and sample.job in self._known:
-                history.setdefault(sample.job, []).append(sample)
-        for job, samples in history.items():
-            self._job(job).warm(samples)
-        self._look_for_champions()
-        for job, state in self._jobs.items():
-            version = state.champion.version if state.champion else "none yet"
-            print(f"serving {job}: {len(state.steps)} steps of history, champion version {version}", flush=True)
-
-    def _backlog(self) -> list[Record]:
-        records: list[Record] = []
-        ends = {p: end for p, end in self._fresh_from.items() if end > 0}
-        reached: dict[int, int] = {}
-        deadline = time.monotonic() + 60
-        while any(reached.get(p, 0) < end for p, end in ends.items()) and time.monotonic() < deadline:
-            for record in self._metrics.poll(0.5):
-                reached[record.partition] = record.offset + 1
-                records.append(record)
-        return records
-
     def _take(self, record: Record, now: float) -> None:
+        old = record.offset < self._fresh_from.get(record.partition, 0)
         try:
-            sample = decode(MetricSample, record.value, now)
-            if sample.job not in self._known:
-                raise MessageError(f"job {sample.job!r} has no contract in {self._settings.contracts_dir}")
-        except MessageError as error:
-            self._publisher.reject(record, "serving", str(error))
-            return
-        if sample.kind != "interval":
-            return
-        state = self._job(sample.job)
-        completed = state.push(sample)
+            sample, windows = self._jobs.take(record.value, now)
+        except (MessageError, SeriesError) as error:
+            if not old:  # else it was rejected when it came
+                self._publisher.reject(record, "serving", str(error))
+        else:
+            for window in windows:
+                self._jobs.step(sample.job, window)
+            if sample.kind == "interval":
+                self._newest[sample.job] = sample
+                if not self._behind:
+                    self._publish(sample, now)
+        if record.offset + 1 >= self._behind.get(record.partition, float("inf")):
+            del self._behind[record.partition]
+            if not self._behind:
+                self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        """All that was on the topic is known."""
+        for job, sample in sorted(self._newest.items()):
+            first, newest = self._jobs.job(job).first, self._jobs.windows.newest(job)
+            known = "no window yet" if first is None or newest is None else f"{newest - first + 1} windows of history"
+            print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
+
+    def _publish(self, sample: MetricSample, now: float) -> None:
+        """What has changed since the last word about the job, and its heartbeat; of a silent job nothing."""
         if now - sample.wall_time >= SILENT_S:
             return
-        if completed:
-            self._publish(sample.job, state, now)
-        pulse = self._pulses.setdefault(sample.job, Pulse())
-        for beat in pulse.beat(sample, now, self._standing.get(sample.job)):
-            self._publisher.send("heartbeats", sample.job, beat)
-
-    def _publish(self, job: str, state: JobState, now: float) -> None:
-        forecast = state.forecast(job, now, self.epoch)
-        if forecast is not None:
+        job, following = sample.job, self._jobs.job(sample.job)
+        state = following.newest, following.at
+        if self._said.get(job) != state and (forecast := self._jobs.say(sample)) is not None:
             self._publisher.send("forecasts", job, forecast)
-            self._standing[job] = forecast
+            self._said[job], following.said = state, forecast
+        for beat in following.pulse.beat(sample, now, following.said):
+            self._publisher.send("heartbeats", job, beat)
 
-    def _job(self, job: str) -> JobState:
-        return self._jobs.setdefault(job, JobState(self._settings.training.step_s))
+    def _crown(self, ready: Ready, now: float) -> None:
+        job, following = ready.job, self._jobs.job(ready.job)
+        number = following.generations[-1].number + 1 if following.generations else 1
+        begins = first_origin(following.generations, following.newest, None)
+        made = Generation(
+            number, ready.model, ready.version, ready.made.digests, begins, ready.warmed_from, ready.warmed_to,
+            self._jobs.windows.step_s,
+        )  # fmt: skip
+        self._models = {key: online for key, online in self._models.items() if key[0] != job}
+        self._models[job, number] = ready.online
+        following.generations[:] = [made]
+        try:
+            following.begin(self._jobs.windows, ready.online, made, ready.warm)
+        except Exception:  # one job's model may not stop the others; it begins anew at the next window
+            log.exception("serving %s: version %s failed", job, ready.version)
+            following.online, following.at = None, -1
+        print(f"serving {job}: champion is version {ready.version} ({ready.made.forecaster.kind})", flush=True)
+        if job in self._newest:
+            self._publish(self._newest[job], now)
 
-    def _look_for_champions(self) -> None:
-        for job, state in self._jobs.items():
-            try:
-                version = self._registry.champion_version(job)
-                if version is None or (state.champion and state.champion.version == version):
-                    continue
-                forecaster = self._registry.load(job, version)
-            except RegistryError as error:
-                print(f"serving {job}: {error}; the present champion stays", flush=True)
-                continue
-            if forecaster.step_s != state.step_s:
-                steps = f"{forecaster.step_s:g} s steps, training.step_s is {state.step_s:g}"
-                print(f"serving {job}: version {version} has {steps}; the present champion stays", flush=True)
-                continue
-            state.crown(Champion(self._registry.model_name(job), version, forecaster))
-            print(f"serving {job}: champion is version {version} ({forecaster.kind})", flush=True)
-            self._publish(job, state, time.time())
+    def _model(self, job: str, by: Generation) -> Online:
+        return self._models[job, by.number]
 
 
 def serve(settings: Settings) -> None:

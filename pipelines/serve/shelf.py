@@ -1,4 +1,4 @@
-"""The models in use, each loaded once: jobs whose sets are equal share one."""
+"""What the store holds of windows and models; a model in use is loaded once, and jobs with equal sets share it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,30 @@ from collections.abc import Collection
 
 from models.forecast.online import Online
 from pipelines.serve.generations import Generation
-from pipelines.serve.keys import set_prefix
+from pipelines.serve.keys import sample_key, set_prefix
 from pipelines.serve.model_set import MEMBERS, ModelSetError, unpack
+from pipelines.serve.records import SampleValue, unpacked
+from pipelines.serve.windows import Rates
 from pipelines.store import Store
+
+
+class StoreWindows:
+    """The windows that a store keeps."""
+
+    def __init__(self, store: Store, step_s: float) -> None:
+        self._store, self.step_s = store, step_s
+
+    def newest(self, job: str) -> int | None:
+        """The job's newest window; None without one."""
+        record = self._store.get(sample_key(job, self.step_s))
+        return None if record is None else record.version
+
+    def rates(self, job: str, first: int, last: int) -> Rates:
+        """Windows `first` to `last` as far as they are kept."""
+        if last < max(first, 0):
+            return []
+        found = self._store.history(sample_key(job, self.step_s), max(first, 0), last, last - first + 1)
+        return [(record.version, unpacked(SampleValue, record.value).rate) for record in found]
 
 
 class Shelf:

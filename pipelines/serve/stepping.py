@@ -13,9 +13,10 @@ import numpy as np
 from models.forecast.core.gaps import silence
 from models.forecast.online import Online
 from pipelines.serve.event import Moment, message
-from pipelines.serve.following import Following, Windows
+from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation, serving
 from pipelines.serve.windower import Window
+from pipelines.serve.windows import Windows
 from tidecast.messages import Forecast
 
 log = logging.getLogger(__name__)

@@ -2,65 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from models.forecast.online import Online
 from pipelines.serve.core import Core
-from pipelines.serve.event import series
-from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation, first_origin
 from pipelines.serve.keys import active_key, intent_key, sample_key, set_prefix
-from pipelines.serve.model_set import MEMBERS, ModelSet, ModelSetError, check
+from pipelines.serve.model_set import MEMBERS, ModelSetError
+from pipelines.serve.ready import Ready
 from pipelines.serve.records import SampleValue, packed, unpacked
-from pipelines.store import Store
-
-
-class Ready(NamedTuple):
-    """A model that may be swapped in: checked, and warmed on the job's recent windows.
-
-    Attributes:
-        job: whose it is.
-        model, version: in the registry.
-        made: the set.
-        online: who steps by it.
-        warm: its state after window `warmed_to`.
-        warmed_from, warmed_to: first and last window that it was begun on.
-    """
-
-    job: str
-    model: str
-    version: str
-    made: ModelSet
-    online: Online
-    warm: bytes
-    warmed_from: int
-    warmed_to: int
-
-
-def prepare(store: Store, step_s: float, job: str, model: str, version: str, made: ModelSet) -> Ready:
-    """Check a set and warm it; in a thread of its own, because it may take a second.
-
-    Raises:
-        ModelSetError: the set cannot serve; the one in service goes on.
-    """
-    # The newest window is left out: the first generation speaks for it, and a replay must find the same beginning.
-    key = sample_key(job, step_s)
-    newest = store.get(key)
-    last = -1 if newest is None else newest.version - 1
-    found = store.history(key, max(last - KEPT_STEPS + 1, 0), last) if last >= 0 else []
-    first = found[0].version if found else last + 1
-    windows = [(record.version, unpacked(SampleValue, record.value).rate) for record in found]
-    recent = series(windows, first, last, step_s)
-    check(made, f"{model} version {version}", step_s, recent)
-    online = Online(made.forecaster)
-    online.admit(job, recent)
-    warm = online.state(job)
-    # A rehearsal: what is compiled at its first use is compiled here, not between two events.
-    online.restore(job, warm, recent)
-    online.step(job, float(recent.values[-1]) if len(recent) else 0.0)
-    online.forget(job)
-    return Ready(job, model, version, made, online, warm, first, last)
 
 
 def swap(core: Core, ready: Ready) -> Generation:
@@ -113,7 +62,7 @@ def _activate(core: Core, following: Following, made: Generation, online: Online
         event.put(active_key(job), packed(made), made.number)
         # Otherwise windows of the older generation are still to come.
         if online is not None and newest is not None and newest >= made.first_origin - 1:
-            following.begin(store, online, made, warm)
+            following.begin(core.windows, online, made, warm)
             if newest >= made.first_origin:  # the first generation speaks for the newest window at once
                 record = store.get(sample_key(job, following.step_s), newest)
                 assert record is not None, "the newest window is kept"

@@ -11,7 +11,8 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.model_set import pack
-from pipelines.serve.swapping import prepare, redo, swap
+from pipelines.serve.ready import prepare
+from pipelines.serve.swapping import redo, swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, series
 from tidecast.messages import MetricSample, encode
@@ -99,7 +100,7 @@ class Served:
         for where, job, version, forecaster in self.swaps:
             if at >= where and len(self.core.job(job).generations) < int(version):
                 made = pack(forecaster)
-                swap(self.core, prepare(self.store, STEP, job, f"{job}-forecaster", version, made))
+                swap(self.core, prepare(self.core.windows, job, f"{job}-forecaster", version, made))
         stops = [where for where, *_ in self.swaps if where > at]
         until = min([at + many, len(self.log), *stops])
         arrivals = [Arrival(self.log[i], ("metrics", 0, i), str(i + 1).encode()) for i in range(at, until)]

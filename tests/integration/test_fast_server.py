@@ -19,8 +19,9 @@ from pipelines.serve.client import Client, ClientError
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.keys import forecast_key
 from pipelines.serve.model_set import pack
+from pipelines.serve.ready import prepare
 from pipelines.serve.records import ForecastValue, unpacked
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from tests.fakes.fast_child import JOB, MADE, STEP
 from tests.fakes.serving import BEGIN
@@ -97,7 +98,7 @@ def undisturbed(folder, first, windows, epoch):
         core = Core(store, STEP, {JOB}, epoch)
         for i in range(windows):
             if BEGIN + i == first + 1:
-                swap(core, prepare(store, STEP, JOB, f"{JOB}-forecaster", "1", pack(MADE)))
+                swap(core, prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(MADE)))
             core.take([Arrival(encode(window(i)))])
         return {r.version: unpacked(ForecastValue, r.value).message for r in store.history(KEY)}
 

@@ -10,7 +10,8 @@ from pipelines.serve.core import Arrival, Core
 from pipelines.serve.fleet_query import forecasts
 from pipelines.serve.fleet_step import publish
 from pipelines.serve.model_set import pack
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.ready import prepare
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, network
 from tests.fakes.serving import JOBS, NOW, Wire, log_of
@@ -33,7 +34,7 @@ def by_core(folder, log, sets):
             if i in SWAPS:
                 job, version, forecaster = SWAPS[i]
                 made = pack(forecaster())
-                generation = swap(core, prepare(store, STEP, job, f"{job}-forecaster", version, made))
+                generation = swap(core, prepare(core.windows, job, f"{job}-forecaster", version, made))
                 publish(sets, job, generation, dict(made.members))
             core.take([Arrival(record, ("metrics", 0, i), str(i).encode())], NOW)
             core.outbox.send(wire)

@@ -21,25 +21,18 @@ class Champions:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def champion_version(self, job: str) -> str | None:
-        """Version that serves, None without one."""
-        try:
-            return (self._folder / "champion" / job).read_text()
-        except FileNotFoundError:
-            return None
+    def champion_versions(self) -> dict[str, str]:
+        """Version that serves, by job."""
+        return {path.name: path.read_text() for path in (self._folder / "champion").glob("[!.]*")}
 
     def model_name(self, job: str) -> str:
         """Under which it would be registered."""
         return f"{job}-forecaster"
 
-    def load(self, job: str, version: str | None = None) -> Forecaster:
-        """The forecaster."""
-        return _read(self._folder / (version or self.champion_version(job) or "")).forecaster
-
-    def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
-        """The folder of its files."""
-        found = version or self.champion_version(job) or ""
-        return self._folder / found, found
+    def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
+        """The forecaster, and its network's archive where it has one."""
+        made = _read(self._folder / version)
+        return made.forecaster, made.members["weights"] if isinstance(made.forecaster, Networked) else None
 
 
 def shelve(folder: Path, version: str, made: ModelSet) -> None:

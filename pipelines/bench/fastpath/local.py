@@ -17,8 +17,9 @@ from pipelines.serve.core import Arrival, Core
 from pipelines.serve.fast_server import keeps
 from pipelines.serve.keys import forecast_key
 from pipelines.serve.model_set import ModelSet
+from pipelines.serve.ready import prepare
 from pipelines.serve.socket_server import BATCH
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from pipelines.store.flusher import Flusher
 
@@ -45,7 +46,7 @@ class Local:
         for at in range(0, len(history), BATCH):
             self.core.take(history[at : at + BATCH])
         for job in jobs:
-            swap(self.core, prepare(store, STEP_S, job, f"{job}-forecaster", "1", made))
+            swap(self.core, prepare(self.core.windows, job, f"{job}-forecaster", "1", made))
         self.sent()
 
     def sent(self) -> None:

@@ -13,13 +13,14 @@ from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
-from pipelines.serve.fleet import KEPT_STEPS
 from pipelines.serve.following import Following
 from pipelines.serve.keys import active_key, forecast_key, quarantine_key, sample_key, state_key
 from pipelines.serve.model_set import pack
 from pipelines.serve.reading import answer
+from pipelines.serve.ready import prepare
 from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.swapping import swap
+from pipelines.serve.windows import KEPT_STEPS
 from pipelines.serve.wire import (
     ROOM,
     Absent,
@@ -71,7 +72,7 @@ def feed_log(core, samples):
 
 def crown(core, forecaster=None, version="1", job=JOB):
     made = pack(forecaster or Naive(TASK))
-    return swap(core, prepare(core.store, STEP, job, f"{job}-forecaster", version, made))
+    return swap(core, prepare(core.windows, job, f"{job}-forecaster", version, made))
 
 
 def value_of(found):
@@ -218,7 +219,7 @@ def test_windows_of_another_length_are_begun_anew_after_a_restart(core, store, s
     again = Core(store, step_s, {JOB}, epoch=8)
     said = put(again, *(window(w) for w in range(first, first + 30)))
     assert {took.verdict for took in said} == {"applied"} and not any(took.forecasts for took in said)
-    made = swap(again, prepare(store, step_s, JOB, f"{JOB}-forecaster", "2", pack(Naive(task))))
+    made = swap(again, prepare(again.windows, JOB, f"{JOB}-forecaster", "2", pack(Naive(task))))
     assert (made.number, made.first_origin) == (2, first + 29)
     (took,) = put(again, window(first + 30))
     assert value_of(took.forecasts[0]).generation == 2 and value_of(took.forecasts[0]).message
@@ -262,7 +263,7 @@ def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core)
 @pytest.mark.parametrize(("later", "warmed"), [(0, 0), (KEPT_STEPS + 50, 30)])
 def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core, store, monkeypatch, later, warmed):
     feed(core, BEGIN, BEGIN + warmed)
-    ready = prepare(store, STEP, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK)))
+    ready = prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK)))
     first = 480_000 if not later else BEGIN + later
     for w in range(first, first + 30):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))

@@ -10,7 +10,8 @@ from pipelines.serve.core import Arrival, Core
 from pipelines.serve.keys import sample_key
 from pipelines.serve.loop import Loop
 from pipelines.serve.model_set import pack
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.ready import prepare
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw
@@ -87,7 +88,7 @@ def test_where_the_loop_sleeps_it_is_taken_and_sent_at_once_by_who_calls(loop):
         loop.came()
         assert newest(loop) == i and not loop.log
     store = loop.core.store
-    swap(loop.core, prepare(store, STEP, JOB, "m", "1", pack(Naive(TASK))))
+    swap(loop.core, prepare(loop.core.windows, JOB, "m", "1", pack(Naive(TASK))))
     loop.log.come(raw(JOB, BEGIN + 30, 5.0))
     loop.came()
     assert loop.sender.versions == [BEGIN + 29, BEGIN + 30] and loop.sender.threads == {threading.get_ident()}

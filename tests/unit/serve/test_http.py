@@ -12,8 +12,9 @@ from pipelines.serve.core import Arrival, Core
 from pipelines.serve.http_app import app
 from pipelines.serve.keys import forecast_key
 from pipelines.serve.model_set import pack
+from pipelines.serve.ready import prepare
 from pipelines.serve.status import STATUS, status
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -28,7 +29,7 @@ def core(tmp_path_factory):
         core = Core(store, STEP, {JOB, "rides"}, epoch=7)
         for i in range(30):
             core.take([Arrival(raw(JOB, BEGIN + i, 100.0))], NOW)
-        swap(core, prepare(store, STEP, JOB, "orders-forecaster", "4", pack(Naive(TASK))))
+        swap(core, prepare(core.windows, JOB, "orders-forecaster", "4", pack(Naive(TASK))))
         core.take([Arrival(raw(JOB, BEGIN + 30, 50.0))], NOW)
         yield core
 

@@ -43,26 +43,17 @@ class Shelf:
     def __init__(self):
         self.version, self.bad_loaded = None, False
 
-    def champion_version(self, job):
-        return self.version if job == JOB else None
+    def champion_versions(self):
+        return {} if self.version is None else {JOB: self.version}
 
     def model_name(self, job):
         return f"{job}-forecaster"
 
-    def load(self, job, version=None):
+    def fetch(self, job, version):
         if version == "bad":
             self.bad_loaded = True
-            return Naive(type(TASK)(STEP / 2, 3, (0.5,)))
-        return CHAMPIONS[int(version) % len(CHAMPIONS)]
-
-    def download(self, job, version=None, into=None):
-        return into or _NOWHERE, "nothing"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nowhere(tmp_path_factory):
-    global _NOWHERE
-    _NOWHERE = tmp_path_factory.mktemp("nowhere")
+            return Naive(type(TASK)(STEP / 2, 3, (0.5,))), None
+        return CHAMPIONS[int(version) % len(CHAMPIONS)], None
 
 
 @contextmanager
@@ -83,7 +74,7 @@ def served(folder, shelf=None):
 
             loop._selector.select = noted
             if shelf is not None:
-                loop.loader = Loader(store, lambda: shelf, STEP, lambda: [JOB], 0.02, loop.wake)
+                loop.loader = Loader(core.windows, lambda: shelf, [JOB], 0.02, loop.wake)
                 loop.loader.start()
             ready.set()
             while not stop.is_set():
@@ -230,15 +221,15 @@ def test_only_this_user_may_connect_and_only_one_server_listens(door, tmp_path):
 
 def test_a_champion_that_could_not_be_fetched_is_fetched_later(tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.serve.loader.AGAIN_S", 0.05)
-    shelf, failed, load = Shelf(), [], Shelf.load
+    shelf, failed, load = Shelf(), [], Shelf.fetch
 
-    def away(self, job, version=None):
+    def away(self, job, version):
         if not failed:
             failed.append(version)
             raise RegistryError("the registry does not answer")
         return load(self, job, version)
 
-    monkeypatch.setattr(Shelf, "load", away)
+    monkeypatch.setattr(Shelf, "fetch", away)
     with served(tmp_path / "store", shelf) as (_, core, _):
         shelf.version = "0"
         wait_until(lambda: core.counts["swaps"], "a swap")

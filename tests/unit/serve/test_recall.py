@@ -8,7 +8,8 @@ from pipelines.serve import log_feed
 from pipelines.serve.core import Arrival, Core
 from pipelines.serve.model_set import pack
 from pipelines.serve.outbox import NOTE
-from pipelines.serve.swapping import prepare, swap
+from pipelines.serve.ready import prepare
+from pipelines.serve.swapping import swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -38,14 +39,14 @@ def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, t
     monkeypatch.setattr(log_feed, "TAIL", tail)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        swap(core, prepare(store, STEP, JOB, "m", "1", pack(Naive(TASK))))
+        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
         core.take(LOG[:50], NOW)
         core.outbox.send(topic)
     sent = list(topic.records)
     assert len(sent) > 20 and all(NOTE in record.headers for record in sent)
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        swap(core, prepare(store, STEP, JOB, "m", "1", pack(Naive(TASK))))
+        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
         log_feed.recall(None, core, True)
         core.take(LOG[:30], NOW)  # and here the process is killed
     with Store.open(tmp_path / "again") as store:

@@ -1,0 +1,51 @@
+"""Where a job's closed windows are: in memory here, in a store on the fast path; a model is begun on them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+KEPT_STEPS = 60 * 48
+"""Windows of a job that a champion is warmed on: enough for any, bounded whatever the uptime."""
+Rates = list[tuple[int, float]]
+"""(window, records/s), rising."""
+
+
+class Windows(Protocol):
+    """Closed windows of `step_s` seconds; read by the thread that serves and by the one that makes models ready."""
+
+    @property
+    def step_s(self) -> float:
+        """Seconds per window."""
+
+    def newest(self, job: str) -> int | None:
+        """The job's newest window; None without one."""
+
+    def rates(self, job: str, first: int, last: int) -> Rates:
+        """Windows `first` to `last`; one that was missed is left out."""
+
+
+class Recent:
+    """The newest `KEPT_STEPS` windows of every job, in memory."""
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s = step_s
+        self._jobs: dict[str, deque[tuple[int, float]]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, job: str, windows: Iterable[tuple[int, float]]) -> None:
+        """Keep windows newer than all before."""
+        with self._lock:
+            self._jobs.setdefault(job, deque(maxlen=KEPT_STEPS)).extend(windows)
+
+    def newest(self, job: str) -> int | None:
+        """The job's newest window; None without one."""
+        with self._lock:
+            return self._jobs[job][-1][0] if self._jobs.get(job) else None
+
+    def rates(self, job: str, first: int, last: int) -> Rates:
+        """Windows `first` to `last` as far as they are kept."""
+        with self._lock:
+            return [(window, rate) for window, rate in self._jobs.get(job, ()) if first <= window <= last]
