@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from pipelines.broker import Follower
+from pipelines.kafka.broker import Follower
 from pipelines.serve.samples import read_sample
 from pipelines.serve.windows import KEPT_STEPS
 from tidecast.messages import MessageError, MetricSample

@@ -66,7 +66,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
     stop = threading.Event()
     with ExitStack() as ends:
         ends.enter_context(signals(stop))
-        folder, step_s = settings.store_dir, settings.training.step_s
+        folder = settings.store_dir
         store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
         ends.enter_context(Flusher(store))
         known = frozenset(load_contracts(settings.contracts_dir))

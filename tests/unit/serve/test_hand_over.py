@@ -87,7 +87,6 @@ def test_where_the_loop_sleeps_it_is_taken_and_sent_at_once_by_who_calls(loop):
         loop.log.come(raw(JOB, BEGIN + i, 5.0))
         loop.came()
         assert newest(loop) == i and not loop.log
-    store = loop.core.store
     swap(loop.core, prepare(loop.core.windows, JOB, "m", "1", pack(Naive(TASK))))
     loop.log.come(raw(JOB, BEGIN + 30, 5.0))
     loop.came()

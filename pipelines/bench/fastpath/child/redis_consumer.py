@@ -32,7 +32,7 @@ def begun(home: Path, job: str, windows: int) -> Online:
     """The model after the job's first windows."""
     held = rates()
     values = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + windows)])
-    online = Online(Champions(home.parent).load(job, home.name))
+    online = Online(Champions(home.parent).fetch(job, home.name)[0])
     online.admit(job, Series(BEGIN * STEP_S, STEP_S, values))
     return online
 

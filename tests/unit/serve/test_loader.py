@@ -1,0 +1,70 @@
+"""Champions are looked up once for all jobs, by a thread of their own; a registry that fails is asked again."""
+
+import pytest
+
+from models.forecast.naive import Naive
+from pipelines.registry import RegistryError
+from pipelines.serve.beginning import MARGIN_S, needed_from
+from pipelines.serve.loader import Loader
+from pipelines.serve.windows import KEPT_STEPS, Recent
+from tests.fakes.forecasters import STEP, TASK
+from tests.fakes.serving import BEGIN, sample
+from tests.fakes.waiting import wait_until
+
+JOBS = [f"job{i}" for i in range(40)]
+
+
+class Registry:
+    """Fails as often as `failures` says, then has a champion for every job."""
+
+    def __init__(self, failures=0):
+        self.failures, self.asked, self.opened = failures, 0, 0
+
+    def __call__(self):
+        self.opened += 1
+        if self.opened == 1 and self.failures:
+            raise RegistryError("MLflow does not answer")
+        return self
+
+    def champion_versions(self):
+        self.asked += 1
+        if self.asked < self.failures:
+            raise RegistryError("MLflow does not answer")
+        return dict.fromkeys(JOBS, "1")
+
+    def model_name(self, job):
+        return f"{job}-forecaster"
+
+    def fetch(self, job, version):
+        return Naive(TASK), None
+
+
+def windows():
+    made = Recent(STEP)
+    for job in JOBS:
+        made.add(job, [(BEGIN + i, 5.0 + i) for i in range(30)])
+    return made
+
+
+@pytest.mark.parametrize("failures", [0, 3])
+def test_all_jobs_get_their_champion_by_one_look_up_once_the_registry_answers(failures, capsys):
+    registry = Registry(failures)
+    loader = Loader(windows(), registry, JOBS, 0.01)
+    loader.start()
+    wait_until(lambda: len(loader.ready) == len(JOBS), "every champion")
+    asked = registry.asked
+    wait_until(lambda: registry.asked >= asked + 3, "three looks more")
+    loader.close()
+    assert {ready.job for ready in loader.ready} == set(JOBS) and len(loader.ready) == len(JOBS)
+    assert {(ready.warmed_from, ready.warmed_to) for ready in loader.ready} == {(BEGIN, BEGIN + 28)}
+    said = capsys.readouterr().out
+    assert said.count("MLflow does not answer") == (1 if failures else 0)
+
+
+def test_a_restart_goes_back_as_far_as_the_slowest_clock_needs():
+    live = sample("a", BEGIN, 1.0, wall_time=1e9, time_scale=1.0)
+    replayed = sample("b", BEGIN, 1.0, wall_time=1e9, time_scale=720.0)
+    depth = (KEPT_STEPS + 2) * 60.0
+    assert needed_from([replayed], 60.0) == 1e9 - depth / 720 - MARGIN_S
+    assert needed_from([replayed, live], 60.0) == 1e9 - depth - MARGIN_S
+    assert needed_from([live], 86_400.0 * 30) == 0 == needed_from([], 60.0)
