@@ -82,6 +82,7 @@ def read(folder: Path, what: str) -> Forecaster:
 
     from models.forecast.core.series import SeriesError
     from models.kinds import KindError, Networked, revive, shapes
+    from pipelines.registry.network_archive import ArchiveError, network
 
     files = sorted(folder.rglob(DESCRIPTION))
     if not files:
@@ -91,10 +92,8 @@ def read(folder: Path, what: str) -> Forecaster:
     try:
         if "pytorch" not in flavours:
             return revive(described)
-        import mlflow.pytorch
-
-        forecaster = revive(described, mlflow.pytorch.load_model(str(folder)))
-    except (KindError, SeriesError) as error:
+        forecaster = revive(described, network(archive(folder) or b""))
+    except (KindError, SeriesError, ArchiveError) as error:
         raise RegistryError(f"{what}: {error}") from None
     signature = Model.load(str(folder)).signature
     assert isinstance(forecaster, Networked)

@@ -32,6 +32,8 @@ def opened(settings: Settings) -> Tracking:
         RegistryError: there is none at the address.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ["MLFLOW_ALLOW_PICKLE_DESERIALIZATION"] = "false"  # of ours nothing is pickled
+    os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     import mlflow
 

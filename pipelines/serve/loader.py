@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from models.forecast.core.forecaster import Forecaster
-from models.forecast.core.series import SeriesError
 from pipelines.registry import RegistryError
-from pipelines.serve.model_set import ModelSetError, pack
+from pipelines.serve.model_set import pack
 from pipelines.serve.ready import Ready, prepare
 from pipelines.serve.windows import Windows
 from pipelines.store import StoreError
@@ -108,9 +107,9 @@ class Loader:
             self._later[job] = version, time.monotonic() + AGAIN_S
             print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
             return
-        except (ModelSetError, SeriesError) as error:
+        except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
             self._refused[job] = version
-            print(f"serving {job}: {error}; the present champion stays", flush=True)
+            print(f"serving {job}: {error!r}; the present champion stays", flush=True)
             return
         self._refused.pop(job, None)
         self._offered[job] = version

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series, SeriesError
 from models.kinds import KindError, Networked, describe, revive, shapes
+from pipelines.registry.network_archive import network
 
 MEMBERS = ("weights", "scaler", "hyper")
 _SCALER = ("low", "span")
@@ -77,10 +78,10 @@ def unpack(members: Mapping[str, bytes]) -> ModelSet:
     try:
         hyper, scaler = json.loads(members["hyper"]), json.loads(members["scaler"])
         networked = hyper.pop("carry")
-        module: Callable[..., Any] | None = None
+        module = None
         described = {**hyper, **scaler}
         if networked:
-            module = _imported(members["weights"])
+            module = network(members["weights"])
         elif members["weights"]:
             described["parameters"] = json.loads(members["weights"])
         forecaster = revive(described, module)
@@ -128,17 +129,7 @@ def _exported(forecaster: Networked) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        network: Any = forecaster.module
-        program = torch.export.export(network, example, dynamic_shapes=tuple({0: batch} for _ in example))
+        traced: Any = forecaster.module
+        program = torch.export.export(traced, example, dynamic_shapes=tuple({0: batch} for _ in example))
         torch.export.save(program, buffer)
     return buffer.getvalue()
-
-
-def _imported(archive: bytes) -> Callable[..., Any]:
-    import torch
-
-    try:
-        module: Callable[..., Any] = torch.export.load(io.BytesIO(archive)).module()
-    except Exception as error:  # torch raises what its unpacking meets
-        raise ModelSetError(f"weights of {len(archive)} bytes are no pt2 archive: {error!r:.200}") from None
-    return module

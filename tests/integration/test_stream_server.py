@@ -43,7 +43,7 @@ class Silent:
 
     def __init__(self):
         self.listening = socket.create_server(("127.0.0.1", 0))
-        self.uri = "http://127.0.0.1:{}".format(self.listening.getsockname()[1])
+        self.uri = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
         self.accepted = []
         threading.Thread(target=self._accept, daemon=True).start()
 
