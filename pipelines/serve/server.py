@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 from configs.contract import load_contracts
 from configs.settings import Settings
+from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from models.forecast.series import SeriesError
 from pipelines.kafka.broker import Follower, Publisher, Record, create_topics, offsets
 from pipelines.registry import Registry
 from pipelines.serve.beginning import rewind

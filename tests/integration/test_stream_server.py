@@ -7,7 +7,7 @@ import time
 import pytest
 
 from configs.settings import load
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Publisher, offsets, read_all
 from pipelines.registry import Registry
 from pipelines.serve.server import Server

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.forecast.naive import Naive
+from models.forecast.baselines.naive import Naive
 from pipelines.registry import RegistryError
 from pipelines.serve.beginning import MARGIN_S, needed_from
 from pipelines.serve.loader import Loader
