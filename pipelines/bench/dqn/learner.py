@@ -1,18 +1,19 @@
-"""The DQN learner beside a peer on the same environment: what it earns after equal steps, and how long it took."""
+"""The DQN learner beside a peer in the same vector environment: what both earn after equal steps, in how long."""
 
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from models.dqn.agent.actions import STAY, best
+from models.dqn.agent.actions import STAY
 from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.vector import Fleets
@@ -33,46 +34,37 @@ class PeerError(RuntimeError):
     """The peer's interpreter could not run it; the message holds what it said."""
 
 
-def measure(steps: int, seed: int, peer: Path | None) -> dict[str, Any]:
-    """Mean reward per decision on runs that nobody trained on, and seconds on one thread.
+def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
+    """Mean reward per decision on runs that nobody trained on, and seconds on one thread, medians over seeds.
 
-    Both make as many steps and as many updates, with the same sizes and rates; the peer steps one run at a time, as
-    its users do. `plain` is the same learner without double learning, `stay` is what comes of never moving, so that
-    only the floor acts.
+    Both learn in one environment (`vector`): the same runs side by side, the same mask over actions, the same share of
+    random actions that are the advised ones, as many steps and updates, the same sizes and rates. `plain` is our
+    learner without double learning; `stay` never moves, so that the floor alone acts; `advised` does what is advised.
     """
     import torch
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
     settings = replace(SHORT, buffer=max(steps, SHORT.warm))
-    learner, ours = _learned(settings, steps, seed)
-    found: dict[str, Any] = {
-        "steps": steps, "seed": seed, "updates": learner.updates, **ours,
-        "plain": _learned(replace(settings, double=False), steps, seed)[1],
-        "stay": _earned(lambda fleet: best(np.eye(6)[np.full(len(fleet.seen), STAY)], fleet.mask)),
+    runs: dict[str, list[dict[str, Any]]] = {"tidecast": [], "plain": [], "peer": []}
+    for seed in seeds:
+        runs["tidecast"].append(_learned(settings, steps, seed))
+        runs["plain"].append(_learned(replace(settings, double=False), steps, seed))
+        if peer is not None:
+            runs["peer"].append(_peer(peer, steps, seed, settings))
+    return {
+        "steps": steps, "seeds": list(seeds), **{name: _median(each) for name, each in runs.items() if each},
+        "stay": earned(lambda fleet: np.full(len(fleet.seen), STAY)), "advised": earned(lambda fleet: fleet.advice),
     }  # fmt: skip
-    if peer is not None:
-        found["peer"] = _peer(peer, steps, seed, learner)
-        found["times_faster"] = found["peer"]["seconds"] / ours["seconds"]
-        found["times_less_cpu"] = found["peer"]["cpu_s"] / ours["cpu_s"]  # steadier where other work runs beside
-    return found
 
 
-def _learned(settings: Settings, steps: int, seed: int) -> tuple[Learner, dict[str, float]]:
-    """A learner after so many steps, and what it took and earns."""
-    training = Training(settings, fleets=FLEETS, runs=RUNS // FLEETS, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S)
-    ground = Fleets(training, (), (), seed)
-    learner = Learner(ground, settings, seed)
-    ground.step(np.full(RUNS, STAY))  # compiles the twin
-    began, cpu = time.perf_counter(), time.process_time()
-    for _ in learner.learn(ground, steps, every=steps * settings.updates):
-        pass
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    score = _earned(lambda fleet: learner.greedy(fleet.seen, fleet.mask, fleet.weight))
-    return learner, {"seconds": seconds, "cpu_s": cpu, "score": score}
+def vector(seed: int) -> Fleets:
+    """The environment of both: `RUNS` jobs side by side."""
+    runs = RUNS // FLEETS
+    return Fleets(Training(fleets=FLEETS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed)
 
 
-def _earned(choose: Callable[[Fleet], np.ndarray]) -> float:
+def earned(choose: Callable[[Fleet], np.ndarray]) -> float:
     """Mean reward per decision over the groups of the trial."""
     chance, total = np.random.default_rng(TRIAL_SEED), 0.0
     groups, runs, decisions = TRIAL
@@ -83,22 +75,33 @@ def _earned(choose: Callable[[Fleet], np.ndarray]) -> float:
     return total / (groups * decisions)
 
 
-def _peer(peer: Path, steps: int, seed: int, learner: Learner) -> dict[str, Any]:
-    ours = learner.settings
-    settings = {
-        "learning_rate": ours.learning_rate, "buffer_size": ours.buffer, "learning_starts": ours.warm,
-        "batch_size": ours.batch, "gamma": ours.gamma, "max_grad_norm": ours.clip, "train_freq": RUNS // ours.updates,
-        "gradient_steps": 1, "target_update_interval": ours.copy_every * RUNS // ours.updates,
-        "tau": ours.copy_share,
-        "exploration_fraction": ours.explore_for, "exploration_final_eps": ours.explore, "n_steps": ours.steps,
-        "policy_kwargs": {"net_arch": [ours.hidden, ours.hidden]},
-    }  # fmt: skip
-    asked = {
-        "steps": steps, "seed": seed, "decisions": DECISIONS, "price": PRICE, "lead_s": LEAD_S, "trial": TRIAL,
-        "trial_seed": TRIAL_SEED, "settings": settings,
-    }  # fmt: skip
+def timed(learn: Callable[[], Any]) -> dict[str, float]:
+    """Seconds and processor seconds of it."""
+    began, cpu = time.perf_counter(), time.process_time()
+    learn()
+    return {"seconds": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+
+
+def _learned(settings: Settings, steps: int, seed: int) -> dict[str, Any]:
+    """What so many steps took our learner, and what it earns."""
+    environment = vector(seed)
+    learner = Learner(environment, settings, seed)
+    environment.step(np.full(RUNS, STAY))  # compiles the twin
+    took = timed(lambda: list(learner.learn(environment, steps, every=steps * settings.updates)))
+    score = earned(lambda fleet: learner.greedy(fleet.seen, fleet.mask, fleet.weight))
+    return {**took, "score": score, "updates": learner.updates}
+
+
+def _peer(peer: Path, steps: int, seed: int, settings: Settings) -> dict[str, Any]:
+    asked = {"steps": steps, "seed": seed, "settings": asdict(settings)}
     ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:
         raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install stable-baselines3, numba and scipy there.")
     found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
     return found
+
+
+def _median(each: list[dict[str, Any]]) -> dict[str, Any]:
+    """Medians over seeds, and every seed's score."""
+    middle = {name: statistics.median(one[name] for one in each) for name in ("score", "seconds", "cpu_s", "updates")}
+    return {**each[0], **middle, "scores": [one["score"] for one in each]}

@@ -1,12 +1,13 @@
-"""Train Stable-Baselines3's DQN on the twin; run by the interpreter of an environment that has it, and numba and scipy.
+"""Train Stable-Baselines3's DQN in the twin; run by the interpreter of an environment that has it, and numba and scipy.
 
-Standard input: JSON of what `bench_dqn.measure` asks. The last line of standard output: JSON of seconds, cpu_s,
-score and version. Imports, compiling and the trial are not counted.
+Standard input: JSON of steps, seed and settings. The last line of standard output: JSON of seconds, cpu_s, score,
+updates and version. Imports, compiling and the trial are not counted.
 """
+
+# ruff: noqa: D101, D102
 
 import json
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -16,33 +17,116 @@ warnings.filterwarnings("ignore")
 import numpy as np  # noqa: E402
 import stable_baselines3  # noqa: E402
 import torch  # noqa: E402
+from gymnasium import spaces  # noqa: E402
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor  # noqa: E402
+from stable_baselines3.common.vec_env import VecEnv  # noqa: E402
+from stable_baselines3.dqn.policies import DQNPolicy, QNetwork  # noqa: E402
 
-from models.dqn.environment.group import Fleet  # noqa: E402
-from models.dqn.environment.randomisation import drawn  # noqa: E402
-from models.dqn.environment.streaming_job import StreamingJob  # noqa: E402
+from models.dqn.agent.actions import MOVES, STAY  # noqa: E402
+from models.dqn.agent.observation import FEATURES  # noqa: E402
+from pipelines.bench.dqn.learner import RUNS, earned, timed, vector  # noqa: E402
+
+WIDE = len(FEATURES)
+FORBIDDEN = 1e9
+
+
+def shown(seen: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """(runs, 40 + 6) the observation with the mask behind it, so that the replay buffer keeps both."""
+    return np.hstack([seen, mask]).astype(np.float32)
+
+
+class Vector(VecEnv):
+    """Our vector environment, as Stable-Baselines3 steps one."""
+
+    def __init__(self, seed: int) -> None:
+        self.inner = vector(seed)
+        super().__init__(RUNS, spaces.Box(-4.0, 4.0, (WIDE + len(MOVES),), np.float32), spaces.Discrete(len(MOVES)))
+
+    def reset(self) -> np.ndarray:
+        return shown(self.inner.seen, self.inner.mask)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.moves = actions
+
+    def step_wait(self):
+        weight = self.inner.weight
+        came = self.inner.step(self.moves)
+        last = shown(came.after, came.mask)
+        # A cut run is no ended one: its value goes on (`TimeLimit.truncated`), as in our learner.
+        infos = [{"terminal_observation": last[i], "TimeLimit.truncated": True} if cut else {}
+                 for i, cut in enumerate(came.cut)]  # fmt: skip
+        return self.reset(), (came.gained * weight).sum(axis=1), came.cut.astype(bool), infos
+
+    def close(self) -> None: ...
+
+    def get_attr(self, attr_name, indices=None):
+        return [getattr(self, attr_name, None)] * RUNS
+
+    def set_attr(self, attr_name, value, indices=None) -> None: ...
+
+    def env_method(self, method_name, *args, indices=None, **kwargs):
+        return [None] * RUNS
+
+    def env_is_wrapped(self, wrapper_class, indices=None):
+        return [False] * RUNS
+
+
+class Seen(BaseFeaturesExtractor):
+    """What the network is shown: all but the mask."""
+
+    def __init__(self, space: spaces.Box) -> None:
+        super().__init__(space, WIDE)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return observations[:, :WIDE]
+
+
+class MaskedNetwork(QNetwork):
+    """What is not allowed is worth so little that nobody chooses it, neither now nor in a target."""
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        return super().forward(obs) - FORBIDDEN * (1 - obs[:, WIDE:])
+
+
+class MaskedPolicy(DQNPolicy):
+    def make_q_net(self) -> QNetwork:
+        return MaskedNetwork(**self._update_features_extractor(self.net_args, features_extractor=None)).to(self.device)
+
+
+class MaskedDqn(stable_baselines3.DQN):
+    """Explores among the allowed actions, and tries the advised one as often as our learner."""
+
+    advised = 0.5
+
+    def _sample_action(self, learning_starts, action_noise=None, n_envs=1):
+        chance, mask = self.chance, self._last_obs[:, WIDE:] > 0
+        moves, _ = self.policy.predict(self._last_obs, deterministic=True)
+        random = np.where(mask, chance.random(mask.shape), -1.0).argmax(axis=1)
+        random = np.where(chance.random(n_envs) < self.advised, self.env.inner.advice, random)
+        rate = 1.0 if self.num_timesteps < learning_starts else self.exploration_rate
+        moves = np.where(chance.random(n_envs) < rate, random, moves)
+        return moves, moves
 
 
 def main() -> None:
-    """Train once, say how long it took and what the agent earns."""
+    """Train once, say how long it took and what the policy earns."""
     asked = json.load(sys.stdin)
+    ours = asked["settings"]
     torch.set_num_threads(1)
-    environment = StreamingJob(decisions=asked["decisions"], price=asked["price"], lead_s=asked["lead_s"])
-    environment.reset(seed=asked["seed"])
-    environment.step(np.int64(2))  # compiles the twin
-    agent = stable_baselines3.DQN("MlpPolicy", environment, seed=asked["seed"], device="cpu", **asked["settings"])
-    began, cpu = time.perf_counter(), time.process_time()
-    agent.learn(asked["steps"])
-    done, cpu = time.perf_counter() - began, time.process_time() - cpu
-    chance, total = np.random.default_rng(asked["trial_seed"]), 0.0
-    groups, runs, decisions = asked["trial"]
-    for _ in range(groups):
-        fleet = Fleet(drawn(runs, decisions, (), chance, (), asked["price"], asked["lead_s"]), np.arange(runs))
-        while not fleet.over:
-            moves, _ = agent.predict(fleet.seen, deterministic=True)
-            total += float((fleet.step(moves) * fleet.weight).sum(axis=1).mean())
-    total /= groups * decisions
-    found = {"seconds": done, "cpu_s": cpu, "score": total, "updates": agent._n_updates}
-    print(json.dumps({**found, "version": stable_baselines3.__version__}))
+    environment = Vector(asked["seed"])
+    environment.inner.step(np.full(RUNS, STAY))  # compiles the twin
+    learner = MaskedDqn(
+        MaskedPolicy, environment, seed=asked["seed"], device="cpu", learning_rate=ours["learning_rate"],
+        buffer_size=ours["buffer"], learning_starts=ours["warm"], batch_size=ours["batch"], gamma=ours["gamma"],
+        max_grad_norm=ours["clip"], train_freq=1, gradient_steps=ours["updates"], n_steps=ours["steps"],
+        target_update_interval=ours["copy_every"] * RUNS // ours["updates"], tau=ours["copy_share"],
+        exploration_fraction=ours["explore_for"], exploration_final_eps=ours["explore"],
+        policy_kwargs={"net_arch": [ours["hidden"]] * 2, "features_extractor_class": Seen},
+    )  # fmt: skip
+    learner.chance, learner.advised = np.random.default_rng(asked["seed"]), ours["advised"]
+    took = timed(lambda: learner.learn(asked["steps"]))
+    score = earned(lambda fleet: learner.policy.predict(shown(fleet.seen, fleet.mask), deterministic=True)[0])
+    print(json.dumps({**took, "score": score, "updates": learner._n_updates, "version": stable_baselines3.__version__}))
 
 
 if __name__ == "__main__":

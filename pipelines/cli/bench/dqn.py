@@ -15,20 +15,18 @@ Peer = Annotated[Path | None, typer.Option(help="Interpreter of an environment w
 
 def bench(
     steps: Annotated[int, typer.Option(min=2000, help="Decisions to learn from.")] = 20_000,
-    seed: int = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each; medians are told.")] = 3,
     peer: Peer = None,
     as_json: JsonFile = None,
 ) -> None:
     """Measure the DQN learner: reward per decision after so many steps, and seconds."""
     from pipelines.bench.dqn.learner import measure
 
-    found = measure(steps, seed, peer)
-    print(f"tidecast: reward {found['score']:.4f} per decision, {found['seconds']:.1f} s ({found['cpu_s']:.1f} s CPU)")
-    print(f"without double learning: reward {found['plain']['score']:.4f}")
-    print(f"never moving: reward {found['stay']:.4f}")
-    if other := found.get("peer"):
-        print(
-            f"stable-baselines3 {other['version']}: reward {other['score']:.4f}, "
-            f"{other['seconds']:.1f} s ({other['cpu_s']:.1f} s CPU)"
-        )
+    found = measure(steps, range(1, seeds + 1), peer)
+    called = {"tidecast": "tidecast", "plain": "without double learning", "peer": "stable-baselines3"}
+    for name, said in called.items():
+        if one := found.get(name):
+            each = ", ".join(f"{score:.4f}" for score in one["scores"])
+            print(f"{said}: reward {one['score']:.4f} ({each}), {one['seconds']:.1f} s ({one['cpu_s']:.1f} s CPU)")
+    print(f"never moving: reward {found['stay']:.4f}; doing what is advised: {found['advised']:.4f}")
     write(as_json, found)
