@@ -27,7 +27,7 @@ def render(found: dict[str, Any], path: Path) -> Path:
 def _page(found: dict[str, Any]) -> str:
     name = words.headline(found)
     figures: dict[str, Chart] = {}
-    verdict = "".join(f"<p>{escape(line)}</p>" for line in words.verdict(found))
+    verdict = "".join(f"<p>{escape(line)}</p>" for line in [*words.verdict(found), *words.adds(found)])
     parts = [
         "<h1>Is forecasting worth it for this job?</h1>",
         f'<p class="about">{len(found["traces"])} loads, replayed for up to {found["test_days"]:g} days each in a '

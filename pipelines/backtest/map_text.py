@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.twin.experiment.contenders import TRUE_FUTURE
+from models.twin.experiment.contenders import OURS, TRUE_FUTURE
 from models.twin.experiment.value import GAP, LIKE_REACTIVE, TOO_DEAR
 from pipelines.html.numbers import number, share
 
@@ -14,8 +14,9 @@ Found = dict[str, Any]
 def headline(found: Found) -> str | None:
     """Our policy that captures most of what there is to gain; None where none took part."""
     sums = found["summary"]
-    known = {name: one for name, one in sums.items() if one["captured"] is not None}
-    return max(known, key=lambda name: known[name]["captured"]) if known else next(iter(sums), None)
+    ours = [name for name in OURS if name in sums]
+    known = [name for name in ours if sums[name]["captured"] is not None]
+    return max(known, key=lambda name: sums[name]["captured"]) if known else next(iter(ours), None)
 
 
 def verdict(found: Found) -> list[str]:
@@ -31,6 +32,18 @@ def verdict(found: Found) -> list[str]:
         if gaps:
             said.append(f"With {lead:g} s until an executor works: {share(gaps[len(gaps) // 2], 1)} in the median.")
     return said
+
+
+def adds(found: Found) -> list[str]:
+    """What the forecast adds to the planner that uses it."""
+    called = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
+    return [
+        f"mpc takes {number(one['hours'], 3)} × what the same planner takes {called[name]} (median of "
+        f"{one['compared']} cells with a gap; cheaper in {one['cheaper']}; in {one['kept_by_forecast_alone']} more it "
+        "alone keeps the promise)."
+        for name, one in found.get("forecast_adds", {}).items()
+        if one["cells"]
+    ]
 
 
 def summed(name: str, one: Found) -> list[str]:
@@ -64,7 +77,7 @@ def table(found: Found) -> str:
     ]
     left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
     sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
-    return "\n".join([*rows, "", *verdict(found), *sums, *left_out])
+    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums, *left_out])
 
 
 def cells(cell: Found, names: list[str]) -> list[str]:

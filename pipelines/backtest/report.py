@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.twin.experiment.benchmark import Case, Effort, followed, judged, listened
-from models.twin.experiment.contenders import DEFAULTS, LAST_VALUE, OURS, REACTIVE, TRUE_FUTURE, ablations, entrants
+from models.twin.experiment.contenders import (
+    DEFAULTS,
+    LAST_VALUE,
+    OURS,
+    REACTIVE,
+    TRUE_FUTURE,
+    UNFORECAST,
+    ablations,
+    entrants,
+)
 from models.twin.experiment.evaluation import Entrant, Sheet
 from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
 from models.twin.experiment.setup import Terms
@@ -74,7 +83,7 @@ def best(result: Judged, names: Iterable[str], allowed: float = SHOWN_AT) -> str
 def figures(one: Backtest) -> dict[str, Any]:
     """One trace's backtest as JSON values; null where a policy never keeps the promise."""
     result, terms = one.result, one.terms
-    names = [name for name in result.sheets if ":" not in name]
+    names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
     cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}
     for allowed, hours in result.bound.items():

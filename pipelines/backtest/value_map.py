@@ -18,11 +18,17 @@ from models.twin.experiment.references import optimum
 from models.twin.experiment.results import OPTIMUM, plain
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Terms
-from models.twin.experiment.value import LEADS_S, OPTIMUM_AT, OPTIMUM_LEAD_S, VIOLATIONS, as_shipped, cells, summary
+from models.twin.experiment.value import (
+    LEADS_S,
+    OPTIMUM_AT,
+    OPTIMUM_LEAD_S,
+    VIOLATIONS,
+    as_shipped,
+    cells,
+    forecast_adds,
+    summary,
+)
 from pipelines.backtest.load import Trace
-
-HEARD = ("blend",)
-"""The forecaster of the map; what others are worth, the backtest of a trace says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +90,8 @@ def value_map(
         "traces": called, "leads_s": leads, "violations": VIOLATIONS,
         "test_days": terms.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
         "policies": every[0]["policies"], "left_out": every[0]["left_out"],
-        "summary": summary(all_cells, shipped), "cells": all_cells, "as_shipped": shipped,
+        "summary": summary(all_cells, shipped), "forecast_adds": forecast_adds(all_cells),
+        "cells": all_cells, "as_shipped": shipped,
     }))  # fmt: skip
 
 
@@ -118,7 +125,7 @@ def _listened(
         for one in traces:
             key = (one.name, steps[lead, one.name])
             if key not in running:
-                running[key] = pool.submit(listened, one.name, one.series, at[lead], HEARD)
+                running[key] = pool.submit(listened, one.name, one.series, at[lead])
     said = {lead: [running[one.name, steps[lead, one.name]].result() for one in traces] for lead in leads}
     tell(f"forecasts of {len(traces)} traces are made")
     return said

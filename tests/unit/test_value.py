@@ -4,9 +4,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from models.twin.experiment.contenders import entrants
 from models.twin.experiment.evaluation import Sheet
 from models.twin.experiment.results import Judged, plain
-from models.twin.experiment.value import as_shipped, cells, summary
+from models.twin.experiment.setup import Terms
+from models.twin.experiment.value import as_shipped, cells, forecast_adds, summary
 
 
 def sheet(violation, hours, knobs=None):
@@ -55,6 +57,31 @@ def test_a_broken_promise_counts_against_ours():
     never.sheets["forecast"] = sheet([0.02, 0.05], [50, 40])
     found = summary(cells(never), [])["forecast"]
     assert found["broken"] == 2 and found["captured"] == -math.inf and found["all"]["too_dear"] == 2
+
+
+def test_what_the_forecast_adds_is_told_beside_the_same_planner_without_it():
+    none, last = "mpc:none", "mpc:last_value"
+    one = case("steep", reactive=(110, 100), true_future=(90, 80), mpc=(99, 81), **{none: (110, 90), last: (99, 90)})
+    other = case("steeper", reactive=(110, 100), true_future=(80, 70), mpc=(88, 81), **{last: (100, 90)})
+    other.sheets[none] = sheet([0.02, 0.05], [50, 40])  # breaks both promises
+    found = forecast_adds([*cells(one), *cells(other), *cells(FLAT)])
+    assert found[none] == {
+        "cells": 4, "hours": pytest.approx(0.9), "cheaper": 2, "compared": 2, "kept_by_forecast_alone": 2
+    }  # fmt: skip
+    assert found[last] == {
+        "cells": 4, "hours": pytest.approx(0.9), "cheaper": 3, "compared": 4, "kept_by_forecast_alone": 0
+    }  # fmt: skip
+    assert summary(cells(one), [])[last]["captured"] == pytest.approx((0.5 + 11 / 20) / 2)
+
+
+def test_the_planner_without_a_forecast_takes_part_wherever_the_planner_does():
+    contract = Terms().contract
+    names = [one.name for one in entrants(["mpc"], contract)[0]]
+    assert names == ["mpc", "mpc:none", "mpc:last_value", "true_future"]
+    without = {one.name: one for one in entrants(["all"], contract)[0]}
+    assert not without["mpc:none"].listens and without["mpc:last_value"].hears == "last_value"
+    assert min(without["mpc:none"].axes[0]["utilisation"]) < 1  # it has room to be safe by
+    assert "mpc:none" not in {one.name for one in entrants(["hpa"], contract)[0]}
 
 
 def test_what_is_shipped_is_compared_at_its_own_violation():

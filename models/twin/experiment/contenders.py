@@ -16,6 +16,8 @@ from models.twin.experiment.foresight import LEVELS
 TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
 PLANNERS = ("reactive", "forecast")
 OURS = ("forecast", "mpc", "dqn")
+UNFORECAST = ("mpc:none", "mpc:last_value")
+"""The same planner without a forecast and with the last value: what it saves beyond them, forecasting saves."""
 REACTIVE = ("hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "reactive")
 """Those that go by what they observe alone."""
 DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
@@ -27,6 +29,8 @@ USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
 HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
 HEED: dict[str, tuple[float, ...]] = {"heed": (1e9, 0.0)}
 """Whether the agent does what it is advised, or departs from it as it learned to."""
+ALONE: dict[str, tuple[float, ...]] = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
+"""Without a forecast its price moves nothing, and room is the only way to be safe."""
 HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 
 
@@ -35,7 +39,7 @@ def entrants(
 ) -> tuple[list[Entrant], dict[str, str]]:
     """The policies of these names ("all" for every one), and why others are left out.
 
-    `true_future` is always among them, and with "all" the ablations are too.
+    `true_future` is always among them, and beside `mpc` stand `UNFORECAST`.
 
     Args:
         names: of the catalogue.
@@ -57,19 +61,16 @@ def entrants(
             left_out[name] = reason
         else:
             found.append(one)
+    if "mpc" in {one.name for one in found}:
+        found += [with_ears(entrant("mpc"), name.partition(":")[2].replace("none", ""), name) for name in UNFORECAST]
     found.append(with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE))
     return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
 
 
 def ablations(found: Iterable[Entrant]) -> list[Entrant]:
-    """Our planners among them with the last value, and those other than the plain one with the true future too."""
-    others = []
-    for one in found:
-        if one.policy in OURS and one.policy not in LEARNED and one.hears == "blend":
-            others.append(with_ears(one, "last_value", f"{one.policy}:{LAST_VALUE}"))
-            if one.policy != "forecast":
-                others += [with_ears(one, ear, f"{one.policy}:{ear or 'none'}") for ear in (TRUTH, "")]
-    return others
+    """`forecast` with the last value, and `mpc` with the true future, where they are among them."""
+    ears = {"forecast": LAST_VALUE, "mpc": TRUTH}
+    return [with_ears(one, ears[one.name], f"{one.name}:{ears[one.name]}") for one in found if one.name in ears]
 
 
 def entrant(name: str, learned: Any = None) -> Entrant:
@@ -89,6 +90,8 @@ def entrant(name: str, learned: Any = None) -> Entrant:
 def with_ears(one: Entrant, hears: str, name: str) -> Entrant:
     """The same policy, hearing somebody else."""
     axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
+    if one.policy == "mpc" and not hears:
+        axes = tuple(ALONE if axis == USE else axis for axis in axes)
     return Entrant(name, one.policy, hears, one.setting, axes, one.learned)
 
 

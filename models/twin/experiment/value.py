@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
+from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE, UNFORECAST
 from models.twin.experiment.results import OPTIMUM, Judged
 
 Cell = dict[str, Any]
@@ -30,7 +30,7 @@ def _cell(one: Judged, allowed: float) -> Cell:
     hours = {name: one.hours_at(name, allowed) for name in one.sheets}
     reactive = cheapest(hours, REACTIVE)
     base, known = hours.get(reactive or "", math.nan), hours[TRUE_FUTURE]
-    ours = {name: hours[name] for name in OURS if name in hours}
+    ours = {name: hours[name] for name in (*OURS, *UNFORECAST) if name in hours}
     gap = 1 - known / base
     return {
         "trace": one.ground.name, "lead_s": one.ground.terms.lead_s, "violation": allowed,
@@ -56,8 +56,25 @@ def as_shipped(one: Judged) -> list[dict[str, Any]]:
 
 def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """What each of our policies came to over all cells; a cell in which it breaks its promise counts against it."""
-    names = [name for name in OURS if any(name in cell["ratio"] for cell in found)]
+    names = [name for name in (*OURS, *UNFORECAST) if any(name in cell["ratio"] for cell in found)]
     return {name: _summed(name, found, shipped) for name in names}
+
+
+def forecast_adds(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+    """What `mpc` takes of the hours of each of `UNFORECAST`, median over the cells with a gap where both keep it."""
+    said = {}
+    for name in UNFORECAST:
+        both = [
+            (cell["hours"]["mpc"], cell["hours"][name]) for cell in found
+            if {"mpc", name} <= set(cell["hours"]) and math.isfinite(cell["gap"]) and cell["gap"] >= GAP
+        ]  # fmt: skip
+        kept = [mine / other for mine, other in both if math.isfinite(mine) and math.isfinite(other)]
+        alone = sum(math.isfinite(mine) and not math.isfinite(other) for mine, other in both)
+        said[name] = {
+            "cells": len(both), "hours": _median(kept), "cheaper": sum(ratio < 1 for ratio in kept),
+            "compared": len(kept), "kept_by_forecast_alone": alone,
+        }  # fmt: skip
+    return said
 
 
 def _summed(name: str, found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, Any]:

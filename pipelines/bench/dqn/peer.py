@@ -4,6 +4,7 @@ Standard input: JSON of steps, seed and settings. The last line of standard outp
 updates and version. Imports, compiling and the trial are not counted.
 """
 
+# mypy: ignore-errors
 # ruff: noqa: D101, D102
 
 import json
