@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -75,12 +77,22 @@ class Contract(BaseModel):
     error_budget: float = Field(0.01, ge=0, lt=1)
     planning: Planning = Planning()
 
+    @property
+    def text(self) -> str:
+        """All of it as JSON, the same for equal contracts."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def hash(self) -> str:
+        """By which a decision names its contract: the first 16 hexadecimal digits of its text's SHA-256."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
 
 def load_contract(job: str, folder: Path) -> Contract:
     """The contract in `<folder>/<job>.yaml`.
 
     Raises:
-        SettingsError: no such contract, or a key or value in it is wrong.
+        SettingsError: no such contract, it cannot be read, or a key or value in it is wrong.
     """
     path = folder / f"{job}.yaml"
     if not path.is_file():
@@ -96,11 +108,25 @@ def load_contract(job: str, folder: Path) -> Contract:
     except ValidationError as error:
         lines = [f"{path.name}: {'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from None
     if contract.job != job:
         raise SettingsError(f"{path.name}: job={contract.job!r}; the file's name and the job's must be one.")
     return contract
 
 
-def load_contracts(folder: Path) -> dict[str, Contract]:
-    """Every contract in the folder, by job."""
-    return {path.stem: load_contract(path.stem, folder) for path in sorted(folder.glob("*.yaml"))}
+def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
+    """Every contract in the folder, by job; and what is wrong with those that are none."""
+    found: dict[str, Contract] = {}
+    wrong: dict[str, str] = {}
+    for job in contracted(folder):
+        try:
+            found[job] = load_contract(job, folder)
+        except SettingsError as error:
+            wrong[job] = str(error)
+    return found, wrong
+
+
+def contracted(folder: Path) -> list[str]:
+    """The jobs that have a contract, also where that cannot be read: one file must not stop another's job."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))

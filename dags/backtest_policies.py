@@ -12,11 +12,11 @@ from typing import Any
 from airflow.sdk import CronTriggerTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import load
 from dags.defaults import DEFAULTS
 
-JOBS = list(load_contracts(load().contracts_dir))
+JOBS = contracted(load().contracts_dir)
 
 
 @dag(

@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import load
 from dags.assets import DRIFT, METRICS
 from dags.defaults import DEFAULTS
@@ -31,7 +31,7 @@ QUESTION = (
     "{% set verdict = ti.xcom_pull(task_ids='one_job.judge', map_indexes=ti.map_index) %}"
     "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
 )
-JOBS = list(load_contracts(SETTINGS.contracts_dir))
+JOBS = contracted(SETTINGS.contracts_dir)
 JOB = Param(
     None,
     type=["null", "string"],

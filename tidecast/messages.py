@@ -222,6 +222,26 @@ class Heartbeat:
 
 
 @dataclass(frozen=True)
+class ContractText:
+    """What a decision's `contract_hash` stands for: the contract as JSON; `time` is the wall's, when it was accepted.
+
+    The key on its topic is the hash, so that compaction keeps one of each.
+    """
+
+    job: str
+    time: float
+    wall_time: float
+    time_scale: float
+    hash: str
+    text: str
+    schema: int = SCHEMA
+
+    def check(self) -> None:
+        """Refuse what no field alone shows."""
+        above_zero("time_scale", self.time_scale)
+
+
+@dataclass(frozen=True)
 class Reject:
     """A record that could not be accepted, with the reason; `by` is who refused it."""
 
@@ -238,8 +258,8 @@ class Reject:
         """Nothing beyond its fields."""
 
 
-Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | Reject
-M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Heartbeat, Reject)
+Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject
+M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Heartbeat, ContractText, Reject)
 
 
 def encode(message: Message) -> bytes:

@@ -8,9 +8,12 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from tidecast.messages import Decision, Forecast, MetricSample, Outcome
+from tidecast.messages import ContractText, Decision, Forecast, MetricSample, Outcome
 
-KINDS: dict[str, type] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision, "outcomes": Outcome}
+KINDS: dict[str, type] = {
+    "metrics": MetricSample, "forecasts": Forecast, "decisions": Decision, "outcomes": Outcome,
+    "contracts": ContractText,
+}  # fmt: skip
 """The message class of every topic that is ingested; the table has the topic's name."""
 
 _SPARK = {

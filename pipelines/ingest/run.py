@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import Settings, load
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
@@ -68,7 +68,7 @@ def ingest(
 
 def _jobs(settings: Settings) -> list[str]:
     """The jobs with a contract and data."""
-    return [job for job in load_contracts(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
+    return [job for job in contracted(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
 
 
 def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.errors import SettingsError
 from configs.sections import Replay
 from configs.settings import Settings, load
@@ -115,7 +115,7 @@ def _publisher(settings: Settings) -> Publisher:
 def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:
     """Tell the agent of every job that a contract knows which trace time it is: they all may read these events."""
     scale = settings.replay.speed
-    for job in sorted({settings.job.name, *load_contracts(settings.contracts_dir)}):
+    for job in sorted({settings.job.name, *contracted(settings.contracts_dir)}):
         clock = Control(job, time.time(), wall_start=wall_start, trace_start=trace.live_start, time_scale=scale)
         publisher.send("control", f"{job}:clock", clock)
     publisher.flush()

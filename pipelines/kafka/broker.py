@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from configs.sections import Kafka
 from tidecast.messages import Message, Reject, encode
 from tidecast.transport import TOPICS, consumer, producer
 
-_KEPT_BY_KEY = {"control", "results"}
+_KEPT_BY_KEY = {"control", "contracts", "results"}
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -220,6 +220,19 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
     """The same connection as options of Spark's Kafka source and sink."""
     names = {key: "kafka." + key.replace("_", ".") for key in kafka.security}
     return {"kafka.bootstrap.servers": _address(kafka), **{names[k]: str(v) for k, v in kafka.security.items()}}
+
+
+def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
+    """What each topic takes on the brokers' disks, replicas included."""
+    admin = _admin(kafka)
+    try:
+        logs = [log for one in admin.describe_log_dirs(list(topics)) for log in one["log_dirs"]]
+    finally:
+        admin.close()
+    found = dict.fromkeys(topics, 0)
+    for topic in (topic for log in logs for topic in log["topics"]):
+        found[topic["name"]] += sum(partition["partition_size"] for partition in topic["partitions"])
+    return found
 
 
 def topic_id(kafka: Kafka, topic: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
@@ -71,7 +71,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> Source:
         lake = Lake(spark, settings.lake_dir)
         series, version = _series(lake, job, step_s)
         served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
-        names = [] if len(series) * step_s >= long_s else load_contracts(settings.contracts_dir)
+        names = [] if len(series) * step_s >= long_s else contracted(settings.contracts_dir)
         teachers = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
         others = {name: _series(lake, name, step_s)[0] for name in teachers}
     finally:

@@ -40,8 +40,8 @@ def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
     applied = acts["status"].isin(APPLIED)
     confirmed = acts["status"] == "confirmed"
     return {
-        "decisions": len(acts),
-        "stood_in": sum("stand_in" in codes for codes in acts["codes"]),
+        "decisions": int(acts["evaluations"].sum()),
+        "stood_in": int(acts["evaluations"][["stand_in" in codes for codes in acts["codes"]]].sum()),
         "scale_ups": int((acts["up"] & applied).sum()),
         "scale_downs": int((acts["down"] & applied).sum()),
         "scale_ups_by_forecast": int((acts["up"] & applied & acts["by_forecast"]).sum()),

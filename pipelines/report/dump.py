@@ -9,10 +9,22 @@ from typing import Any, BinaryIO
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record, read_all
-from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Outcome, Reject, decode, encode
+from tidecast.messages import (
+    ContractText,
+    Decision,
+    Forecast,
+    Heartbeat,
+    MessageError,
+    MetricSample,
+    Outcome,
+    Reject,
+    decode,
+    encode,
+)  # fmt: skip
 
 DUMPED: dict[str, Any] = {
     "metrics": MetricSample, "forecasts": Forecast, "decisions": Decision, "outcomes": Outcome, "rejects": Reject,
+    "heartbeats": Heartbeat, "contracts": ContractText,
 }  # fmt: skip
 
 

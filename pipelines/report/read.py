@@ -17,7 +17,7 @@ from pipelines.report.eventlog import EventLog
 from pipelines.report.lines import RunError, existing, json_lines, json_object
 from tidecast.clock import Clock
 
-TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "rejects")
+TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "rejects", "heartbeats")
 _INFO = ("id", "policy", "job", "time_scale", "replay", "contract")
 
 
@@ -32,6 +32,7 @@ class Run:
         start, end: of the live load: first and last moment of production.
         clock: trace time at a wall time.
         metrics, forecasts, decisions, outcomes, rejects: one message per row, of this job, in order of wall time.
+            Decisions have two columns more: `evaluations` that came to the same, and the last one's time, `until`.
         produced: one produced record per row: partition, offset, produced_at (live load only).
         truth: what the load generator says it produced.
         counts: produced, counted, lost, duplicated.
@@ -102,7 +103,8 @@ def load(folder: Path) -> Run:
     contract = Contract.model_validate(info["contract"])
     truth = json_object(folder / "truth.json")
     frames = {topic: _frame(folder / f"{topic}.jsonl", info["job"]) for topic in TOPICS}
-    frames["decisions"] = _first(frames["decisions"], "id")  # a retried micro-batch says the same thing twice
+    # A retried micro-batch says the same thing twice.
+    frames["decisions"] = _evaluated(_first(frames["decisions"], "id"), frames.pop("heartbeats"))
     batches = read_batches(folder / f"{info['job']}.progress.jsonl")
     log = _of_query(eventlog.read(folder / "eventlog"), batches)
     start, end = float(truth["wall_start"]), float(truth["wall_end"])
@@ -122,16 +124,25 @@ _COLUMNS = {
         "decision_id", "job", "wall_time", "status", "reason", "executors_before", "executors_after", "target",
         "decided_at", "applied_at", "confirmed_at", "useful_at", "expected", "observed",
     ],
+    "heartbeats": ["job", "by", "wall_time", "standing", "repeats"],
     "rejects": ["topic", "partition", "offset", "by", "reason", "value", "wall_time"],
 }  # fmt: skip
 
 
 def _frame(path: Path, job: str) -> pd.DataFrame:
-    rows = json_lines(path)
+    rows = json_lines(path) if path.exists() or path.stem != "heartbeats" else []  # older runs have none
     if path.stem != "rejects":
         rows = [row for row in rows if row["job"] == job]
     frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=_COLUMNS[path.stem])
     return frame.sort_values("wall_time", kind="stable", ignore_index=True)
+
+
+def _evaluated(decisions: pd.DataFrame, beats: pd.DataFrame) -> pd.DataFrame:
+    """The decisions with what signs of life say of the evaluations that came to the same and were not written."""
+    standing = beats[beats["by"] == "autoscaler"].groupby("standing")
+    repeats = decisions["id"].map(standing["repeats"].max()).fillna(0)
+    until = decisions["id"].map(standing["wall_time"].max()).fillna(decisions["wall_time"])
+    return decisions.assign(evaluations=1 + repeats.astype(int), until=until.astype(float))
 
 
 def _first(frame: pd.DataFrame, column: str) -> pd.DataFrame:

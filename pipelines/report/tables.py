@@ -46,8 +46,8 @@ def _when(run: Run, wall: float) -> str:
 
 def _holds(run: Run, acts: list[dict[str, Any]]) -> str:
     first, last = acts[0], acts[-1]
-    until = below(f"to {last['wall_time'] - run.start:.1f} s")
-    what = "hold" if len(acts) == 1 else f"hold × {len(acts)}{until}"
+    count, until = sum(act["evaluations"] for act in acts), below(f"to {last['until'] - run.start:.1f} s")
+    what = "hold" if count == 1 else f"hold × {count}{until}"
     cells = [_when(run, first["wall_time"]), what, _why(last), "", ""]
     return row(cells, _DECISION, 'class="hold" hidden')
 

@@ -1,6 +1,6 @@
 """The autoscaler: a Structured Streaming query from `metrics` and `forecasts` to `decisions`, keyed by job.
 
-Run it as `tidecast autoscale`. One query serves every job that has a contract.
+Run it as `tidecast autoscale`. One query serves every job that has a contract, as its file says while the query runs.
 """
 
 from __future__ import annotations
@@ -8,22 +8,29 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from configs.contract import load_contracts
+from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import create_topics, offsets, spark_options
+from pipelines.kafka.broker import Publisher, create_topics, offsets, spark_options
+from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.courier import Brought, Courier, Source
+from pipelines.scale.contracts import Accepted, Watch, accepted_file
 from pipelines.scale.processor import NOTHING, OUTPUT, Learned, stateful_processor
 from pipelines.spark.session import local_session
+from tidecast.messages import ContractText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_S = 1.0
+"""Between two looks at the contracts' folder."""
 
 
 def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING) -> StreamingQuery:
@@ -34,7 +41,8 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
         store = StoreForecasts(settings.store_dir, settings.training.step_s)
-    processor = stateful_processor(load_contracts(settings.contracts_dir), scaling.policy, scaling.mode, learned, store)
+    accepted = Accepted(accepted_file(checkpoint))
+    processor = stateful_processor(accepted, scaling.policy, scaling.mode, learned, store)
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -52,6 +60,7 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
         decisions.writeStream.queryName("autoscaler")
         .format("kafka")
         .options(**spark_options(settings.kafka))
+        .option("kafka.compression.type", "gzip")  # of the four the one that kafka-python reads by itself
         .option("checkpointLocation", str(checkpoint))
         .outputMode("update")
         .trigger(processingTime=scaling.trigger)
@@ -61,7 +70,7 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
 
 def _topics(settings: Settings) -> tuple[str, ...]:
     """What is followed; the fast path's forecasts are read in its store."""
-    return ("metrics",) if settings.serving.path == "fast" else ("metrics", "forecasts")
+    return ("metrics",) if settings.serving.path == "fast" else ("metrics", "forecasts", "heartbeats")
 
 
 def _newest(settings: Settings) -> str:
@@ -72,60 +81,94 @@ def _newest(settings: Settings) -> str:
     })  # fmt: skip
 
 
-def _brought(settings: Settings, folder: Path, source: Source | None) -> tuple[list[Courier], Brought | None]:
-    """Who brings what a source has, and where it lies, once looked for; nobody without a source."""
-    if source is None:
-        return [], None
-    contracts = load_contracts(settings.contracts_dir).values()
-    courier = Courier(source, contracts, folder, settings.autoscaler.alias_poll_s)
-    _tell(courier)
-    return [courier], Brought(folder, source.read)
+def watch_contracts(settings: Settings, accepted: Accepted) -> Watch:
+    """Who looks after the contracts' folder and puts the text of each on the topic `contracts`."""
+    publisher: list[Publisher] = []
+
+    def announce(contract: Contract) -> None:
+        if not publisher:
+            publisher.append(Publisher(settings.kafka, max_block_ms=5000))
+        now = time.time()
+        text = ContractText(contract.job, now, now, 1.0, contract.hash, contract.text)
+        publisher[0].send("contracts", contract.hash, text)
+        publisher[0].flush(5)
+
+    return Watch(settings.contracts_dir, accepted, announce)
 
 
-def _tell(courier: Courier) -> None:
-    for said in courier.tick():
-        print(f"autoscaler: {said}", flush=True)
+def _synced(
+    settings: Settings, accepted: Accepted, folder: Path, source: Source
+) -> tuple[ArtifactSync, SyncedArtifacts]:
+    """Who fetches what a source has, and where it will lie."""
+    _say([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
+    sync = ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s)
+    return sync, SyncedArtifacts(folder, source.read)
 
 
-def run(settings: Settings, checkpoint: Path, agents: Source | None = None, ears: Source | None = None) -> None:
+def run(settings: Settings, checkpoint: Path, agents: Source | None = None, peaks: Source | None = None) -> None:
     """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
 
     Args:
         settings: policy, broker and contracts.
-        checkpoint: where the query keeps its state; what the sources have is kept beside it.
+        checkpoint: where the query keeps its state; contracts and what the sources have are kept beside it.
         agents: where those of a learned policy come from.
-        ears: where the peaks that policies hear come from; without, they hear the forecaster's own quantiles.
+        peaks: where the calibrators of peaks come from; without, policies receive the forecaster's own quantiles.
 
     Raises:
         SettingsError: a learned policy without a source of agents.
     """
     if agents is None and settings.autoscaler.policy in LEARNED:
         raise SettingsError(f"autoscaler.policy={settings.autoscaler.policy!r} needs agents; give `run` their source.")
-    found = [_brought(settings, checkpoint.with_name(f"{checkpoint.name}.{name}"), source)
-             for name, source in (("agents", agents), ("ears", ears))]  # fmt: skip
-    couriers, learned = [courier for some, _ in found for courier in some], Learned(*(here for _, here in found))
+    stop = threading.Event()
+    _obey(stop)
     create_topics(settings.kafka)
+    accepted = Accepted(accepted_file(checkpoint))
+    watch = watch_contracts(settings, accepted)
+    _say(watch.look())
+    synced = {
+        name: _synced(settings, accepted, checkpoint.with_name(f"{checkpoint.name}.{name}"), source)
+        for name, source in (("agents", agents), ("peaks", peaks))
+        if source is not None
+    }
+    for tick in (watch.look, *(sync.tick for sync, _ in synced.values())):
+        threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
     # Inherited by the JVM: told to all processes of the command, the word is this one's, which ends the query first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     spark = local_session("autoscaler", cores=1)
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    spark.conf.set(
-        "spark.sql.streaming.stateStore.providerClass",
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    )
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
-    query = start(spark, settings, checkpoint, learned)
-    ready = False
-    while not stop.wait(0.2) and query.isActive:
-        for courier in couriers:
-            _tell(courier)
-        if not ready and query.lastProgress is not None:
-            ready = True
-            print("autoscaler: ready", flush=True)
-    error = query.exception()
+    _obey(stop)  # also because a SparkContext has set a handler of its own for ctrl-C
+    query = start(spark, settings, checkpoint, Learned(**{name: here for name, (_, here) in synced.items()}))
+    _until(stop, query)
     query.stop()
     spark.stop()
-    if error is not None and not stop.is_set():  # told to end, a batch may lose its workers first
-        raise SystemExit(f"the autoscaler's query failed: {error}")
+
+
+def _until(stop: threading.Event, query: StreamingQuery) -> None:
+    ready = False
+    while not stop.wait(0.2) and query.isActive:
+        if not ready and query.lastProgress is not None:
+            ready = True
+            _say(["ready"])
+    if not stop.is_set():
+        raise SystemExit(f"the autoscaler's query failed: {query.exception()}")
+
+
+def _obey(stop: threading.Event) -> None:
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
+
+
+def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:
+    """Tick until the end; what goes wrong in one tick is said and does not end the next."""
+    before = ""
+    while not stop.wait(LOOK_S):
+        try:
+            _say(tick())
+        except Exception as error:
+            if (problem := f"{type(error).__name__}: {error}") != before:
+                _say([problem])
+            before = problem
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        print(f"autoscaler: {line}", flush=True)

@@ -11,7 +11,7 @@ from models.dqn.agent.policy import Dqn
 from models.policy.core.view import Policy
 from pipelines.registry import AgentRegistry
 from pipelines.registry.agents import read_agent
-from pipelines.scale.courier import Source
+from pipelines.scale.artifact_sync import Source
 
 
 def source(settings: Settings) -> Source:

@@ -1,4 +1,4 @@
-"""The keyed step of the autoscaler query: one job's records in, decisions and rejects out."""
+"""The keyed step of the autoscaler query: one job's records in; decisions, signs of life and rejects out."""
 
 from __future__ import annotations
 
@@ -9,32 +9,54 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
-from models.policy.live.memory import Memory, fresh, saw_batch, saw_forecast, saw_interval
-from pipelines.scale import ears
-from pipelines.scale.agents import Clock, decider
+from models.policy.live.memory import Memory, fresh, saw_batch, saw_forecast, saw_heartbeat, saw_interval, with_contract
+from models.policy.live.standing import Standing, alike, repeated, told
+from pipelines.scale import peaks
+from pipelines.scale.artifact_sync import SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.courier import Brought
-from tidecast.messages import Decision, Forecast, MessageError, MetricSample, Reject, decode, encode
+from pipelines.scale.contracts import Accepted
+from pipelines.scale.decider import Clock, decider
+from tidecast.messages import (
+    Decision,
+    Forecast,
+    Heartbeat,
+    Message,
+    MessageError,
+    MetricSample,
+    Reject,
+    decode,
+    encode,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OUTPUT = "topic string, key string, value string"
 WATCHDOG_MS = 2000
+BEAT_S = 7.0
+"""Between two signs of life; with the watchdog's time and a slow micro-batch on top still under 10 s."""
+UNKNOWN_S = 600.0
+"""A job without a contract is told so once in so many seconds; what was known of it is forgotten as late."""
+
+_KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat}
 
 
 class Learned(NamedTuple):
-    """What workers find of what was learned: agents of a learned policy, and the peaks that policies hear."""
+    """What workers find of what was learned: agents of a learned policy, and calibrators of peaks."""
 
-    agents: Brought | None = None
-    ears: Brought | None = None
+    agents: SyncedArtifacts | None = None
+    peaks: SyncedArtifacts | None = None
 
 
 NOTHING = Learned()
 
 
 class Scaler:
-    """One job's part of the autoscaler, without Spark: `take` records, `decide`, `watch` for silence."""
+    """One job's part of the autoscaler, without Spark: `step` from what is remembered and came to what is to be said.
+
+    A step is to `take` records, to `decide` if a second of metrics was among them, else to `watch` for silence, and to
+    write what does not come to the same as the standing decision.
+    """
 
     def __init__(
         self, job: str, contract: Contract | None, policy: str, mode: str, learned: Learned = NOTHING,
@@ -44,6 +66,28 @@ class Scaler:
         self.learned, self.store = learned, store
         self._used: dict[str, Any] = {}
 
+    def step(
+        self, memory: Memory | None, rows: list[dict[str, Any]], now: float, batch_s: float
+    ) -> tuple[Memory | None, list[tuple[str, str, Message]]]:
+        """What is remembered then, None for nothing, and what is to be sent: topic, key and message.
+
+        Args:
+            memory: of the job, None before the first record.
+            rows: records of the topics that are followed.
+            now: wall time.
+            batch_s: wall time at which the micro-batch was planned; the same if it is tried again.
+        """
+        if self.contract is None:
+            return self._unknown(memory, rows, now)
+        memory, ticked, rejects = self.take(with_contract(memory or fresh(self.contract), self.contract), rows, now)
+        decision: Decision | None = None
+        if ticked:
+            memory, decision = self.decide(self.look(memory, batch_s), now)
+        else:
+            decision = self.watch(memory, now)
+        memory, written = self._written(memory, decision, now)
+        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written]
+
     def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
         """Memory after the records, whether a second of metrics was among them, and what could not be accepted."""
         messages, rejects = [], []
@@ -51,25 +95,18 @@ class Scaler:
             try:
                 messages.append(self._accepted(row, now))
             except MessageError as error:
-                rejects.append(
-                    Reject(
-                        row["topic"],
-                        int(row["partition"]),
-                        int(row["offset"]),
-                        "autoscaler",
-                        str(error),
-                        row["value"] or "",
-                        now,
-                    )
-                )
+                rejects.append(_reject(row, str(error), now))
         ticked = False
         for message in sorted(messages, key=lambda m: m.wall_time):
+            said = dataclasses.asdict(message)
             if isinstance(message, Forecast):
-                memory = saw_forecast(memory, dataclasses.asdict(message))
+                memory = saw_forecast(memory, said)
+            elif isinstance(message, Heartbeat):
+                memory = saw_heartbeat(memory, said)
             elif message.kind == "batch":
-                memory = saw_batch(memory, dataclasses.asdict(message), self._known())
+                memory = saw_batch(memory, said, self._known())
             elif message.executors is not None:  # back-dated history says nothing about now
-                memory, ticked = saw_interval(memory, dataclasses.asdict(message)), True
+                memory, ticked = saw_interval(memory, said), True
         return memory, ticked, rejects
 
     def look(self, memory: Memory, batch_s: float) -> Memory:
@@ -88,7 +125,7 @@ class Scaler:
         contract = self._known()
         clock = Clock(now, memory.job_s(now), memory.time_scale)
         policy, version, stand_in = decider(self.policy, contract, clock, self.learned.agents)
-        heard = ears.of_version(self.learned.ears, contract, memory.forecast.get("version"))
+        heard = peaks.of_version(self.learned.peaks, contract, memory.forecast.get("version"))
         memory, seen, made = evaluate(memory, now, contract, policy, version, stand_in, heard)
         if seen is None or made is None:
             return memory, None
@@ -99,7 +136,7 @@ class Scaler:
             "needed_observed": made.needed_observed,
             "needed_forecast": made.needed_forecast,
             "forecast_version": memory.forecast.get("version") if made.needed_forecast is not None else None,
-            "contract": contract.model_dump(mode="json"),
+            "contract_hash": contract.hash,
             **({"forecast_read": self._used} if self.store is not None else {}),
         }
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
@@ -118,20 +155,66 @@ class Scaler:
             memory, now, memory.target, reason, ["hold", "no_metrics"], {"metric_wall_time": memory.metric_at}, {}
         )
 
-    def _accepted(self, row: dict[str, Any], now: float) -> MetricSample | Forecast:
-        message: MetricSample | Forecast
-        if row["topic"] == "metrics":
-            message = decode(MetricSample, row["value"], now)
-        else:
-            message = decode(Forecast, row["value"], now)
+    def _written(
+        self, memory: Memory, decision: Decision | None, now: float
+    ) -> tuple[Memory, list[tuple[str, str, Message]]]:
+        """The decision unless it comes to the same as the one that stands, and a sign of life where one is due."""
+        before, closed = memory.standing, None
+        out: list[tuple[str, str, Message]] = []
+        if decision is not None:
+            memory = dataclasses.replace(memory, standing=self._repeated(memory, decision, now))
+            if memory.standing is None:
+                out.append(("decisions", self.job, decision))
+                standing = Standing(decision.id, now, decision.executors, self._alike(memory, decision))
+                memory = dataclasses.replace(memory, standing=standing)
+                # What came to the same as the decision before is told before another takes its place.
+                closed = before if before is not None and before.repeats > before.vouched else None
+        due = memory.beat_at is None or not 0 <= now - memory.beat_at < BEAT_S
+        if closed is None and not due:
+            return memory, out
+        out.append(("heartbeats", self.job, self._heartbeat(memory, closed or memory.standing, now)))
+        return dataclasses.replace(memory, beat_at=now, standing=told(memory.standing)), out
+
+    def _repeated(self, memory: Memory, decision: Decision, now: float) -> Standing | None:
+        acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
+        reached = memory.executors == decision.executors or not acts
+        return repeated(memory.standing, now, decision.codes, self._alike(memory, decision), reached)
+
+    def _alike(self, memory: Memory, decision: Decision) -> str:
+        heard = memory.forecast if decision.inputs.get("ahead") else {}
+        return alike(
+            decision.codes, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors,
+            memory.executors, self._known().hash, heard.get("epoch"), heard.get("time"),
+        )  # fmt: skip
+
+    def _heartbeat(self, memory: Memory, standing: Standing | None, now: float) -> Heartbeat:
+        time_s = now if memory.metric_at is None else memory.job_s(now)
+        beat = Heartbeat(self.job, "autoscaler", time_s, now, memory.time_scale)
+        if standing is None:
+            return beat
+        return dataclasses.replace(
+            beat, standing=standing.id, since=standing.since, executors=standing.executors, repeats=standing.repeats
+        )
+
+    def _unknown(
+        self, memory: Memory | None, rows: list[dict[str, Any]], now: float
+    ) -> tuple[Memory | None, list[tuple[str, str, Message]]]:
+        """Of a job without a contract nothing is taken; it is told so, not once a record but once in a while."""
+        if memory is not None and memory.unknown_at is not None:
+            return (memory, []) if now - memory.unknown_at < UNKNOWN_S else (None, [])
+        reason = f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml. Its records are left."
+        first = [row for row in rows if row["topic"] == "metrics"][:1]
+        memory = dataclasses.replace(memory or fresh(Contract(job=self.job)), unknown_at=now)
+        return memory, [("rejects", row["topic"], _reject(row, reason, now)) for row in first]
+
+    def _accepted(self, row: dict[str, Any], now: float) -> MetricSample | Forecast | Heartbeat:
+        message: MetricSample | Forecast | Heartbeat = decode(_KINDS[row["topic"]], row["value"], now)
         if message.job != self.job:
             raise MessageError(f"job={message.job!r} under the key {self.job!r}; key a record by its job")
-        if self.contract is None:
-            raise MessageError(f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml")
         return message
 
     def _known(self) -> Contract:
-        assert self.contract is not None, "records of a job without a contract are rejected before they get here"
+        assert self.contract is not None, "a job without a contract is left alone before it gets here"
         return self.contract
 
     def _record(
@@ -147,10 +230,15 @@ class Scaler:
         )  # fmt: skip
 
 
+def _reject(row: dict[str, Any], reason: str, now: float) -> Reject:
+    return Reject(
+        row["topic"], int(row["partition"]), int(row["offset"]), "autoscaler", reason, row["value"] or "", now
+    )
+
+
 def stateful_processor(
-    contracts: dict[str, Contract], policy: str, mode: str, learned: Learned = NOTHING,
-    store: StoreForecasts | None = None,
-) -> Any:  # fmt: skip
+    accepted: Accepted, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
+) -> Any:
     """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -163,44 +251,31 @@ def stateful_processor(
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """One job's new records into its state; the decision and the rejects out of it, as rows for Kafka."""
-            now = time.time()
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, learned, store)
-            records = [record for frame in rows for record in frame.to_dict("records")]
-            memory, ticked, rejects = scaler.take(self._memory(scaler), records, now)
-            out: list[tuple[str, str, bytes]] = [("rejects", r.topic, encode(r)) for r in rejects]
-            if ticked:
-                memory = scaler.look(memory, timerValues.getCurrentProcessingTimeInMs() / 1000)
-                memory, decision = scaler.decide(memory, now)
-                out += [("decisions", scaler.job, encode(decision))] if decision else []
-            if scaler.contract is not None:
-                self.state.update((memory.to_json(),))
-                self._rearm(timerValues)
-            yield _frame(out)
+            """One job's new records into its state; what is to be said of it out of it, as rows for Kafka."""
+            yield self._step(key[0], [record for frame in rows for record in frame.to_dict("records")], timerValues)
 
         def handleExpiredTimer(
             self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
-            scaler = Scaler(key[0], contracts.get(key[0]), policy, mode, learned)
-            decision = scaler.watch(self._memory(scaler), time.time())
-            self._rearm(timerValues)
-            yield _frame([("decisions", scaler.job, encode(decision))] if decision else [])
+            yield self._step(key[0], [], timerValues)
 
         def close(self) -> None:
             pass
 
-        def _memory(self, scaler: Scaler) -> Memory:
+        def _step(self, job: str, rows: list[dict[str, Any]], timers: Any) -> pd.DataFrame:
+            planned_ms, contract = timers.getCurrentProcessingTimeInMs(), accepted.of(job)
+            scaler = Scaler(job, contract, policy, mode, learned, store)
             kept = self.state.get() if self.state.exists() else None
-            if kept is not None:
-                return Memory.from_json(kept[0])
-            return fresh(scaler.contract or Contract(job=scaler.job))
-
-        def _rearm(self, timers: Any) -> None:
+            memory = None if kept is None else Memory.from_json(kept[0])
+            memory, said = scaler.step(memory, rows, time.time(), planned_ms / 1000)
             for old in self.handle.listTimers():  # else every batch adds one
                 self.handle.deleteTimer(old)
-            self.handle.registerTimer(timers.getCurrentProcessingTimeInMs() + WATCHDOG_MS)
-
-    def _frame(rows: list[tuple[str, str, bytes]]) -> pd.DataFrame:
-        return pd.DataFrame([(t, k, v.decode()) for t, k, v in rows], columns=["topic", "key", "value"])
+            if memory is None:
+                self.state.clear()
+            else:
+                self.state.update((memory.to_json(),))
+                self.handle.registerTimer(planned_ms + (WATCHDOG_MS if contract else int(UNKNOWN_S * 1000)))
+            sent = [(topic, name, encode(message).decode()) for topic, name, message in said]
+            return pd.DataFrame(sent, columns=["topic", "key", "value"])
 
     return AutoscalerProcessor()

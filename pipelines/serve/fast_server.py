@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import Settings
 from pipelines.kafka.broker import Publisher, create_topics
 from pipelines.registry import Registry
@@ -69,7 +69,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
         folder = settings.store_dir
         store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
         ends.enter_context(Flusher(store))
-        known = frozenset(load_contracts(settings.contracts_dir))
+        known = frozenset(contracted(settings.contracts_dir))
         loop = _loop(settings, store, known, ends, stop)
         redo(loop.core)
         loader = Loader(

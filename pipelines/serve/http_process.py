@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import Settings, load
 from pipelines.store import Reader
 
@@ -105,7 +105,7 @@ def main() -> None:
     listening = socket.create_server((HOST, settings.serving.http_port))
     keep(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
     with Reader.open(folder) as reader:
-        jobs = frozenset(load_contracts(settings.contracts_dir))
+        jobs = frozenset(contracted(settings.contracts_dir))
         made = app(reader, settings.training.step_s, jobs, token)
         server = uvicorn.Server(uvicorn.Config(made, log_level="warning", access_log=False))
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from configs.contract import load_contracts
+from configs.contract import contracted
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
@@ -50,7 +50,7 @@ class Server:
         self._publisher = Publisher(kafka)
         self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
-        known = frozenset(load_contracts(settings.contracts_dir))
+        known = frozenset(contracted(settings.contracts_dir))
         self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
         self._models: dict[tuple[str, int], Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.policy.core.view import chosen
-from pipelines.scale.courier import Source
+from pipelines.scale.artifact_sync import Source
 
 
 class Agent:

@@ -23,6 +23,7 @@ GOOD: dict[str, dict[str, Any]] = {
         **_COMMON, "decision_id": "d1", "status": "confirmed", "reason": "3 executors", "executors_before": 2,
         "executors_after": 3, "decided_at": NOW - 4, "observed": {"executors": 3},
     },
+    "contracts": {**_COMMON, "hash": "00ff", "text": "{}"},
 }  # fmt: skip
 
 
@@ -100,6 +101,7 @@ _OWN: dict[str, dict[str, tuple[bytes | None, str]]] = {
         "negative executors": (record("outcomes", executors_after=-1), "executors_after=-1"),
         "NaN time": (record("outcomes", confirmed_at=float("nan")), "confirmed_at=nan"),
     },
+    "contracts": {"no text": (record("contracts", without="text"), "text is missing")},
 }
 STRICTER = {"time is milliseconds", "negative executors", "negative rate", "NaN inside"}
 """Bad for the lake, though `decode` has no rule against them in every message class."""

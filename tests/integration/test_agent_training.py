@@ -18,8 +18,8 @@ from models.twin.sim.job import Job
 from pipelines.lake.load import Source
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import dqn
-from pipelines.scale.agents import Clock, decider
-from pipelines.scale.courier import Brought, Courier
+from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
+from pipelines.scale.decider import Clock, decider
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.lesson import Lesson, terms_of
 
@@ -48,8 +48,9 @@ def trained(agents):
     return agent.train_on(agents, TRAINING, lesson())
 
 
-def courier(settings, folder):
-    return Courier(dqn.source(settings), [CONTRACT], folder, every_s=0.0), Brought(folder, dqn.read)
+def synced(settings, folder):
+    contracts = {CONTRACT.job: CONTRACT}
+    return ArtifactSync(dqn.source(settings), lambda: contracts, folder, every_s=0.0), SyncedArtifacts(folder, dqn.read)
 
 
 def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, trained):
@@ -81,8 +82,8 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
 ):
     folder = tmp_path_factory.mktemp("agents")
     agents.set_champion("orders", "1")
-    brings, known = courier(settings, folder)
-    assert brings.tick(0.0) == ["orders: agent is version 1"]
+    sync, known = synced(settings, folder)
+    assert sync.tick(0.0) == ["orders: agent is version 1"]
     (name,) = LEARNED
     here = decider(name, CONTRACT, AT, known)
     assert isinstance(here.policy, Dqn) and (here.version, here.stand_in) == ("1", "")
@@ -95,7 +96,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     with pytest.raises(RegistryError, match=r"orders-agent version 2: features=\['load'\].*train the agent again"):
         agents.load("orders", "2")
     agents.set_champion("orders", "2")
-    (said,) = brings.tick(1.0)
+    (said,) = sync.tick(1.0)
     assert "version 2: features=['load']" in said and "the present agent stays" in said
     assert decider(name, CONTRACT, AT, known).version == "1"
 
@@ -125,8 +126,8 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 ):
     nobody = CONTRACT.model_copy(update={"job": "nobody"})
     folder = tmp_path_factory.mktemp("none")
-    assert Courier(dqn.source(settings), [nobody], folder, 0.0).tick(0.0) == []
-    here = decider("dqn", nobody, AT, Brought(folder, dqn.read))
+    assert ArtifactSync(dqn.source(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
+    here = decider("dqn", nobody, AT, SyncedArtifacts(folder, dqn.read))
     assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):
         agents.load("nobody")

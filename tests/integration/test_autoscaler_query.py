@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from configs.contract import load_contracts
 from configs.settings import load
-from models.policy.live.replay import replayed
-from pipelines.kafka.broker import Follower, Publisher
-from pipelines.scale.autoscaler import start
-from pipelines.scale.courier import Brought, Courier
+from models.policy.live.replay import contracts_of, replayed
+from pipelines.kafka.broker import Follower, Publisher, read_all
+from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
+from pipelines.scale.autoscaler import start, watch_contracts
+from pipelines.scale.contracts import Accepted, accepted_file
 from pipelines.scale.processor import Learned
 from tests.fakes.agents import Shelf, read
 from tidecast.messages import MetricSample
@@ -57,6 +57,7 @@ class Job:
 
 @contextmanager
 def running(spark, settings, checkpoint, agents=None):
+    watch_contracts(settings, Accepted(accepted_file(checkpoint))).look()
     query = start(spark, settings, checkpoint, Learned(agents))
     try:
         yield
@@ -67,17 +68,17 @@ def running(spark, settings, checkpoint, agents=None):
 def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
     kafka, shelf, job = empty_topics, Shelf(JOB), Job(empty_topics)
     settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
-    contracts = load_contracts(settings.contracts_dir)
-    courier = Courier(shelf.source(), contracts.values(), tmp_path / "agents", 0.1)
+    accepted = Accepted(accepted_file(tmp_path / "query"))
+    sync = ArtifactSync(shelf.source(), accepted.all, tmp_path / "agents", 0.1)
     try:
-        with running(spark, settings, tmp_path / "query", Brought(tmp_path / "agents", read)):
+        with running(spark, settings, tmp_path / "query", SyncedArtifacts(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
             assert heard[-1]["policy"] == "forecast"
             shelf.versions["1"] = "2"
-            assert courier.tick(1.0) == [f"{JOB}: agent is version 1"]
+            assert sync.tick(1.0) == [f"{JOB}: agent is version 1"]
             first = job.until(lambda d: d["inputs"].get("version") == "1" and d["executors"] == 2)[-1]
             shelf.versions["2"] = "3"
-            courier.tick(2.0)
+            sync.tick(2.0)
             second = job.until(lambda d: d["inputs"].get("version") == "2")[-1]
             assert (first["policy"], second["policy"], second["executors"]) == ("dqn", "dqn", 3)
             assert second["inputs"]["target"] == 2 and second["inputs"]["carried"]["asked"] > 0
@@ -86,6 +87,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
             assert third["inputs"]["since_change_s"] < 600, "nothing is known of the change to three executors"
             assert "asked" not in third["inputs"]["carried"]
-            assert replayed(third) == (third["executors"], third["reason"], third["codes"])
+            contracts = contracts_of(json.loads(record.value) for record in read_all(kafka, "contracts"))
+            assert replayed(third, contracts) == (third["executors"], third["reason"], third["codes"])
     finally:
         job.close()

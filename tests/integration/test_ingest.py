@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from configs.contract import Contract
 from configs.settings import load
+from models.policy.live.memory import fresh
+from models.policy.live.replay import contracts_of, replayed
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import planned, take
 from pipelines.kafka.broker import BrokerError, Publisher
 from pipelines.lake import tables as lake
 from pipelines.lake.tables import Lake
+from pipelines.scale.processor import Scaler
 from tests.fakes.records import NOW, bad_records, record
+from tests.unit.test_processor import metric, row
+from tidecast.messages import ContractText, encode
 
 KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -115,3 +123,21 @@ def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, se
         planned(settings, "2014-10-22T04", NOW)
     ingest(spark, settings, "2014-10-22T05")
     assert Lake(spark, settings.lake_dir).read("metrics").count() == 2
+
+
+def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(spark, settings):
+    contract = Contract(job="orders", latency_target_s=7)
+    scaler, now = Scaler("orders", contract, "forecast", "act"), NOW - 5
+    memory, _, _ = scaler.take(fresh(contract), [row("metrics", metric(wall_time=now, arrival_rps=900.0))], now)
+    _, decision = scaler.decide(memory, now)
+    publish(settings, "decisions", [encode(decision)])
+    text = ContractText("orders", now, now, 1.0, contract.hash, contract.text)
+    publish(settings, "contracts", [encode(text), encode(text)])  # after a restart it is told again
+    ingest(spark, settings, "2025-10-09T08")
+    kept = Lake(spark, settings.lake_dir)
+    contracts = contracts_of(found.asDict() for found in kept.read("contracts").collect())
+    (found,) = (found.asDict() for found in kept.read("decisions").collect())
+    logged = {**found, "inputs": json.loads(found["inputs"])}
+    assert replayed(logged, contracts) == (decision.executors, decision.reason, decision.codes)
+    with pytest.raises(LookupError, match=contract.hash):
+        replayed(logged, {})

@@ -13,8 +13,8 @@ from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import Source
 from pipelines.registry import Registry, RegistryError
-from pipelines.scale import ears
-from pipelines.scale.courier import Brought, Courier
+from pipelines.scale import peaks
+from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.processor import Learned, Scaler
 from pipelines.train.forecaster.challenge import train_on
 from pipelines.train.forecaster.peaks import Live
@@ -59,12 +59,12 @@ def version(registry):
 
 @pytest.fixture
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("brought")
+    return tmp_path_factory.mktemp("synced")
 
 
-def brought(settings, folder, contract=CONTRACT):
-    courier = Courier(ears.source(settings), [contract], folder, every_s=0.0)
-    return courier, Brought(folder, ears.read)
+def synced(settings, folder, contract=CONTRACT):
+    sync = ArtifactSync(peaks.source(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
+    return sync, SyncedArtifacts(folder, peaks.read)
 
 
 def memory(version):
@@ -89,13 +89,13 @@ def test_training_says_in_the_card_what_it_learned_of_peaks(registry, version):
 
 def test_the_champion_of_the_run_has_peaks_too_and_a_new_one_brings_its_own(settings, registry, version, folder):
     assert registry.champion_version("orders") == "1"  # the naive one, which may serve on
-    courier, known = brought(settings, folder)
-    (said,) = courier.tick(0.0)
+    sync, known = synced(settings, folder)
+    (said,) = sync.tick(0.0)
     assert said.startswith("orders: model of peaks is version 1@")
-    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(ears=known))
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", Learned(peaks=known))
     assert decided(scaler, "1")["levels"] == list(LEVELS)
     registry.set_champion("orders", version)
-    (said,) = courier.tick(1.0)
+    (said,) = sync.tick(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert decided(scaler, version)["levels"] == list(LEVELS)
     assert decided(scaler, "1")["levels"] == list(TRAINING.levels)  # forecast by the version before
@@ -110,23 +110,23 @@ def decided(scaler, version):
 
 def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry, version, folder):
     registry.set_champion("orders", version)
-    courier, known = brought(settings, folder)
-    courier.tick(0.0)
+    sync, known = synced(settings, folder)
+    sync.tick(0.0)
     before = known.newest(CONTRACT)[1]
     train_on(registry, "orders", TRAINING, source(11), live=Live(PLANNING, 1.0))  # a blend again: no better
-    (said,) = courier.tick(1.0)
+    (said,) = sync.tick(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)
 
 
 def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings, registry, version, folder):
     registry.set_champion("orders", version)
-    brought(settings, folder)[0].tick(0.0)
+    synced(settings, folder)[0].tick(0.0)
     other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update={"lead_s": 90.0})})
-    courier, known = brought(settings, folder, other)  # after a restart, on the same folder
-    (said,) = courier.tick(0.0)
+    sync, known = synced(settings, folder, other)  # after a restart, on the same folder
+    (said,) = sync.tick(0.0)
     assert "learned for 60 + 30 s" in said and "90 + 30 s: retrain" in said
-    scaler = Scaler("orders", other, "mpc", "act", Learned(ears=known))
+    scaler = Scaler("orders", other, "mpc", "act", Learned(peaks=known))
     assert decided(scaler, version)["levels"] == list(TRAINING.levels)
 
 

@@ -6,7 +6,10 @@ from pipelines.report import actions
 
 def decision(name, wall, executors, codes, metric=None):
     inputs = {"metric_wall_time": metric} if metric is not None else {}
-    return {"id": name, "wall_time": wall, "executors": executors, "codes": codes, "inputs": inputs, "expected": {}}
+    return {
+        "id": name, "wall_time": wall, "executors": executors, "codes": codes, "inputs": inputs, "expected": {},
+        "evaluations": 3 if codes == ["hold", "stand_in"] else 1,
+    }  # fmt: skip
 
 
 def outcome(name, status, before, target, decided=None, applied=None, confirmed=None, useful=None, closed=None):
@@ -40,7 +43,7 @@ def acts():
 
 def test_counts(acts):
     assert actions.counts(*acts) == {
-        "decisions": 7, "stood_in": 1, "scale_ups": 2, "scale_downs": 1, "scale_ups_by_forecast": 1,
+        "decisions": 9, "stood_in": 3, "scale_ups": 2, "scale_downs": 1, "scale_ups_by_forecast": 1,
         "forecast_scale_ups_confirmed": 1, "ineffective": 1, "refused": 2, "failed": 0,
     }  # fmt: skip
 

@@ -122,9 +122,10 @@ def test_peaks_of_other_times_than_the_contracts_are_not_listened_to(live, ears,
 def test_a_decision_by_peaks_replays_from_its_log(live, ears):
     second, memory = live[2][3]
     _, seen, made = evaluate(memory, float(second), CONTRACT, build("mpc", CONTRACT), ears=ears)
-    inputs = json.loads(json.dumps({**seen.inputs(), "contract": CONTRACT.model_dump(mode="json")}))
+    inputs = json.loads(json.dumps({**seen.inputs(), "contract_hash": CONTRACT.hash}))
     assert "quantile of the peak" in seen.forecast_note
-    assert replayed({"policy": "mpc", "inputs": inputs}) == (made.executors, made.reason, made.codes)
+    known = {CONTRACT.hash: CONTRACT}
+    assert replayed({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
 
 
 def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, ears):

@@ -1,6 +1,6 @@
 import pytest
 
-from configs.contract import load_contract, load_contracts
+from configs.contract import contracted, load_contract, read_contracts
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings, load
 
@@ -63,7 +63,8 @@ def test_settings_are_frozen():
 
 
 def test_every_shipped_contract_loads_under_its_own_name():
-    contracts = load_contracts(CONTRACTS)
+    contracts, wrong = read_contracts(CONTRACTS)
+    assert wrong == {}
     assert set(contracts) == {"word_count", "key_window", "ride_count"}
     assert all(name == contract.job for name, contract in contracts.items())
 
@@ -83,6 +84,14 @@ def test_a_wrong_contract_is_named(tmp_path, text, says):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(SettingsError, match=says):
         load_contract("a", tmp_path)
+
+
+def test_a_broken_contract_leaves_the_others_jobs_alone(tmp_path):
+    (tmp_path / "orders.yaml").write_text("job: orders")
+    (tmp_path / "rides.yaml").write_text("job: [")
+    assert contracted(tmp_path) == ["orders", "rides"]
+    found, wrong = read_contracts(tmp_path)
+    assert set(found) == {"orders"} and "not YAML" in wrong["rides"]
 
 
 def test_a_missing_contract_lists_the_known_ones():

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -27,6 +28,25 @@ def test_a_run_says_what_it_is_known_to_hold(forecast):
     assert s["forecast_version"] == "3"
     for e in s["forecast_error"].values():
         assert 0.02 < e["wape"] < 0.1 < e["wape_last_value"]  # the median is 4 % high, and arrivals are noisy
+
+
+def test_what_signs_of_life_stand_for_is_counted_as_if_it_had_been_written(forecast, tmp_path):
+    folder, _, written = forecast
+    short = tmp_path / "short"
+    shutil.copytree(folder, short)
+    standing, kept = {}, []
+    for line in (folder / "decisions.jsonl").read_text().splitlines():
+        decision = json.loads(line)
+        if kept and decision["codes"] == kept[-1]["codes"] == ["hold"]:
+            beat = standing.setdefault(kept[-1]["id"], {"job": decision["job"], "by": "autoscaler", "repeats": 0})
+            beat |= {"standing": kept[-1]["id"], "wall_time": decision["wall_time"], "repeats": beat["repeats"] + 1}
+        else:
+            kept.append(decision)
+    for name, rows in (("decisions", kept), ("heartbeats", standing.values())):
+        (short / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(kept) < 0.5 * written["decisions"]
+    summary, same = summarise(short), ("decisions", "stood_in", "scale_ups", "scale_downs", "scale_ups_by_forecast")
+    assert {key: summary[key] for key in same} == {key: written[key] for key in same}
 
 
 def test_the_keys_are_the_documented_ones_and_the_file_is_strict_json(forecast):

@@ -13,13 +13,21 @@ from typing import Any
 from configs.contract import Contract
 from models.policy.core.batches import Batches, ended
 from models.policy.core.capacity import COLD_BATCHES, BatchModel, busy, learn, parallelism
+from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, saw
 
 
 @dataclass(frozen=True)
 class Memory:
-    """One job as the autoscaler knows it; wall times in seconds, None for never."""
+    """One job as the autoscaler knows it; wall times in seconds, None for never.
+
+    Attributes:
+        mode: what the job's agent does with decisions, as it last said.
+        standing: the decision that was written last.
+        beat_at: when a sign of life was last written.
+        unknown_at: since when the job has had no contract.
+    """
 
     model: BatchModel
     arrivals: tuple[float, ...] = ()
@@ -38,6 +46,10 @@ class Memory:
     policy: str = ""
     carried: dict[str, Any] = field(default_factory=dict)
     forecast: dict[str, Any] = field(default_factory=dict)
+    mode: str | None = None
+    standing: Standing | None = None
+    beat_at: float | None = None
+    unknown_at: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Tasks of the heavy stage; as many as a contract allows until they are known."""
@@ -59,6 +71,7 @@ class Memory:
         data["model"] = BatchModel(**data["model"])
         data["batches"] = Batches(**data.get("batches", {}))
         data["arrivals"] = tuple(data["arrivals"])
+        data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
         data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
         return cls(**data)
 
@@ -79,6 +92,7 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         lag_records=sample["lag_records"] or 0,
         executors=executors if executors is not None else memory.executors,
         tasks=sample["task_ceiling"] or memory.tasks,
+        mode=sample.get("mode"),
         metric_at=sample["wall_time"],
         metric_time=sample["time"] + sample["span_s"],
         time_scale=sample["time_scale"],
@@ -103,9 +117,24 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
     return replace(memory, model=learn(memory.model, rows, worth, duration))
 
 
+def with_contract(memory: Memory, contract: Contract) -> Memory:
+    """Of a job that has a contract, perhaps again: its first guess stands until batches teach better."""
+    if memory.metric_at is None:
+        memory = replace(memory, model=fresh(contract).model)
+    return replace(memory, unknown_at=None)
+
+
 def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     """After one forecast: of two serving epochs the higher counts, of one epoch the newer."""
     held = memory.forecast
     if held and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
         return memory
     return replace(memory, forecast=forecast)
+
+
+def saw_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
+    """After a sign of life of who serves (fields as in `tidecast.messages.Heartbeat`): what it vouches for is fresh."""
+    held = memory.forecast
+    if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
+        return memory
+    return replace(memory, forecast={**held, "wall_time": max(held["wall_time"], beat["wall_time"])})

@@ -9,7 +9,7 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.core.view import Policy
 from models.policy.live.build import policy_of
-from pipelines.scale.courier import Brought
+from pipelines.scale.artifact_sync import SyncedArtifacts
 
 STAND_IN = "forecast"
 """Who decides while a policy lacks its agent or its timetable."""
@@ -31,7 +31,7 @@ class Decider(NamedTuple):
     stand_in: str = ""
 
 
-def decider(name: str, contract: Contract, clock: Clock, agents: Brought | None) -> Decider:
+def decider(name: str, contract: Contract, clock: Clock, agents: SyncedArtifacts | None) -> Decider:
     """Who decides now for a job that was given the policy of that name."""
     try:
         if name not in LEARNED:

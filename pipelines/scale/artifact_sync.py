@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,12 +41,16 @@ class Source(NamedTuple):
     read: Read
 
 
-class Courier:
-    """The driver's part: brings new versions to where the workers look."""
+class ArtifactSync:
+    """The driver's part: fetches new versions to where the workers look.
 
-    def __init__(self, source: Source, contracts: Iterable[Contract], folder: Path, every_s: float) -> None:
-        self._source, self._folder, self._every_s = source, folder, every_s
-        self._contracts = {contract.job: contract for contract in contracts}
+    A registry that is away may hold it up for minutes, so it runs in a thread of its own.
+    """
+
+    def __init__(
+        self, source: Source, contracts: Callable[[], Mapping[str, Contract]], folder: Path, every_s: float
+    ) -> None:
+        self._source, self._contracts, self._folder, self._every_s = source, contracts, folder, every_s
         self._looked = -every_s
         self._tried: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,28 +61,37 @@ class Courier:
         if clock - self._looked < self._every_s:
             return []
         self._looked = clock
-        return [said for job in self._contracts if (said := self._look(job))]
+        return [said for job, contract in self._contracts().items() if (said := self._look(job, contract))]
 
-    def _look(self, job: str) -> str:
+    def _look(self, job: str, contract: Contract) -> str:
         what = self._source.what
         try:
             version = self._source.version_of(job)
         except RuntimeError as error:
             return self._once(job, f"?{error}", f"{job}: {error}; the present {what} stays")
-        if version is None or self._tried.get(job) == version:
+        here = f"{version} {contract.hash}"
+        if version is None or self._tried.get(job) == here:
             return ""
         files = self._folder / job / version
         try:
             self._source.fetch(job, version, files)
-            self._source.read(files, self._contracts[job])
+            self._source.read(files, contract)
         except (RuntimeError, ValueError, OSError) as error:
             # What cannot be read stays so; what could not be fetched may come the next time.
-            tried = version if isinstance(error, ValueError) else f"?{version} {error}"
+            tried = here if isinstance(error, ValueError) else f"?{version} {error}"
             return self._once(job, tried, f"{job}: {what} version {version}: {error}; the present {what} stays")
-        new = self._folder / f".{job}.json"
-        new.write_text(json.dumps({"version": version, "files": str(files)}))
-        os.replace(new, _pointer(self._folder, job))
-        return self._once(job, version, f"{job}: {what} is version {version}")
+        self._point(job, files)
+        return self._once(job, here, f"{job}: {what} is version {version}")
+
+    def _point(self, job: str, files: Path) -> None:
+        """Let the workers read a version, and remove those that none of them can be reading any more."""
+        pointer, new = _pointer(self._folder, job), self._folder / f".{job}.json"
+        before = json.loads(pointer.read_text())["files"] if pointer.exists() else None
+        new.write_text(json.dumps({"version": files.name, "files": str(files)}))
+        os.replace(new, pointer)
+        for old in files.parent.iterdir():
+            if old != files and str(old) != before:
+                shutil.rmtree(old, ignore_errors=True)
 
     def _once(self, job: str, what: str, said: str) -> str:
         if self._tried.get(job) == what:
@@ -86,7 +100,7 @@ class Courier:
         return said
 
 
-class Brought(NamedTuple):
+class SyncedArtifacts(NamedTuple):
     """The workers' part: where the driver put it, and how it is read."""
 
     folder: Path
@@ -98,7 +112,7 @@ class Brought(NamedTuple):
         It is read once per worker process.
 
         Raises:
-            ValueError, OSError: it cannot be read: what an earlier process brought may be of another age.
+            ValueError, OSError: it cannot be read: what an earlier process fetched may be of another age.
         """
         pointer = _pointer(self.folder, contract.job)
         if not pointer.exists():

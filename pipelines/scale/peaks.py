@@ -10,7 +10,7 @@ from configs.settings import Settings
 from models.policy.received.peak_calibrator import Ears, EarsError
 from pipelines.registry import Registry
 from pipelines.registry.forecasters import AT, read_peaks
-from pipelines.scale.courier import Brought, Source
+from pipelines.scale.artifact_sync import Source, SyncedArtifacts
 
 
 def source(settings: Settings) -> Source:
@@ -29,7 +29,7 @@ def source(settings: Settings) -> Source:
 
 
 def read(files: Path, contract: Contract) -> Ears:
-    """The ears in a version's files.
+    """The calibrator in a version's files.
 
     Raises:
         EarsError: they are none of this code's, or were learned for other times than the contract's.
@@ -43,12 +43,12 @@ def read(files: Path, contract: Contract) -> Ears:
     return found
 
 
-def of_version(brought: Brought | None, contract: Contract, version: str | None) -> Ears | None:
-    """The ears of the forecaster's version that is heard; None where there are none that can be read."""
-    if brought is None or version is None:
+def of_version(synced: SyncedArtifacts | None, contract: Contract, version: str | None) -> Ears | None:
+    """The calibrator of the version whose forecast is held; None where there is none that can be read."""
+    if synced is None or version is None:
         return None
     try:
-        found = brought.newest(contract)
+        found = synced.newest(contract)
     except (ValueError, OSError):  # of another age or another contract; the driver has said so
         return None
     return found[1] if found is not None and found[0].split(AT)[0] == version else None

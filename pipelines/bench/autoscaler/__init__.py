@@ -1,0 +1,1 @@
+"""What the autoscaler costs beside the job."""

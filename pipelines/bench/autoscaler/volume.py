@@ -1,0 +1,135 @@
+"""How many bytes a day one job leaves on the broker: the real servers beside a job that is only told of.
+
+The job reports as an agent does: a second of metrics each second, a batch every other, executors that follow decisions
+after the contract's lead. Its load goes up and down twice an hour, far more often than a day does, with the noise of
+single arrivals.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import yaml
+
+from configs.contract import Contract, Executors
+from configs.sections import Kafka
+from configs.settings import Settings
+from pipelines.kafka.broker import Follower, create_topics, offsets, stored_bytes
+from pipelines.stack.stack import Stack
+from tidecast.messages import Decision, MetricSample, decode
+from tidecast.outbox import Outbox
+
+JOB = "volume"
+STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400
+TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects")
+WARM_S = 120.0
+"""Until the servers have begun and said what they say once."""
+
+
+def measure(settings: Settings, minutes: float, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Run a broker, the stream server and the autoscaler in a folder of their own, and a job for so many minutes.
+
+    Returns:
+        `kafka_mb_per_day` and by topic in `topics`: `bytes`, `records`, `mb_per_day`; `seconds` that were measured.
+    """
+    var = settings.var_dir / "bench-volume"
+    contract = Contract(job=JOB, executors=Executors(max=8))
+    (var / "contracts").mkdir(parents=True, exist_ok=True)
+    (var / "contracts" / f"{JOB}.yaml").write_text(yaml.safe_dump(contract.model_dump(mode="json")))
+    training = settings.training.model_copy(update={"step_s": STEP_S})
+    own = {"var": var, "contracts": var / "contracts", "training": training}
+    with Stack(settings.model_copy(update=own), {"broker", "mlflow"}) as stack:
+        kafka = stack.settings.kafka
+        create_topics(kafka)
+        for name, words in (("autoscale", ["--checkpoint", str(var / "query" / stack.id)]), ("serve", [])):
+            told = {"TIDECAST_CONTRACTS": str(var / "contracts"), "TIDECAST_TRAINING__STEP_S": str(STEP_S)}
+            stack.spawn(name, [sys.executable, "-m", "pipelines.cli", name, *words], told)
+        job = _Job(kafka, contract)
+        job.report(WARM_S)
+        before, began = _stored(kafka), time.monotonic()
+        job.report(minutes * 60)
+        after, seconds = _stored(kafka), time.monotonic() - began
+        job.close()
+    topics = {name: _grown(before[name], after[name], seconds) for name in TOPICS}
+    for name, one in topics.items():
+        say(f"{name:<11}{one['mb_per_day']:8.2f} MB a day  {one['records_per_day']:8.0f} records")
+    total = round(sum(one["mb_per_day"] for one in topics.values()), 2)
+    say(f"together   {total:8.2f} MB per job and day")
+    return {"kafka_mb_per_day": total, "topics": topics, "seconds": round(seconds, 1), "decisions": job.decided}
+
+
+def _stored(kafka: Kafka) -> dict[str, tuple[int, int]]:
+    """By topic: bytes on the broker's disk, and records."""
+    return {
+        topic: (size, sum(end for _, end in offsets(kafka, topic).values()))
+        for topic, size in stored_bytes(kafka, TOPICS).items()
+    }
+
+
+def _grown(before: tuple[int, int], after: tuple[int, int], seconds: float) -> dict[str, float]:
+    more, records = (late - early for late, early in zip(after, before, strict=True))
+    return {
+        "bytes": more, "records": records, "mb_per_day": round(more * DAY_S / seconds / 1e6, 3),
+        "records_per_day": round(records * DAY_S / seconds),
+    }  # fmt: skip
+
+
+class _Job:
+    """A job of which there is nothing but what its agent would say."""
+
+    def __init__(self, kafka: Kafka, contract: Contract) -> None:
+        self._outbox = Outbox(kafka.bootstrap or "", kafka.security, JOB)
+        self._decisions = Follower(kafka, ["decisions"])
+        self._contract, self._chance = contract, np.random.default_rng(7)
+        self._begun, self._batch, self._coming = time.time(), 0, [(0.0, 1)]
+        self.decided = 0
+
+    def report(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        next_at = time.monotonic()
+        while next_at < end:
+            self._second(time.time())
+            next_at += 1.0
+            while (left := next_at - time.monotonic()) > 0:
+                for record in self._decisions.poll(min(left, 0.1)):
+                    self._follow(decode(Decision, record.value))
+
+    def close(self) -> None:
+        self._outbox.close()
+        self._decisions.close()
+
+    def _follow(self, decision: Decision) -> None:
+        self.decided += 1
+        if decision.executors != self._coming[-1][1]:
+            self._coming.append((time.time() + self._contract.planning.lead_s, decision.executors))
+
+    def _second(self, now: float) -> None:
+        since, planning = now - self._begun, self._contract.planning
+        mean = 400 * (1 - 0.7 * math.cos(2 * math.pi * since / SWING_S))
+        arrived = float(self._chance.poisson(mean))
+        executors = next(many for at, many in reversed(self._coming) if at <= now)
+        common: dict[str, Any] = {
+            "job": JOB, "wall_time": now, "lag_records": int(2 * arrived), "executors": executors,
+            "pending_executors": self._coming[-1][1] - executors if self._coming[-1][1] > executors else 0,
+            "cores": executors, "task_ceiling": 8, "mode": "act",
+        }  # fmt: skip
+        self._outbox.send("metrics", JOB, MetricSample(
+            kind="interval", time=now - 1, arrival_rps=arrived, span_s=1 + 0.001 * self._chance.normal(), **common
+        ))  # fmt: skip
+        self._batch += 1
+        if self._batch % 2 == 0:
+            rows = int(2 * mean)
+            took = planning.overhead_s + planning.per_record_s * rows / executors * self._chance.normal(1, 0.03)
+            p50, p95, most = (round(took + late, 3) for late in (0.9, 1.9, 2.1))
+            self._outbox.send("metrics", JOB, MetricSample(
+                kind="batch", time=now - took, span_s=took, processed_rps=round(rows / took, 3), batch_id=self._batch,
+                batch_rows=rows, batch_s=took, stage_s=0.7 * took, state_rows=50_000, latency_p50_s=p50,
+                latency_p95_s=p95, latency_max_s=most, watermark_lag_s=took + 2.5, **common
+            ))  # fmt: skip
+        while self._outbox.step(0):
+            pass

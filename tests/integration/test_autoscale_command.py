@@ -1,0 +1,161 @@
+"""`tidecast autoscale` as a process on a real broker, while its contracts change and the registry never answers."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from pipelines.kafka.broker import Follower, Publisher
+from tests.fakes.waiting import PATIENCE_S, wait_until
+from tidecast.messages import MetricSample
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def silent_registry():
+    """The address of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def contracts(tmp_path):
+    folder = tmp_path / "contracts"
+    folder.mkdir()
+    for job in ("orders", "rides"):
+        (folder / f"{job}.yaml").write_text(f"job: {job}\n")
+    return folder
+
+
+class Jobs:
+    """Each says twice a second how it is; what was decided for whom is kept."""
+
+    def __init__(self, kafka):
+        self._publisher, self._follower = Publisher(kafka), Follower(kafka, ["decisions", "heartbeats"])
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self.reporting, self.heard = {"orders", "rides"}, []
+        self._threads = [threading.Thread(target=run) for run in (self._report, self._listen)]
+        for thread in self._threads:
+            thread.start()
+
+    def _report(self):
+        while not self._stop.wait(0.5):
+            now = time.time()
+            for job in tuple(self.reporting):
+                sample = MetricSample(job, "interval", now - 1, now, arrival_rps=20.0, executors=1, task_ceiling=8)
+                self._publisher.send("metrics", job, sample)
+
+    def _listen(self):
+        while not self._stop.is_set():
+            for record in self._follower.poll(0.5):
+                self.heard.append((record.topic, json.loads(record.value)))
+
+    def decided(self, job, since=0.0):
+        return [m for topic, m in self.heard if topic == "decisions" and m["job"] == job and m["wall_time"] > since]
+
+    def vouched(self, job, since=0.0):
+        return [m for topic, m in self.heard if topic == "heartbeats" and m["job"] == job and m["wall_time"] > since]
+
+    def close(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self._publisher.close()
+        self._follower.close()
+
+
+@pytest.fixture
+def jobs(empty_topics):
+    found = Jobs(empty_topics)
+    yield found
+    found.close()
+
+
+@contextmanager
+def autoscaler(kafka, tmp_path, contracts, registry):
+    """The process and its log; it must end by itself when it is asked to, in silence."""
+    log = tmp_path / f"autoscale-{time.time_ns()}.log"
+    env = {
+        **os.environ, "TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_CONTRACTS": str(contracts),
+        "TIDECAST_MLFLOW__TRACKING_URI": registry, "TIDECAST_VAR": str(tmp_path / "var"),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", "mpc", "--checkpoint", "checkpoint/a"]
+    with log.open("w") as sink:
+        process = subprocess.Popen(
+            command, env={**env, "PYTHONPATH": os.getcwd()}, cwd=tmp_path, stdout=sink, stderr=sink,
+            start_new_session=True,
+        )  # fmt: skip
+    said = _Log(process, log)
+    try:
+        yield said
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+class _Log:
+    def __init__(self, process, path):
+        self.process, self._path = process, path
+
+    def text(self):
+        return self._path.read_text(errors="replace")
+
+    def wait_for(self, words):
+        def found():
+            assert self.process.poll() is None, self.text()
+            return words in self.text()
+
+        wait_until(found, words, every_s=0.1)
+
+    def end(self, number):
+        """Ask it to end together with its JVM, as a terminal or a service manager does."""
+        os.killpg(self.process.pid, number)
+        assert self.process.wait(PATIENCE_S) == 0, self.text()
+        assert "Traceback" not in self.text() and "py4j" not in self.text(), self.text()
+
+
+def test_contracts_change_while_it_runs_and_none_of_them_ends_it(
+    empty_topics, tmp_path, contracts, silent_registry, jobs
+):
+    with autoscaler(empty_topics, tmp_path, contracts, silent_registry) as log:
+        log.wait_for("autoscaler: ready")
+        first = wait_until(lambda: jobs.decided("rides"), "a decision", every_s=0.1)[0]
+        wait_until(lambda: jobs.decided("orders"), "a decision", every_s=0.1)
+
+        (contracts / "orders.yaml").unlink()
+        log.wait_for("orders: its contract is gone")
+        gone = time.time()
+        (contracts / "rides.yaml").write_text("job: [")
+        log.wait_for("rides: ")
+        (contracts / "rides.yaml").write_text("job: rides\nexecutors: {min: 2}\n")
+        raised = wait_until(
+            lambda: [d for d in jobs.decided("rides", gone) if d["executors"] == 2], "the new bounds", every_s=0.1
+        )[0]
+        assert raised["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
+        log.wait_for(raised["inputs"]["contract_hash"])
+
+        (contracts / "trips.yaml").write_text("job: trips\n")
+        jobs.reporting.add("trips")
+        wait_until(lambda: jobs.decided("trips"), "a decision of the newcomer", every_s=0.1)
+        assert jobs.decided("orders", gone + 2) == jobs.vouched("orders", gone + 2) == []
+        (contracts / "rides.yaml").unlink()
+        log.wait_for("rides: its contract is gone")
+        (contracts / "trips.yaml").write_text("executors: {min: 0}")
+        log.wait_for("trips.yaml")
+        log.end(signal.SIGTERM)
+
+    restarted = time.time()
+    with autoscaler(empty_topics, tmp_path, contracts, silent_registry) as log:
+        wait_until(lambda: jobs.vouched("trips", restarted), "the last good contract", every_s=0.1)
+        log.wait_for("trips.yaml")
+        assert jobs.decided("rides", restarted) == jobs.vouched("rides", restarted) == []
+        log.end(signal.SIGINT)

@@ -1,0 +1,129 @@
+"""Contracts while the query runs: what the driver accepts, what a worker reads, what is said."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pipelines.scale.contracts import Accepted, Watch
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "contracts").mkdir()
+    return tmp_path / "contracts"
+
+
+@pytest.fixture
+def accepted(tmp_path):
+    return Accepted(tmp_path / "query.contracts.json")
+
+
+@pytest.fixture
+def announced():
+    return []
+
+
+@pytest.fixture
+def watch(folder, accepted, announced):
+    return Watch(folder, accepted, announced.append)
+
+
+def write(folder, job, text=None):
+    (folder / f"{job}.yaml").write_text(text or f"job: {job}\n")
+
+
+def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(folder, accepted, watch, announced):
+    assert watch.look() == [] and accepted.all() == {}
+    write(folder, "orders")
+    first = watch.look()
+    assert first == [f"orders: contract {accepted.of('orders').hash}"] and watch.look() == []
+    write(folder, "orders", "job: orders\nexecutors: {max: 9}\n")
+    (changed,) = watch.look()
+    assert changed != first[0] and accepted.of("orders").executors.max == 9
+    assert [contract.executors.max for contract in announced] == [4, 9]
+    (folder / "orders.yaml").unlink()
+    (gone,) = watch.look()
+    assert "gone" in gone and accepted.of("orders") is None and watch.look() == []
+    write(folder, "orders")
+    assert watch.look() == first and len(announced) == 2
+
+
+@pytest.mark.parametrize(
+    "broken", ["job: [", "job: other", "job: orders\nexecutors: {min: 9}", "3", "job: orders\nspeed: 3", "\x00"]
+)
+def test_a_broken_contract_keeps_the_last_good_one_and_no_other_job_is_touched(folder, accepted, watch, broken):
+    write(folder, "orders")
+    write(folder, "rides")
+    watch.look()
+    good = accepted.of("orders")
+    write(folder, "orders", broken)
+    (said,) = watch.look()
+    assert said.startswith("orders: ") and f"contract {good.hash} stays" in said and watch.look() == []
+    assert accepted.of("orders") == good and accepted.of("rides") is not None
+    again = Watch(folder, accepted, lambda contract: None)  # after a restart
+    assert any(f"contract {good.hash} stays" in said for said in again.look())
+    assert accepted.of("orders") == good
+
+
+def test_a_contract_that_was_never_right_is_named_and_decides_nothing(folder, accepted, watch):
+    (folder / "orders.yaml").write_bytes(b"job: \xff\xfe")
+    (folder / "rides.yaml").mkdir()
+    said = watch.look()
+    assert len(said) == 2 and all("nothing is decided for it" in line for line in said)
+    assert accepted.all() == {}
+
+
+def test_a_folder_that_is_away_takes_no_contract_with_it(folder, accepted, watch):
+    write(folder, "orders")
+    watch.look()
+    good = accepted.all()
+    folder.rename(folder.with_name("unmounted"))
+    (said,) = watch.look()
+    assert "no folder" in said and watch.look() == [] and accepted.all() == good
+
+
+def test_a_broker_that_is_away_holds_up_no_contract_and_is_told_later(folder, accepted, announced):
+    away = [True]
+
+    def announce(contract):
+        if away[0]:
+            raise RuntimeError("no broker")
+        announced.append(contract)
+
+    watch = Watch(folder, accepted, announce)
+    write(folder, "orders")
+    assert any("no broker" in said for said in watch.look()) and accepted.of("orders") is not None
+    away[0] = False
+    watch.look()
+    assert announced == [accepted.of("orders")]
+
+
+def test_another_process_sees_what_was_accepted(folder, accepted, watch):
+    code = (
+        "import sys; from pathlib import Path; from pipelines.scale.contracts import Accepted\n"
+        "read = Accepted(Path(sys.argv[1]))\n"
+        "for line in sys.stdin: print(sorted((job, c.hash) for job, c in read.all().items()), flush=True)\n"
+    )
+    command = [sys.executable, "-c", code, str(accepted.file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+
+        def seen():
+            worker.stdin.write("\n")
+            worker.stdin.flush()
+            return worker.stdout.readline().strip()
+
+        assert seen() == "[]"
+        for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
+            write(folder, "orders", text)
+            watch.look()
+            assert seen() == str([("orders", accepted.of("orders").hash)])
+        worker.stdin.close()
+
+
+def test_what_was_written_by_another_version_is_written_anew(folder, accepted, watch):
+    accepted.file.write_text(json.dumps({"orders": {"job": "orders", "of_the_future": 1}}))
+    write(folder, "rides")
+    watch.look()
+    assert set(accepted.all()) == {"rides"}

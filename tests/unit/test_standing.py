@@ -1,0 +1,160 @@
+"""What is written of a job's evaluations: what changes, once; what stands, as a sign of life."""
+
+import itertools
+import json
+
+import pytest
+
+from configs.contract import Contract, Executors
+from models.policy.live.memory import Memory
+from models.policy.live.standing import REMIND_S
+from pipelines.scale.processor import BEAT_S, UNKNOWN_S, Scaler
+from tests.unit.test_processor import CONTRACT, NOW, forecast, metric, row
+from tidecast.messages import Heartbeat, encode
+
+
+class Query:
+    """One job's steps as Spark makes them: the state is text in between."""
+
+    def __init__(self, contract=CONTRACT, policy="forecast", mode="act"):
+        self.contract, self.policy, self.mode, self.kept, self.sent = contract, policy, mode, None, []
+
+    def step(self, now, *rows):
+        memory = None if self.kept is None else Memory.from_json(self.kept)
+        scaler = Scaler("orders", self.contract, self.policy, self.mode)
+        memory, said = scaler.step(memory, [row(*r) for r in rows], now, now)
+        self.kept = None if memory is None else memory.to_json()
+        self.sent += [(topic, json.loads(encode(message))) for topic, _, message in said]
+        return [topic for topic, _, _ in said]
+
+    def second(self, at, **changes):
+        return self.step(NOW + at + 0.2, ("metrics", metric(time=float(at), wall_time=NOW + at, **changes)))
+
+    def of(self, topic):
+        return [message for name, message in self.sent if name == topic]
+
+
+@pytest.fixture
+def query():
+    return Query()
+
+
+def test_holds_in_a_row_are_one_record_and_every_one_of_them_is_counted(query):
+    for at in range(100):
+        query.second(at, arrival_rps=50.0 + at % 3)
+    (held,) = query.of("decisions")
+    beats = query.of("heartbeats")
+    assert {b["standing"] for b in beats[1:]} == {held["id"]} and {b["executors"] for b in beats[1:]} == {1}
+    gaps = [b["wall_time"] - a["wall_time"] for a, b in itertools.pairwise(beats)]
+    assert max(gaps) <= BEAT_S + 1 and min(gaps) >= BEAT_S
+    assert beats[-1]["repeats"] == round(beats[-1]["wall_time"] - held["wall_time"])
+
+
+def test_what_stood_is_counted_to_its_end_before_another_decision_takes_its_place(query):
+    for at in range(10):
+        query.second(at)
+    query.second(10, arrival_rps=900.0)
+    query.second(11, arrival_rps=900.0)
+    first, raised = query.of("decisions")[:2]
+    assert raised["codes"][0] == "up"
+    told = {b["standing"]: b["repeats"] for b in query.of("heartbeats")}
+    assert told[first["id"]] == round(raised["wall_time"] - first["wall_time"]) - 1
+
+
+def test_an_executor_that_came_a_forecast_and_another_contract_are_written(query):
+    query.second(0)
+    query.second(1, executors=2)
+    assert len(query.of("decisions")) == 2
+    query.step(NOW + 1.3, ("forecasts", forecast(wall_time=NOW + 1.3, last_rps=1.0)))
+    query.second(2, executors=2)
+    query.second(3, executors=2)
+    assert len(query.of("decisions")) == 3
+    query.contract = Contract(job="orders", error_budget=0.5)
+    query.second(4, executors=2)
+    assert [d["inputs"]["contract_hash"] for d in query.of("decisions")] == [CONTRACT.hash] * 3 + [query.contract.hash]
+
+
+@pytest.mark.parametrize(("mode", "again"), [("act", 3), (None, 3), ("observe", 0), ("freeze", 0)])
+def test_a_decision_that_no_agent_has_followed_is_made_anew(mode, again):
+    query = Query(Contract(job="orders", executors=Executors(max=2)))
+    for at in range(19):
+        query.second(at, arrival_rps=900.0, mode=mode)
+    raised, held, *later = query.of("decisions")
+    assert (raised["codes"][0], held["codes"][0]) == ("up", "hold")
+    assert len(later) == again and len({d["id"] for d in query.of("decisions")}) == 2 + again
+    assert all(d["executors"] == 2 for d in later)
+    gaps = [b["wall_time"] - a["wall_time"] for a, b in zip([held, *later], later, strict=False)]
+    assert all(REMIND_S <= gap <= REMIND_S + 1 for gap in gaps)
+
+
+def test_silence_is_one_hold_and_signs_of_life_go_on(query):
+    query.second(0)
+    for tick in range(1, 60):
+        query.step(NOW + 2 * tick)
+    assert [d["codes"] for d in query.of("decisions")][1:] == [["hold", "no_metrics"]]
+    beats = [NOW, *(b["wall_time"] for b in query.of("heartbeats"))]
+    assert max(b - a for a, b in itertools.pairwise(beats)) <= 10
+    query.second(120)
+    assert query.of("decisions")[-1]["codes"] != ["hold", "no_metrics"]
+
+
+def test_a_job_known_by_its_forecast_alone_has_a_sign_of_life_that_names_no_decision(query):
+    query.step(NOW, ("forecasts", forecast()))
+    (beat,) = query.of("heartbeats")
+    assert (beat["by"], beat["standing"], beat["time"]) == ("autoscaler", None, NOW)
+
+
+def test_a_forecast_is_as_fresh_as_the_last_sign_of_life_that_vouches_for_it(query):
+    query.step(NOW, ("forecasts", forecast(epoch=7, last_rps=50.0)))
+    late = CONTRACT.planning.forecast_age_s + 8
+    query.step(NOW + late, ("heartbeats", serving(NOW + late, "6")))
+    query.second(late)
+    assert "late_forecast" in query.of("decisions")[-1]["codes"]
+    query.step(NOW + late, ("heartbeats", serving(NOW + late, "7")))
+    query.second(late + 1)
+    assert "late_forecast" not in query.of("decisions")[-1]["codes"]
+    assert query.of("decisions")[-1]["inputs"]["forecast_version"] == "1"
+
+
+def serving(wall, standing, by="serving"):
+    return encode(Heartbeat("orders", by, 0.0, wall, 1.0, standing, NOW)).decode()
+
+
+def test_its_own_signs_of_life_change_nothing(query):
+    query.step(NOW, ("forecasts", forecast()))
+    before = query.kept
+    assert query.step(NOW + 1, ("heartbeats", serving(NOW + 1, "1", by="autoscaler"))) == []
+    assert query.kept == before
+
+
+def test_a_job_without_a_contract_is_told_so_once_in_a_while_and_is_known_when_it_has_one():
+    query = Query(contract=None)
+    for at in range(30):
+        query.second(at)
+    (reject,) = query.of("rejects")
+    assert "configs/contracts/orders.yaml" in reject["reason"] and query.of("decisions") == query.of("heartbeats") == []
+    query.contract = Contract(job="orders", executors=Executors(min=2))
+    query.second(30)
+    assert query.of("decisions")[-1]["executors"] == 2
+    assert json.loads(query.kept)["unknown_at"] is None
+
+
+def test_a_job_whose_contract_went_away_is_left_alone_and_forgotten_after_a_while(query):
+    query.second(0)
+    query.contract, sent = None, len(query.sent)
+    for at in range(2, 20, 2):
+        assert query.step(NOW + at) == []  # its timer
+    assert len(query.sent) == sent and query.kept is not None
+    query.step(NOW + 2 + UNKNOWN_S)
+    assert query.kept is None
+    query.step(NOW + 4 + UNKNOWN_S)
+    assert len(query.sent) == sent
+
+
+def test_a_state_of_an_older_version_has_no_standing_decision(query):
+    query.second(0)
+    old = json.loads(query.kept)
+    for name in ("mode", "standing", "beat_at", "unknown_at"):
+        del old[name]
+    query.kept = json.dumps(old)
+    assert sorted(query.second(1)) == ["decisions", "heartbeats"]
