@@ -1,11 +1,12 @@
 """What applied decisions really did: watched until the executors and a batch have shown it, or the time is up.
 
-Pure: everything is told to the tracker with its wall time.
+Pure: everything is given to the tracker with its wall time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,17 +14,31 @@ from tidecast.clock import Clock
 from tidecast.messages import Decision, Outcome
 from tidecast.progress import Batch
 
-CONFIRM_S = 30.0
-"""A decision whose effect has not been observed after this long was ineffective."""
+PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
+"""A slow start before any was seen; how many slow starts are waited for; what is slow among those seen."""
+LEAST_S, MOST_S = 30.0, 900.0
+"""Bounds of the patience with executors, and the time after which nobody looks for them any more."""
 USE_S = 120.0
 """A batch cannot use executors that came after it began: the verdict waits for the next, at most this long."""
+STARTS = 50
+"""Newest starts by which patience is measured."""
+
+
+def patience(starts: Sequence[float]) -> float:
+    """Seconds within which executors are expected, after those that earlier ones took.
+
+    `TIMES` the `QUANTILE` quantile of the starts and one of `PRIOR_S`, between `LEAST_S` and `MOST_S`.
+    """
+    ordered = sorted([*starts, PRIOR_S])
+    return min(MOST_S, max(LEAST_S, TIMES * ordered[math.ceil(QUANTILE * len(ordered)) - 1]))
 
 
 @dataclass
 class Action:
     """A decision under way; `before` are the executors that were there when it was applied.
 
-    `passed_over`: a batch that began after the new executors came has finished without them.
+    `passed_over`: a batch that began after the new executors came has finished without them. `overdue`: they had not
+    come when patience ended, which was said.
     """
 
     decision: Decision
@@ -35,6 +50,7 @@ class Action:
     useful_at: float | None = None
     after: int | None = None
     passed_over: bool = False
+    overdue: bool = False
 
     @property
     def target(self) -> int:
@@ -48,10 +64,16 @@ class Action:
 
 
 class Tracker:
-    """The actions under way. Every method returns the outcomes that became certain by what it was told."""
+    """The actions under way. Every method returns the outcomes that became certain by what it was told.
+
+    Executors that do not come in time are said to be ineffective, and looked for up to `MOST_S`: a later outcome of the
+    same decision replaces the earlier one. How long they took, or did not come, is `observed["waited_s"]`; where they
+    had not come it is a lower bound, `observed["censored"]`.
+    """
 
     def __init__(self) -> None:
         self._open: list[Action] = []
+        self._starts: list[float] = []
         self._last: Batch | None = None
 
     def awaits_use(self) -> bool:
@@ -87,12 +109,20 @@ class Tracker:
             reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
-            if action.confirmed_at is not None and (not action.grows or action.useful_at is not None):
-                closed.append(self._close(action, "confirmed", _said(action), len(live), now, clock))
-            elif now - action.applied_at > (CONFIRM_S if _had_its_chance(action) else USE_S):
-                closed.append(
-                    self._close(action, "ineffective", _missing(action, len(live), now), len(live), now, clock)
-                )
+                if action.grows:
+                    self._starts = [*self._starts, now - action.applied_at][-STARTS:]
+            if action.confirmed_at is not None:
+                if not action.grows or action.useful_at is not None:
+                    closed.append(self._close(action, "confirmed", _report(action), len(live), now, clock))
+                elif now - action.confirmed_at > (LEAST_S if action.passed_over else USE_S):
+                    closed.append(self._close(action, "ineffective", _unused(action, now), len(live), now, clock))
+                continue
+            waited, missing = now - action.applied_at, _missing(action, len(live), now)
+            if waited > MOST_S:
+                closed.append(self._close(action, "ineffective", missing, len(live), now, clock))
+            elif waited > patience(self._starts) and not action.overdue:
+                action.overdue = True
+                closed.append(self._outcome(action, "ineffective", missing, len(live), now, clock))
         return closed
 
     def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
@@ -107,6 +137,14 @@ class Tracker:
 
     def _close(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
         self._open.remove(action)
+        return self._outcome(action, status, reason, live, now, clock)
+
+    def _outcome(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
+        came = action.confirmed_at
+        observed = action.observed | {
+            "waited_s": round((now if came is None else came) - action.applied_at, 3), "censored": came is None,
+            "late": action.overdue and came is not None, "patience_s": patience(self._starts),
+        }  # fmt: skip
         return outcome(
             action.decision, status, reason, now, clock,
             executors_before=len(action.before),
@@ -114,7 +152,7 @@ class Tracker:
             applied_at=action.applied_at,
             confirmed_at=action.confirmed_at,
             useful_at=action.useful_at,
-            observed={k: v for k, v in action.observed.items() if v is not None},
+            observed={k: v for k, v in observed.items() if v is not None},
         )  # fmt: skip
 
 
@@ -127,12 +165,7 @@ def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clo
     )  # fmt: skip
 
 
-def _had_its_chance(action: Action) -> bool:
-    """Whether waiting longer would tell no more: the executors did not come, or a batch could have used them."""
-    return action.confirmed_at is None or action.passed_over
-
-
-def _said(action: Action) -> str:
+def _report(action: Action) -> str:
     took = action.confirmed_at - action.applied_at if action.confirmed_at is not None else 0.0
     what = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
     if action.grows and action.useful_at is not None:
@@ -140,10 +173,12 @@ def _said(action: Action) -> str:
     return "; ".join([what, *action.notes])
 
 
+def _unused(action: Action, now: float) -> str:
+    what = f"the executors came, but no batch has used them within {now - action.applied_at:.0f} s"
+    return "; ".join([what, *action.notes])
+
+
 def _missing(action: Action, live: int, now: float) -> str:
-    if action.confirmed_at is None:
-        what = f"{live} executors {CONFIRM_S:.0f} s after {action.target} were asked for"
-        what += "; has the cluster room for more?" if action.grows else "; do they decommission?"
-    else:
-        what = f"the executors came, but no batch has used them within {now - action.applied_at:.0f} s"
+    what = f"{live} executors {now - action.applied_at:.0f} s after {action.target} were asked for"
+    what += "; has the cluster room for more?" if action.grows else "; do they decommission?"
     return "; ".join([what, *action.notes])

@@ -37,6 +37,7 @@ def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
 
 def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
     """How many scale actions reached the cluster, how many the forecast caused, how many came to nothing."""
+    outcomes = outcomes.drop_duplicates("decision_id", keep="last")
     applied = acts["status"].isin(APPLIED)
     confirmed = acts["status"] == "confirmed"
     return {

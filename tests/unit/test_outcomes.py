@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tidecast.clock import WALL, Clock
 from tidecast.messages import Decision, decode, encode
-from tidecast.outcomes import CONFIRM_S, USE_S, Tracker
+from tidecast.outcomes import LEAST_S, MOST_S, USE_S, Tracker, patience
 from tidecast.progress import Batch
 
 T = 1_700_000_000.0
@@ -33,7 +33,7 @@ def test_a_scale_up_is_confirmed_when_a_batch_has_used_it():
     assert done.observed["processed_rps_before"] == 100.0
     assert done.observed["processed_rps_after"] == 260.0
     assert (done.observed["lag_records_before"], done.observed["lag_records_after"]) == (50, 20)
-    assert tracker.saw_executors(["0", "1", "2"], [], T + CONFIRM_S + 9, WALL) == []  # said once
+    assert tracker.saw_executors(["0", "1", "2"], [], T + MOST_S + 9, WALL) == []  # said once
     assert decode(type(done), encode(done)) == done
 
 
@@ -49,10 +49,41 @@ def test_a_scale_down_is_confirmed_when_they_are_gone():
 def test_what_does_not_come_is_found_ineffective():
     tracker = Tracker()
     tracker.started(decision(4), ["0"], None, T, WALL)
-    assert tracker.saw_executors(["0", "1"], [], T + CONFIRM_S - 1, WALL) == []
-    (done,) = tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL)
-    assert done.status == "ineffective"
-    assert "2 executors 30 s after 4 were asked for" in done.reason
+    assert tracker.saw_executors(["0", "1"], [], T + 60, WALL) == []
+    (said,) = tracker.saw_executors(["0", "1"], [], T + 61, WALL)
+    assert said.status == "ineffective"
+    assert "2 executors 61 s after 4 were asked for" in said.reason
+    assert (said.observed["waited_s"], said.observed["censored"], said.observed["patience_s"]) == (61, True, 60)
+    assert tracker.saw_executors(["0", "1"], [], T + MOST_S, WALL) == []  # said once, and looked for on
+    (last,) = tracker.saw_executors(["0", "1"], [], T + MOST_S + 1, WALL)
+    assert (last.status, last.observed["waited_s"], last.observed["censored"]) == ("ineffective", MOST_S + 1, True)
+    assert tracker.saw_executors(["0", "1", "2", "3"], [], T + MOST_S + 2, WALL) == []
+
+
+def test_executors_that_come_late_are_confirmed_late_and_teach_patience():
+    tracker = Tracker()
+    tracker.started(decision(2), ["0"], None, T, WALL)
+    (said,) = tracker.saw_executors(["0"], [], T + 100, WALL)
+    assert said.status == "ineffective"
+    assert tracker.saw_executors(["0", "1"], [], T + 200, WALL) == []
+    tracker.saw_batch(batch(T + 205), {"1"}, 0)
+    (done,) = tracker.saw_executors(["0", "1"], [], T + 206, WALL)
+    assert (done.decision_id, done.status, done.confirmed_at) == (said.decision_id, "confirmed", T + 200)
+    assert (done.observed["waited_s"], done.observed["censored"], done.observed["late"]) == (200, False, True)
+    assert decode(type(done), encode(done)) == done
+    tracker.started(decision(3, "d2", T + 300), ["0", "1"], None, T + 300, WALL)
+    assert tracker.saw_executors(["0", "1"], [], T + 300 + 799, WALL) == []  # 4 times 200 s
+    (second,) = tracker.saw_executors(["0", "1"], [], T + 300 + 801, WALL)
+    assert second.observed["patience_s"] == 800
+
+
+def test_patience_follows_slow_starts_within_bounds():
+    assert patience([]) == 60
+    assert patience([2.0] * 8) == 60  # nine of ten, the prior among them, say little of the slowest
+    assert patience([2.0] * 20) == LEAST_S
+    assert patience([20.0] * 18 + [50.0]) == 80
+    assert patience([20.0] * 10 + [50.0] * 10) == 200
+    assert patience([400.0]) == MOST_S
 
 
 def test_executors_that_no_batch_uses_are_ineffective():
@@ -60,16 +91,17 @@ def test_executors_that_no_batch_uses_are_ineffective():
     tracker.started(decision(2), ["0"], None, T, WALL)
     tracker.saw_executors(["0", "1"], [], T + 2, WALL)
     tracker.saw_batch(batch(T + 10), {"0"}, 0)
-    (done,) = tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL)
+    (done,) = tracker.saw_executors(["0", "1"], [], T + 2 + LEAST_S + 1, WALL)
     assert (done.status, done.confirmed_at) == ("ineffective", T + 2)
     assert "no batch" in done.reason
+    assert (done.observed["waited_s"], done.observed["censored"]) == (2, False)  # they came, and when is known
 
 
 def test_a_batch_that_began_before_they_came_is_no_reason_to_give_up():
     tracker = Tracker()
     tracker.started(decision(2), ["0"], None, T, WALL)
     tracker.saw_executors(["0", "1"], [], T + 2, WALL)
-    assert tracker.saw_executors(["0", "1"], [], T + CONFIRM_S + 1, WALL) == []
+    assert tracker.saw_executors(["0", "1"], [], T + LEAST_S + 9, WALL) == []
     tracker.saw_batch(replace(batch(T + 45), batch_s=44.5), {"0"}, 900)  # it began at T + 0.5
     assert tracker.saw_executors(["0", "1"], [], T + 46, WALL) == []
     tracker.saw_batch(batch(T + 50), {"0", "1"}, 100)
@@ -81,8 +113,8 @@ def test_without_any_batch_the_verdict_comes_all_the_same():
     tracker = Tracker()
     tracker.started(decision(2), ["0"], None, T, WALL)
     tracker.saw_executors(["0", "1"], [], T + 2, WALL)
-    (done,) = tracker.saw_executors(["0", "1"], [], T + USE_S + 1, WALL)
-    assert (done.status, done.reason) == ("ineffective", "the executors came, but no batch has used them within 121 s")
+    (done,) = tracker.saw_executors(["0", "1"], [], T + 2 + USE_S + 1, WALL)
+    assert (done.status, done.reason) == ("ineffective", "the executors came, but no batch has used them within 123 s")
 
 
 def test_a_wish_for_more_does_not_end_the_one_before():
@@ -104,6 +136,7 @@ def test_a_wish_for_the_contrary_supersedes():
     (first,) = tracker.started(decision(1, "d2", T + 1), ["0"], None, T + 1, WALL)
     assert (first.decision_id, first.status) == ("d1", "ineffective")
     assert "superseded after 1.0 s by d2" in first.reason
+    assert (first.observed["waited_s"], first.observed["censored"]) == (1, True)
     (second,) = tracker.saw_executors(["0"], [], T + 2, WALL)
     assert (second.decision_id, second.status) == ("d2", "confirmed")
 

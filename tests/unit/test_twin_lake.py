@@ -16,8 +16,10 @@ from models.twin.calibration.fit import Fitted, UnfinishedFitError
 from models.twin.sim.job import Job
 from pipelines.backtest.fit import judge, recordings
 from pipelines.backtest.fit.from_lake import measured
+from pipelines.backtest.fit.measured import told as measured_run
 from pipelines.backtest.fit.text import of_fit, of_recordings
 from pipelines.report.lines import RunError
+from tests.fakes import run_dir
 
 
 def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -29,11 +31,11 @@ def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
     intervals = metrics.assign(kind="interval", wall_time=ends + 0.1)
     outcomes = pd.DataFrame([
         {"decision_id": "a", "status": "confirmed", "executors_before": 1, "target": 2, "decided_at": 99.0,
-         "confirmed_at": 101.5, "useful_at": 104.05},
+         "confirmed_at": 101.5, "useful_at": 104.05, "wall_time": 105.0},
         {"decision_id": "b", "status": "confirmed", "executors_before": 2, "target": 1, "decided_at": 109.0,
-         "confirmed_at": 111.0, "useful_at": np.nan},
+         "confirmed_at": 111.0, "useful_at": np.nan, "wall_time": 112.0},
         {"decision_id": "c", "status": "refused", "executors_before": 1, "target": 9, "decided_at": 112.0,
-         "confirmed_at": np.nan, "useful_at": np.nan},
+         "confirmed_at": np.nan, "useful_at": np.nan, "wall_time": 113.0},
     ])  # fmt: skip
     return pd.concat([metrics, intervals]), outcomes
 
@@ -45,6 +47,35 @@ def test_batches_and_start_ups_are_read_from_the_two_tables() -> None:
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
     assert startups.batch.tolist() == [2]  # the one that ended at 104
     assert known.trigger_s == 2.0 and known.batch_rows == 40.0 and known.tasks == 8
+
+
+def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
+    metrics, outcomes = rows()
+    asked = {"decision_id": "d", "executors_before": 2, "target": 3, "decided_at": 200.0}
+    missing = {**asked, "status": "ineffective", "confirmed_at": np.nan, "useful_at": np.nan}
+    late = {**asked, "status": "confirmed", "confirmed_at": 350.0, "useful_at": np.nan, "wall_time": 360.0}
+    never = {**missing, "decision_id": "e", "decided_at": 400.0, "wall_time": 500.0}
+    more = pd.concat([outcomes, pd.DataFrame([late, {**missing, "wall_time": 261.0}, never])])  # in no order
+    _, startups, _ = measured(metrics, more, load_contract("word_count", load().contracts_dir))
+    assert startups.came.tolist() == [True, True, False]
+    assert (startups.registered_s - startups.requested_s).tolist() == [2.5, 150.0, 100.0]
+    assert startups.leads_s().tolist() == [2.5, 150.0, 150.0]  # after 100 s in vain, it is like those that took longer
+
+
+def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:
+    run_dir.write(tmp_path)
+    before = measured_run(tmp_path).startups
+    lines = (tmp_path / "decisions.jsonl").read_text().splitlines()
+    last, outcome = json.loads(lines[-1]), json.loads((tmp_path / "outcomes.jsonl").read_text().splitlines()[0])
+    outcome |= {
+        "decision_id": last["id"], "status": "ineffective", "executors_before": 2, "target": 4, "confirmed_at": None,
+        "useful_at": None, "decided_at": last["wall_time"], "wall_time": last["wall_time"] + 40.0,
+    }  # fmt: skip
+    with (tmp_path / "outcomes.jsonl").open("a") as file:
+        file.write(json.dumps(outcome) + "\n")
+    after = measured_run(tmp_path).startups
+    assert after.came.tolist() == [True] * len(before.batch) + [False, False]
+    assert (after.registered_s - after.requested_s)[-2:] == pytest.approx(40.0)
 
 
 def test_a_lake_without_a_batch_is_said_to_be_empty() -> None:

@@ -63,7 +63,7 @@ def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0, draws: 
     """
     usual = (batches.rows >= 1) & (batches.executors >= 1) & (batches.duration_s > 0) & (batches.number > 0)
     usual[startups.batch[startups.batch >= 0]] = False
-    delays = (startups.registered_s - startups.requested_s)[np.isfinite(startups.requested_s)]
+    delays = startups.leads_s()
     _enough(int(usual.sum()), len(delays))
     seen = durations.seen(known, batches.of(usual))
     found = durations.solved(seen)
@@ -71,7 +71,7 @@ def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0, draws: 
     job = replace(known, **dict(zip((*durations.NAMES, "noise"), found.tolist(), strict=True)))
     longer = _longer(batches, startups, job)
     job = replace(
-        job, startup_s=tuple(round(float(s), 3) for s in np.sort(delays)),
+        job, startup_s=tuple(round(float(s), 3) for s in delays),
         cold_s=float(np.median(longer)) if len(longer) else 0.0,
     )  # fmt: skip
     between = {name: _central(drawn[:, i]) for i, name in enumerate((*durations.NAMES, "noise"))}

@@ -44,16 +44,36 @@ class Batches:
 
 @dataclass(frozen=True, eq=False)
 class Startups:
-    """Executors that came.
+    """Executors that came, or were asked for and had not come when nobody looked any more.
 
     Attributes:
         requested_s, registered_s: (S,) on the clock of the batches; the request is NaN where nobody asked (the first).
         batch: (S,) the first batch it worked on, an index into `Batches`; -1 for none.
+        censored: (S,) whether it had not come: `registered_s` is when that was seen last. None: all came.
     """
 
     requested_s: Floats
     registered_s: Floats
     batch: Integers
+    censored: NDArray[np.bool_] | None = None
+
+    @property
+    def came(self) -> NDArray[np.bool_]:
+        """(S,) whether it came."""
+        return np.ones(len(self.batch), bool) if self.censored is None else ~self.censored
+
+    def leads_s(self) -> Floats:
+        """Seconds from request to registration of those asked for, in order.
+
+        One that had not come counts with the median of those that took longer than it was waited for, or, where none
+        did, with that time: redistribution to the right (Efron 1967), in its coarsest form.
+        """
+        asked = np.isfinite(self.requested_s)
+        leads, came = (self.registered_s - self.requested_s)[asked], self.came[asked]
+        known = leads[came]
+        longer = [known[known > least] for least in leads[~came]]
+        late = [np.median(more) if len(more) else least for more, least in zip(longer, leads[~came], strict=True)]
+        return np.sort(np.concatenate([known, np.array(late, float)]))
 
 
 def joined(parts: Sequence[tuple[Batches, Startups]]) -> tuple[Batches, Startups]:
@@ -62,7 +82,8 @@ def joined(parts: Sequence[tuple[Batches, Startups]]) -> tuple[Batches, Startups
     batches = Batches(*(np.concatenate([getattr(b, field.name) for b, _ in parts]) for field in fields(Batches)))
     first = [np.where(s.batch >= 0, s.batch + at, -1) for (_, s), at in zip(parts, before[:-1], strict=True)]
     startups = [np.concatenate([getattr(s, name) for _, s in parts]) for name in ("requested_s", "registered_s")]
-    return batches, Startups(startups[0], startups[1], np.concatenate(first).astype(np.int64))
+    censored = np.concatenate([~s.came for _, s in parts])
+    return batches, Startups(startups[0], startups[1], np.concatenate(first).astype(np.int64), censored)
 
 
 def trigger(batches: Batches) -> float | None:

@@ -40,7 +40,8 @@ def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) 
     """The same from rows of the two tables; times are wall times.
 
     Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
-    agent saw it, and its first batch is the one that ended when it was of use. A batch's id stands for the number of
+    agent saw it, and its first batch is the one that ended when it was of use; one that had not come was waited for
+    until its last outcome. A batch's id stands for the number of
     batches that its query has done: a query that goes on from a checkpoint passes for a warm one.
     """
     rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
@@ -52,11 +53,13 @@ def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) 
         rows["batch_id"].astype(float).fillna(np.inf).to_numpy(float),
     )  # fmt: skip
     ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
-    ups = ups.drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at", "confirmed_at"])
+    ups = ups.sort_values("wall_time").drop_duplicates("decision_id", keep="last").dropna(subset=["decided_at"])
+    censored = ups["confirmed_at"].isna().to_numpy(bool)
+    seen_s = ups["confirmed_at"].fillna(ups["wall_time"]).to_numpy(float)
     useful = ups["useful_at"].to_numpy(float)
     nearest = np.abs(end[None] - np.nan_to_num(useful, nan=-1e9)[:, None])
     first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
-    startups = Startups(ups["decided_at"].to_numpy(float), ups["confirmed_at"].to_numpy(float), first.astype(np.int64))
+    startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
     said, tasks = contract.executors, rows["task_ceiling"].dropna()
     known = Job(
         overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s, least=said.min,

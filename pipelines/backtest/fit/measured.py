@@ -111,18 +111,20 @@ def _done(batches: Batches) -> int:
 
 
 def _startups(seen: Measured, first: dict[str, int]) -> Startups:
-    """Executors that joined during the live load; each belongs to the newest raise of the target before it."""
+    """Executors that joined during the live load, or did not: each belongs to the oldest open raise before it."""
     start, ups = seen.run.start, seen.acts[seen.acts["up"] & seen.acts["status"].isin(APPLIED)]
     asked = np.repeat(ups["decided_at"].to_numpy(float), _more(ups))
+    given_up = {r.decided_at: r.closed_at for r in ups.itertuples() if not np.isfinite(r.confirmed_at)}
     rows = []
     for executor, added in zip(*(seen.run.executors[name] for name in ("executor", "added")), strict=True):
         if added >= start:
             before = asked[asked < added]
             taken = before[0] if len(before) else np.nan  # requests are served in their order
             asked = asked[asked != taken] if (asked == taken).sum() == 1 else _without_first(asked, taken)
-            rows.append((taken - start, added - start, first.get(str(executor), -1)))
-    table = np.array(rows, float).reshape(-1, 3)
-    return Startups(table[:, 0], table[:, 1], table[:, 2].astype(np.int64))
+            rows.append((taken - start, added - start, first.get(str(executor), -1), False))
+    rows += [(at - start, given_up[at] - start, -1, True) for at in asked if at in given_up]  # these never came
+    table = np.array(rows, float).reshape(-1, 4)
+    return Startups(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), table[:, 3].astype(bool))
 
 
 def _more(ups: pd.DataFrame) -> np.ndarray:
