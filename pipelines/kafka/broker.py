@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
+from kafka.errors import TopicAlreadyExistsError
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
+from pipelines.kafka.security import java
 from tidecast.messages import Message, Reject, encode
-from tidecast.transport import TOPICS, consumer, producer
+from tidecast.reach import UnreachableError
+from tidecast.transport import TOPICS, connected, consumer, producer
 
+C = TypeVar("C")
 _KEPT_BY_KEY = {"control", "contracts", "results"}
 
 
@@ -81,7 +85,7 @@ class Publisher:
     def __init__(self, kafka: Kafka, **options: Any) -> None:
         self._address = _address(kafka)
         self._failure: Exception | None = None
-        self._producer = producer(self._address, kafka.security, **options)
+        self._producer = _client(producer, kafka, **options)
 
     def send(self, topic: str, key: str, message: Message, timestamp_s: float | None = None) -> None:
         """Queue one message; its failure shows at `flush`."""
@@ -131,7 +135,7 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`)."""
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer = consumer(_address(kafka), kafka.security)
+        self._consumer = _client(consumer, kafka)
         partitions = [TopicPartition(t, p) for t in topics for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
         if start == "latest":
@@ -181,7 +185,7 @@ class Follower:
 
 def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """First and next offset of every partition of a topic."""
-    client = consumer(_address(kafka), kafka.security)
+    client = _client(consumer, kafka)
     try:
         partitions = [TopicPartition(topic, p) for p in sorted(_partitions(client, topic))]
         first, last = client.beginning_offsets(partitions), client.end_offsets(partitions)
@@ -195,7 +199,7 @@ def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
     ends = {p: end for p, (first, end) in offsets(kafka, topic).items() if end > first}
     if not ends:
         return  # a consumer without partitions cannot be told where to begin
-    client = consumer(_address(kafka), kafka.security)
+    client = _client(consumer, kafka)
     try:
         partitions = [TopicPartition(topic, p) for p in ends]
         client.assign(partitions)
@@ -207,19 +211,14 @@ def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
         client.close()
 
 
-def reachable(kafka: Kafka) -> bool:
-    """Whether a broker answers at the address."""
-    try:
-        KafkaAdminClient(bootstrap_servers=kafka.bootstrap, request_timeout_ms=3000, **kafka.security).close()
-    except (KafkaError, OSError):
-        return False
-    return True
-
-
 def spark_options(kafka: Kafka) -> Mapping[str, str]:
-    """The same connection as options of Spark's Kafka source and sink."""
-    names = {key: "kafka." + key.replace("_", ".") for key in kafka.security}
-    return {"kafka.bootstrap.servers": _address(kafka), **{names[k]: str(v) for k, v in kafka.security.items()}}
+    """The same connection as options of Spark's Kafka source and sink.
+
+    Raises:
+        SettingsError: a security option that Java's client cannot follow.
+    """
+    secured = {f"kafka.{name}": value for name, value in java(kafka.security).items()}
+    return {"kafka.bootstrap.servers": _address(kafka), **secured}
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
@@ -245,11 +244,15 @@ def topic_id(kafka: Kafka, topic: str) -> str:
 
 
 def _admin(kafka: Kafka) -> KafkaAdminClient:
+    return _client(partial(connected, KafkaAdminClient), kafka)
+
+
+def _client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
     try:
-        return KafkaAdminClient(bootstrap_servers=_address(kafka), bootstrap_timeout_ms=10_000, **kafka.security)
-    except KafkaTimeoutError:
+        return make(_address(kafka), kafka.security, **options)
+    except UnreachableError as error:
         raise BrokerError(
-            f"no broker at {kafka.bootstrap}. Start one (`make up`) or set TIDECAST_KAFKA__BOOTSTRAP."
+            f"{error} `make up` starts a broker; settings: TIDECAST_KAFKA__BOOTSTRAP, kafka.security."
         ) from None
 
 

@@ -17,7 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError
-from pipelines.kafka.librdkafka_options import options
+from pipelines.kafka.security import librdkafka
+from tidecast.reach import unreachable
 
 log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
@@ -25,6 +26,23 @@ BATCH = 32
 """Records handed over at once, at most."""
 STUCK_S = 30.0
 """After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
+
+
+_COMMON: dict[str, Any] = {
+    "reconnect.backoff.ms": 100,
+    "reconnect.backoff.max.ms": 1000,
+    "socket.nagle.disable": True,
+    "log_level": 2,  # refused connections are said many times a second; an outage shows in what does not come
+}
+
+_READER: dict[str, Any] = {
+    "group.id": "tidecast-fast",  # the client demands one; partitions are assigned, nothing is committed
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "earliest",
+    "fetch.wait.max.ms": 100,  # the broker answers at once when there is something
+    "fetch.error.backoff.ms": 10,
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Sender:
         self._refused: int | None = None
         self._producer = Producer(
             {
-                **options(kafka),
+                **_options(kafka),
                 "linger.ms": 0,
                 "acks": "all",
                 "enable.idempotence": True,  # a retry may neither double nor overtake
@@ -154,23 +172,23 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
                 )
         return records
     except KafkaException as error:
-        raise BrokerError(f"topic {topic!r} at {kafka.bootstrap}: {error}. Is the broker there?") from None
+        raise BrokerError(f"topic {topic!r}: {unreachable(kafka.bootstrap or '', kafka.security, error)}") from None
     finally:
         client.close()
 
 
+def _options(kafka: Kafka) -> dict[str, Any]:
+    if not kafka.bootstrap:
+        raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
+    return {"bootstrap.servers": kafka.bootstrap, **_COMMON, **librdkafka(kafka.security)}
+
+
 def _consumer(kafka: Kafka) -> Any:
-    return Consumer(
-        {
-            **options(kafka),
-            "group.id": "tidecast-fast",  # the client demands one; partitions are assigned, nothing is committed
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "earliest",
-            "fetch.wait.max.ms": 100,  # the broker answers at once when there is something
-            "fetch.error.backoff.ms": 10,
-        }
-    )
+    options = _options(kafka)
+    try:
+        return Consumer(options | _READER)
+    except KafkaException as error:
+        raise BrokerError(f"{unreachable(options['bootstrap.servers'], kafka.security, error)}") from None
 
 
 def _good(message: Any) -> bool:

@@ -10,10 +10,8 @@ import urllib.request
 import psutil
 import pytest
 
-from configs.settings import load
-from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.broker import Publisher
 from pipelines.kafka.librdkafka import read_back
-from pipelines.kafka.librdkafka_options import options
 from pipelines.serve.claim import Claim
 from pipelines.serve.client import Client, ClientError
 from pipelines.serve.core import Arrival, Core
@@ -175,14 +173,3 @@ def check_sent(kafka, first, folder):
     assert list(dict.fromkeys(order)) == list(range(first, BEGIN + 230))
     epoch = decode(Forecast, next(iter(sent[first]))).epoch
     assert sent == {version: {body} for version, body in undisturbed(folder, first, 230, epoch).items()}
-
-
-def test_security_is_translated_or_refused():
-    security = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "ssl_check_hostname": "false"}
-    found = options(load(kafka={"bootstrap": "b:1", "security": security}).kafka)
-    assert (found["security.protocol"], found["sasl.username"]) == ("SASL_SSL", "u")
-    assert found["ssl.endpoint.identification.algorithm"] == "none"
-    with pytest.raises(BrokerError, match="no counterpart"):
-        options(load(kafka={"bootstrap": "b:1", "security": {"sasl_oauth_token_provider": "x"}}).kafka)
-    with pytest.raises(BrokerError, match="not set"):
-        options(load().kafka)

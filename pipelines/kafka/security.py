@@ -1,0 +1,100 @@
+"""One set of security settings, in kafka-python's names, for every other Kafka client: librdkafka's and Java's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from configs.errors import SettingsError
+
+_LIBRDKAFKA = {
+    "security_protocol": "security.protocol",
+    "sasl_mechanism": "sasl.mechanism",
+    "sasl_plain_username": "sasl.username",
+    "sasl_plain_password": "sasl.password",
+    "ssl_cafile": "ssl.ca.location",
+    "ssl_certfile": "ssl.certificate.location",
+    "ssl_keyfile": "ssl.key.location",
+    "ssl_password": "ssl.key.password",
+}
+KNOWN = (*_LIBRDKAFKA, "ssl_check_hostname")
+_COMMON = "org.apache.kafka.common.security"
+_MODULES = {
+    "PLAIN": f"{_COMMON}.plain.PlainLoginModule",
+    "SCRAM-SHA-256": f"{_COMMON}.scram.ScramLoginModule",
+    "SCRAM-SHA-512": f"{_COMMON}.scram.ScramLoginModule",
+}
+
+
+def librdkafka(security: Mapping[str, str]) -> dict[str, str]:
+    """As librdkafka's options.
+
+    Raises:
+        SettingsError: an option without a counterpart.
+    """
+    _check(security)
+    options = {_LIBRDKAFKA[name]: value for name, value in security.items() if name in _LIBRDKAFKA}
+    if "ssl_check_hostname" in security:
+        options["ssl.endpoint.identification.algorithm"] = "https" if _by_name(security) else "none"
+    return options
+
+
+def java(security: Mapping[str, str]) -> dict[str, str]:
+    """As options of Kafka's Java clients; certificates and keys are read here, so that executors need no files.
+
+    Raises:
+        SettingsError: an option without a counterpart, a file that is missing, a key or a login in another form.
+    """
+    _check(security)
+    options = {}
+    if protocol := security.get("security_protocol"):
+        options["security.protocol"] = protocol
+    if mechanism := security.get("sasl_mechanism"):
+        options |= {"sasl.mechanism": mechanism, "sasl.jaas.config": _login(mechanism, security)}
+    if "ssl_cafile" in security:
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(security, "ssl_cafile")}
+    if "ssl_certfile" in security:
+        key = _pem(security, "ssl_keyfile" if "ssl_keyfile" in security else "ssl_certfile")
+        if "PRIVATE KEY-----" not in key or "RSA PRIVATE KEY" in key or "EC PRIVATE KEY" in key:
+            raise SettingsError(
+                "kafka.security.ssl_keyfile: Java reads PKCS#8 alone: `openssl pkcs8 -topk8 -in OLD -out NEW`"
+            )
+        chain = _pem(security, "ssl_certfile")
+        options |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
+    if "ssl_password" in security:
+        options["ssl.key.password"] = security["ssl_password"]
+    if "ssl_check_hostname" in security:
+        options["ssl.endpoint.identification.algorithm"] = "https" if _by_name(security) else ""
+    return options
+
+
+def _check(security: Mapping[str, str]) -> None:
+    if unknown := sorted(set(security) - set(KNOWN)):
+        raise SettingsError(
+            f"kafka.security.{unknown[0]}: not every Kafka client of the pipeline has a counterpart. "
+            f"They know {', '.join(KNOWN)}."
+        )
+
+
+def _by_name(security: Mapping[str, str]) -> bool:
+    said = security["ssl_check_hostname"]
+    if said.lower() not in ("true", "false"):
+        raise SettingsError(f"kafka.security.ssl_check_hostname={said!r}: true or false is expected")
+    return said.lower() == "true"
+
+
+def _login(mechanism: str, security: Mapping[str, str]) -> str:
+    if mechanism not in _MODULES:
+        raise SettingsError(f"kafka.security.sasl_mechanism={mechanism!r}: one of {', '.join(_MODULES)} is expected")
+    names = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+    if missing := [name for name in names.values() if name not in security]:
+        raise SettingsError(f"kafka.security.{missing[0]} is missing; {mechanism} needs it")
+    pairs = {name: security[ours].replace("\\", "\\\\").replace('"', '\\"') for name, ours in names.items()}
+    return f"{_MODULES[mechanism]} required " + " ".join(f'{name}="{value}"' for name, value in pairs.items()) + ";"
+
+
+def _pem(security: Mapping[str, str], name: str) -> str:
+    try:
+        return Path(security[name]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"kafka.security.{name}={security[name]!r}: {error}. Name a readable PEM file.") from None

@@ -1,0 +1,83 @@
+"""Why a broker does not answer, found step by step, so that a person need not: address, port, TLS, login."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+LOOK_S = 3.0
+"""Patience with each step."""
+
+
+class UnreachableError(ConnectionError):
+    """The broker did not answer; the message names its address, what failed, and the remedy."""
+
+
+def unreachable(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
+    """What `error` of a client that tried to connect means."""
+    protocol = str(security.get("security_protocol", "PLAINTEXT"))
+    what = _port(bootstrap) or (_tls(bootstrap, security) if protocol.endswith("SSL") else _plain(bootstrap, protocol))
+    return UnreachableError(f"no Kafka broker for us at {bootstrap}: {what or _login(protocol, error)}")
+
+
+def _port(bootstrap: str) -> str:
+    refusals = []
+    for place in bootstrap.split(","):
+        try:
+            _connected(place).close()
+            return ""
+        except (OSError, ValueError) as error:
+            refusals.append(f"{place}: {error}")
+    return f"no connection ({'; '.join(refusals)}). Check the address, and that the broker runs."
+
+
+def _tls(bootstrap: str, security: Mapping[str, Any]) -> str:
+    try:
+        context = security.get("ssl_context") or ssl.create_default_context(cafile=security.get("ssl_cafile"))
+        context.check_hostname = context.check_hostname and bool(security.get("ssl_check_hostname", True))
+        _handshake(bootstrap, context)
+    except ssl.SSLCertVerificationError as error:
+        return (
+            f"its certificate is not accepted ({error.verify_message}). Name the file of the CA that signed it as "
+            "ssl_cafile, and the broker by a name that its certificate holds."
+        )
+    except FileNotFoundError:
+        return f"ssl_cafile={security.get('ssl_cafile')!r} is not there. Name a readable PEM file."
+    except OSError as error:
+        return (
+            f"no TLS there ({error}). security_protocol={security.get('security_protocol')}: use PLAINTEXT or "
+            "SASL_PLAINTEXT, or the port of its TLS listener."
+        )
+    return ""
+
+
+def _plain(bootstrap: str, protocol: str) -> str:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only to see whether it speaks TLS
+    try:
+        _handshake(bootstrap, context)
+    except OSError:
+        return ""
+    return f"it speaks TLS, and security_protocol is {protocol}. Give SSL or SASL_SSL, and ssl_cafile for a private CA."
+
+
+def _login(protocol: str, error: BaseException) -> str:
+    if protocol.startswith("SASL"):
+        return (
+            f"the login did not succeed ({error}). Check sasl_mechanism, sasl_plain_username and sasl_plain_password."
+        )
+    return (
+        f"it closes the connection or is silent ({error}). Does its listener want a login (security_protocol=SASL_...)?"
+    )
+
+
+def _handshake(bootstrap: str, context: ssl.SSLContext) -> None:
+    with _connected(bootstrap.split(",")[0]) as raw:
+        context.wrap_socket(raw, server_hostname=bootstrap.split(",")[0].rpartition(":")[0]).close()
+
+
+def _connected(place: str) -> socket.socket:
+    host, _, port = place.strip().rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), LOOK_S)
