@@ -17,13 +17,18 @@ from tidecast.commands import Commands
 from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import Control
-from tidecast.modes import release, switch
+from tidecast.modes import release
 from tidecast.observer import LOOK_S, Observer
 from tidecast.outbox import Outbox
+from tidecast.reach import UnreachableError
+from tidecast.security import client_options
+from tidecast.source import Place, places, sources, subscribed
 
 log = logging.getLogger("tidecast")
 
 ADDRESS = "TIDECAST_KAFKA__BOOTSTRAP"
+AGAIN_S = 5.0
+"""Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
 
 
 def attach(
@@ -36,21 +41,32 @@ def attach(
     executors: tuple[int, int] = (1, 4),
     cores_per_executor: int | None = None,
     topics: Sequence[str] | None = None,
+    source_bootstrap: str | None = None,
+    source_security: Mapping[str, Any] | None = None,
+    lost_contact_s: float = 60.0,
 ) -> Agent:
     """Watch a running streaming query of this driver; with `mode="act"` also apply the decisions made for it.
 
-    Nothing that goes wrong later reaches the query: the agent logs it (logger `tidecast`) and goes on.
+    Nothing that goes wrong later reaches the query: the agent logs it (logger `tidecast`) and goes on. It touches
+    nothing in the application before Tidecast's broker and its topic `control` have answered.
 
     Args:
         query: what `.start()` returned.
         job: its name on Tidecast's topics.
-        bootstrap: the broker, `host:port`; by default that of the query's own Kafka source, then the environment's.
-        mode: `observe` touches nothing in the application; `act` owns its executors; `freeze` owns and keeps them.
+        bootstrap: broker of Tidecast's topics, `host:port`; by default that of the query's own Kafka source, then the
+            environment's.
+        mode: the most that the agent may do; a word on topic `control` may narrow it. `observe` touches nothing in the
+            application; `act` owns its executors; `freeze` owns and keeps them.
         clock: the job's own time; None waits until a replay's clock is announced on topic `control`.
-        security: client options of kafka-python, e.g. `{"security_protocol": "SASL_SSL", ...}`.
+        security: client options of kafka-python for that broker, e.g. `{"security_protocol": "SASL_SSL", ...}`; by
+            default those of the query's own source, where its broker is the same.
         executors: least and most that a decision may ask for.
         cores_per_executor: by default what the application is configured with.
         topics: Kafka topics whose arrivals are the job's load; by default those the query reads.
+        source_bootstrap: broker of these topics; by default that of the query's own Kafka source, then `bootstrap`.
+        source_security: client options for it; by default translated from the source's own `kafka.*` options.
+        lost_contact_s: silence of the autoscaler after which an acting agent hands back: it sets the executors to the
+            most of what it found, what runs and what was decided last, until it hears of the autoscaler again.
 
     Raises:
         ValueError: an argument makes no sense, or no broker is known.
@@ -63,29 +79,32 @@ def attach(
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
     if not 1 <= least <= most:
         raise ValueError(f"executors={executors}: (least, most) with 1 <= least <= most is expected")
+    if not lost_contact_s > 0:
+        raise ValueError(f"lost_contact_s={lost_contact_s}: seconds above 0 are expected")
+    client_options(security or {})
     cluster = Cluster(query)
-    sources = _sources(cluster)
-    address = bootstrap or next((s["kafka.bootstrap.servers"] for s in sources), None) or os.environ.get(ADDRESS)
+    found = sources(cluster)
+    own = source_bootstrap or next((s["kafka.bootstrap.servers"] for s in found), None)
+    address = bootstrap or own or os.environ.get(ADDRESS)
     if not address:
         raise ValueError(f"no broker known for job {job!r}: give attach(..., bootstrap='host:port') or set {ADDRESS}")
+    ours, source = places(address, security, own or address, source_security, found)
     state = Job(
         name=job,
-        mode="observe",
+        granted=mode,
         clock=clock,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
         actuator=ExecutorActuator(cluster),
-        outbox=Outbox(address, security or {}, f"tidecast-{job}-outbox"),
-        topics=tuple(topics or _subscribed(sources)),
+        outbox=Outbox(*ours, f"tidecast-{job}-outbox"),
+        topics=tuple(topics or subscribed(found)),
+        lost_contact_s=lost_contact_s,
         executors=cluster.executors(),
     )
-    if mode != "observe":
-        switch(state, "act")
-    if mode == "freeze" and state.owns_executors:
-        switch(state, "freeze")
     agent = Agent(state)
-    agent._start(cluster, address, security or {}, waits_for_clock=clock is None)
+    agent._start(cluster, ours, source, waits_for_clock=clock is None)
     known = ", ".join(state.topics) or "unknown yet"
-    log.info("%s: attached, mode %s, broker %s, topics %s", job, state.mode, address, known)
+    later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
+    log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
     return agent
 
 
@@ -113,13 +132,11 @@ class Agent:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _start(self, cluster: Cluster, address: str, security: Mapping[str, Any], waits_for_clock: bool) -> None:
+    def _start(self, cluster: Cluster, ours: Place, source: Place, waits_for_clock: bool) -> None:
         job = self._job
-        if (client := logging.getLogger("kafka")).level == logging.NOTSET:
-            client.setLevel(logging.CRITICAL)  # ten lines a second while a broker is away; the agent writes two
         observer = Observer(job, cluster)
-        arrivals = Arrivals(job, address, security)
-        commands = Commands(job, address, security, waits_for_clock)
+        arrivals = Arrivals(job, *source)
+        commands = Commands(job, *ours, waits_for_clock)
         sensors = [
             self._thread("observe", lambda: _repeat(job, "watching Spark", observer.step, LOOK_S)),
             self._thread("arrivals", lambda: _repeat(job, "sampling offsets", arrivals.step, SAMPLE_S, arrivals.close)),
@@ -150,10 +167,10 @@ def _repeat(
                 job.stop.set()
                 break
             if failing is None:
-                log.warning("%s: %s fails, trying on: %r", job.name, what, error)
+                log.warning("%s: %s fails, trying on: %s", job.name, what, _words(error))
                 log.debug("%s: %s", job.name, what, exc_info=True)
             failing = time.monotonic() if failing is None else failing
-            job.stop.wait(1.0)
+            job.stop.wait(AGAIN_S if isinstance(error, UnreachableError) else 1.0)
         due = max(due + period_s, time.monotonic())
         job.stop.wait(due - time.monotonic())
     _quietly(close)
@@ -179,23 +196,12 @@ def _quietly(close: Callable[[], None]) -> None:
         log.debug("while ending: %r", error)
 
 
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, UnreachableError | LookupError | ValueError) else repr(error)
+
+
 def _driver_ended() -> bool:
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
     return context is None or context._jsc is None
-
-
-def _sources(cluster: Cluster) -> list[Mapping[str, str]]:
-    try:
-        return cluster.source_options()
-    except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
-        log.warning("the query's sources cannot be read from its plan: %r", error)
-        return []
-
-
-def _subscribed(sources: Sequence[Mapping[str, str]]) -> list[str]:
-    """Topics named by the sources' `subscribe`; patterns and assignments are resolved by the first batch."""
-    if any("subscribe" not in source for source in sources):
-        return []
-    return sorted({topic.strip() for source in sources for topic in source["subscribe"].split(",")})

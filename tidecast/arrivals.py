@@ -9,7 +9,6 @@ from typing import Any
 
 from tidecast.job import Job
 from tidecast.messages import MetricSample
-from tidecast.outbox import CONNECT_MS
 from tidecast.sensors import Curve, Offsets, Partition, arrived, lag
 from tidecast.transport import consumer
 
@@ -25,7 +24,7 @@ PAST_S = tuple(2.0**i for i in range(17, -1, -1))
 
 
 class Arrivals:
-    """Arrival rate and lag of a job's Kafka topics; `step` is to be called every `SAMPLE_S`."""
+    """Arrival rate and lag of a job's Kafka topics, at the broker that the query reads; `step` every `SAMPLE_S`."""
 
     def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any]) -> None:
         self._job, self._bootstrap, self._security = job, bootstrap, security
@@ -39,10 +38,8 @@ class Arrivals:
         if not self._job.topics:
             return  # found in the first batch's progress, if the query reads Kafka at all
         if self._client is None:
-            self._client = consumer(
-                self._bootstrap, self._security,
-                client_id=f"tidecast-{self._job.name}-arrivals", bootstrap_timeout_ms=CONNECT_MS,
-            )  # fmt: skip
+            client_id = f"tidecast-{self._job.name}-arrivals"
+            self._client = consumer(self._bootstrap, self._security, client_id=client_id)
         if time.time() - self._discovered > REDISCOVER_S:
             self._discover()
         asked = time.time()

@@ -1,4 +1,4 @@
-"""The thread that obeys: decisions and control words from the broker, judged, applied and answered."""
+"""The thread that obeys: decisions, control words and heartbeats from the broker, judged, applied and answered."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.clock import announced
+from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
 from tidecast.guard import judge
 from tidecast.job import Job
-from tidecast.messages import Control, Decision, MessageError, Outcome, Reject, decode
-from tidecast.modes import switch
-from tidecast.outbox import CONNECT_MS
+from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode
+from tidecast.modes import obey
 from tidecast.outcomes import outcome
 from tidecast.sensors import lag
 from tidecast.transport import consumer
@@ -23,25 +23,40 @@ log = logging.getLogger("tidecast")
 WAIT_MS = 500
 FETCH_MS = 500
 """How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
-DECISIONS, CONTROL = "decisions", "control"
+DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
+LOOK_S = 10.0
+"""How often the topic of heartbeats is looked for, where an older pipeline has not made it."""
 
 
 class Commands:
-    """Follows `decisions` from now on and `control` from its beginning; `step` waits up to `WAIT_MS` for records."""
+    """Follows decisions and heartbeats from now on and `control` from its beginning; `step` waits up to `WAIT_MS`.
+
+    Until the control topic has been read to the end that it had at first, the agent observes, whatever `attach` allows,
+    and decisions wait: of several words that are kept there the last alone counts.
+    """
 
     def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any], waits_for_clock: bool) -> None:
         self._job, self._bootstrap, self._security = job, bootstrap, security
         self._waits_for_clock = waits_for_clock
         self._client: Any = None
+        self._unread: dict[Any, int] = {}
+        self._settled = False
+        self._word: str | None = None
+        self._look_at = float("inf")
         self._said = ""
 
     def step(self) -> None:
-        """Take what has come. Raises when the broker cannot be reached."""
+        """Take what has come. Raises when the broker cannot be reached, or does not give what is needed."""
         if self._client is None:
             self._client = self._connect()
         for records in self._client.poll(timeout_ms=WAIT_MS).values():
             for record in records:
                 self._take(record)
+        if not self._settled:
+            self._settle()
+        if time.monotonic() > self._look_at:
+            self._look()
+        watch(self._job, time.time())
 
     def close(self) -> None:
         """Leave the broker."""
@@ -53,26 +68,44 @@ class Commands:
 
         client = consumer(
             self._bootstrap, self._security,
-            client_id=f"tidecast-{self._job.name}-commands", bootstrap_timeout_ms=CONNECT_MS,
-            fetch_max_wait_ms=FETCH_MS,
+            client_id=f"tidecast-{self._job.name}-commands", fetch_max_wait_ms=FETCH_MS,
         )  # fmt: skip
         try:
-            found = {topic: client.partitions_for_topic(topic) for topic in (DECISIONS, CONTROL)}
-            for topic, partitions in found.items():
-                if not partitions:
-                    raise LookupError(
-                        f"topic {topic!r} is not on the broker at {self._bootstrap}; `tidecast up` creates it"
-                    )
-            parts = {topic: [TopicPartition(topic, p) for p in sorted(numbers)] for topic, numbers in found.items()}
-            client.assign(parts[DECISIONS] + parts[CONTROL])
-            client.seek_to_end(*parts[DECISIONS])
+            parts = {
+                topic: [TopicPartition(topic, p) for p in sorted(client.partitions_for_topic(topic) or ())]
+                for topic in (DECISIONS, CONTROL, HEARTBEATS)
+            }
+            if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:
+                raise LookupError(
+                    f"topic {missing[0]!r} is not on the broker at {self._bootstrap}, or may not be read; "
+                    "`tidecast up` creates it"
+                )
+            live = parts[DECISIONS] + parts[HEARTBEATS]
+            client.assign(live + parts[CONTROL])
+            client.seek_to_end(*live)
             client.seek_to_beginning(*parts[CONTROL])
-            for part in parts[DECISIONS]:
+            for part in live:
                 client.position(part)  # "the end" is now, not when the first poll comes round to it
+            client.pause(*live)
+            self._unread = client.end_offsets(parts[CONTROL])
         except BaseException:
             client.close(timeout_ms=1000)
             raise
+        self._settled, self._look_at = False, float("inf") if parts[HEARTBEATS] else time.monotonic() + LOOK_S
         return client
+
+    def _settle(self) -> None:
+        if all(self._client.position(part) >= end for part, end in self._unread.items()):
+            obey(self._job, self._word)
+            self._client.resume(*self._client.paused())
+            self._settled = True
+
+    def _look(self) -> None:
+        """Begin anew once the topic of heartbeats is there."""
+        self._look_at = time.monotonic() + LOOK_S
+        if self._client.partitions_for_topic(HEARTBEATS):
+            self._client.close(timeout_ms=1000)
+            self._client = None
 
     def _take(self, record: Any) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
@@ -81,6 +114,10 @@ class Commands:
             if record.topic == CONTROL and key in (mode_key(self._job.name), clock_key(self._job.name)):
                 if record.value is not None:
                     self._obey(key, decode(Control, record.value, now))
+            elif record.topic == HEARTBEATS and key == self._job.name:
+                beat = decode(Heartbeat, record.value, now)
+                if beat.by == "autoscaler":
+                    heard(self._job, beat.wall_time, now)
             elif record.topic == DECISIONS and key == self._job.name:
                 self._decided(decode(Decision, record.value, now), now)
         except MessageError as error:
@@ -97,7 +134,9 @@ class Commands:
             job.clock = announced(word)
             log.info("%s: job time is %s", job.name, job.clock or "unknown until a clock is announced")
         elif key == mode_key(job.name) and word.mode is not None:
-            switch(job, word.mode)
+            self._word = word.mode
+            if self._settled:
+                obey(job, word.mode)
 
     def _decided(self, decision: Decision, now: float) -> None:
         job = self._job
@@ -107,6 +146,7 @@ class Commands:
             verdict = judge(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
             if verdict.action == "reject":
                 raise MessageError(verdict.reason)
+            heard(job, decision.wall_time, now)
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             outcomes = self._apply(decision, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":

@@ -25,7 +25,7 @@ def clock_key(job: str) -> str:
 
 
 def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None) -> None:
-    """Switch a running agent to `observe`, `act` or `freeze`; an agent attached later obeys it too.
+    """Switch an agent to `observe`, `freeze` or `act`, at most to what it was attached with; later agents obey it too.
 
     Raises:
         ValueError: no such mode.

@@ -9,7 +9,7 @@ from typing import Literal
 from tidecast.messages import Decision
 
 REMEMBERED = 500
-"""Decision ids kept to tell a replay; at one decision a second longer than any decision stays fresh."""
+"""Decision ids kept to tell a replay: many times what can be made while a decision stays fresh."""
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,20 @@ class Job:
     """One job under the agent's eyes. `lock` guards what several threads change together: mode, target, tracker.
 
     `ends` are the newest sampled end offsets of its topics, `committed` the end offsets of its last finished batch
-    (None before one), `executors` the cores of every registered executor by id.
+    (None before one), `executors` the cores of every registered executor by id. `granted` is the widest mode that
+    `attach` allows, `found` the executors that were there when the agent took over. `heard_at` is the wall time of the
+    autoscaler's last sign of life, `handed_back` whether its silence was answered (`tidecast.contact`).
     """
 
     name: str
-    mode: str
+    granted: str
     clock: Clock | None
     limits: Limits
     actuator: Actuator
     outbox: Outbox
     topics: tuple[str, ...]
+    lost_contact_s: float = 60.0
+    mode: str = "observe"
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
     seen: Seen = field(default_factory=Seen)
@@ -39,6 +43,9 @@ class Job:
     committed: Offsets | None = None
     executors: dict[str, int] = field(default_factory=dict)
     owns_executors: bool = False
+    found: int = 0
+    heard_at: float = 0.0
+    handed_back: bool = False
 
     @property
     def time(self) -> Clock:

@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from tidecast.actuator import ActuatorError
 from tidecast.job import Job
 
 log = logging.getLogger("tidecast")
 
+WIDTH = ("observe", "freeze", "act")
+"""Modes, the narrowest first: what an agent may touch in the application."""
 _owner: Job | None = None
 _owner_lock = threading.Lock()
 
 
+def obey(job: Job, word: str | None) -> None:
+    """Take the mode that a control word asks for (None: there is no word), at most as wide as `attach` allowed.
+
+    A word is kept on its topic and outlives the code that it was meant for: it may narrow what the code says, no more.
+    """
+    mode = min(job.granted, word or job.granted, key=WIDTH.index)
+    if word is not None and word != mode:
+        log.warning(
+            '%s: the word "%s" on topic control is not obeyed, the agent was attached to %s at most; for more, restart '
+            'it with attach(..., mode="%s")', job.name, word, job.granted, word,
+        )  # fmt: skip
+    switch(job, mode)
+
+
 def switch(job: Job, mode: str) -> None:
-    """Change the job's mode. Acting makes its agent the one owner of the application's executor target.
+    """Change the job's mode. Acting or freezing makes its agent the one owner of the application's executor target.
 
     An application runs in one driver, so one owner per process is one per application. An agent that cannot own the
     target keeps its mode and says why.
     """
     with job.lock:
-        if mode == job.mode and (mode != "act" or job.owns_executors):
-            return
-        if mode == "act" and not job.owns_executors and not _own(job):
+        if mode == job.mode or (mode != "observe" and not job.owns_executors and not _own(job)):
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
-        job.mode = mode
+        job.mode, job.heard_at, job.handed_back = mode, time.time(), False
 
 
 def release(job: Job) -> None:
@@ -55,5 +70,5 @@ def _own(job: Job) -> bool:
         except ActuatorError as error:
             log.error("%s: cannot act, observing instead: %s", job.name, error)
             return False
-        _owner, job.owns_executors = job, True
+        _owner, job.owns_executors, job.found = job, True, job.actuator.target or 0
         return True

@@ -15,8 +15,6 @@ log = logging.getLogger("tidecast")
 TOPICS = ("metrics", "outcomes", "rejects")
 KEPT = 20_000
 """Messages kept while the broker is away: hours of them; then the oldest go first."""
-CONNECT_MS = 3_600_000
-"""One patient attempt to connect: the client retries by itself, and one given up would leave a thread behind."""
 
 
 class Outbox:
@@ -42,16 +40,11 @@ class Outbox:
                 self._queue.get_nowait()
 
     def step(self, wait_s: float = 0.2) -> bool:
-        """Send what is queued; whether there was anything. Blocks while the broker has never been reached."""
+        """Send what is queued; whether there was anything. Raises `UnreachableError` before the broker has answered."""
         if self._producer is None:
-            self._producer = producer(
-                self._address, self._security,
-                client_id=self._client_id, bootstrap_timeout_ms=CONNECT_MS, max_block_ms=5000,
-            )  # fmt: skip
-            for topic in TOPICS:
-                self._producer.partitions_for(
-                    topic
-                )  # known before an outage, so that sending needs no answer during one
+            self._producer = producer(self._address, self._security, client_id=self._client_id, max_block_ms=5000)
+            for topic in TOPICS:  # known before an outage, so that sending needs no answer during one
+                self._producer.partitions_for(topic)
         try:
             topic, key, value = self._queue.get(timeout=wait_s)
         except queue.Empty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 import threading
@@ -96,6 +97,9 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     agent = None
     if not args.no_agent:
         from tidecast import attach
+
+        # This process is ours: while a broker is away its client says so ten times a second, and the agent once.
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
         bounds, kafka = contract.executors, settings.kafka
         agent = attach(

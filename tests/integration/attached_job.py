@@ -19,11 +19,13 @@ def main() -> None:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--mode", default="act")
     parser.add_argument("--wait-for-clock", action="store_true")
+    parser.add_argument("--least", type=int, default=1, help="executors to begin with")
+    parser.add_argument("--lost-contact-s", type=float, default=60.0)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("tidecast").setLevel(logging.INFO)
     settings = load()
-    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=1, max=4)))
+    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=Executors(min=given.least, max=4)))
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
@@ -47,8 +49,9 @@ def main() -> None:
         .trigger(processingTime="500 milliseconds")
         .start()
     )
-    agent = attach(query, job=JOB, mode=given.mode, clock=None if given.wait_for_clock else WALL)
-    print("attached", agent.mode, flush=True)
+    clock = None if given.wait_for_clock else WALL
+    agent = attach(query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s)
+    print("attached", flush=True)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     while query.isActive and not ended.wait(0.2):

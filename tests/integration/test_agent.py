@@ -19,11 +19,14 @@ from pipelines.stack.stack import Stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tests.integration.attached_job import JOB
 from tidecast import control
-from tidecast.messages import Decision, MetricSample, Outcome, Reject, decode
+from tidecast.messages import Decision, Heartbeat, MetricSample, Outcome, Reject, decode
 
 pytestmark = pytest.mark.integration
 
 RPS = 50
+LEAST = 2
+"""Executors that the application begins with; decisions may ask for one."""
+LOST_S = 10.0
 KINDS = {"metrics": MetricSample, "outcomes": Outcome, "rejects": Reject}
 
 
@@ -36,12 +39,18 @@ class Life:
         self.publisher, self.said = Publisher(self.kafka), []
         self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
         self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
+        self.autoscaler_lives = True
+        control.set_mode(self.kafka.bootstrap, JOB, "observe")  # kept on its topic before the job is there
         threading.Thread(target=self._load, daemon=True).start()
-        argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir), "--mode", "observe"]
+        argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir), "--mode", "act"]
+        argv += ["--least", str(LEAST), "--lost-contact-s", str(LOST_S)]
         self.job = stack.spawn("attached", argv)
 
     def _load(self):
         while not self._over.wait(0.1):
+            now = time.time()
+            if self.autoscaler_lives:
+                self.publisher.send("heartbeats", JOB, Heartbeat(JOB, "autoscaler", now, now, 1.0))
             for _ in range(RPS // 10):
                 key = str(self.produced % 17).encode()
                 self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 8)
@@ -121,7 +130,7 @@ def test_observing_measures_and_touches_nothing(life):
 def test_a_scale_up_is_confirmed_by_use(life):
     control.set_mode(life.kafka.bootstrap, JOB, "act")
     found = life.interval(lambda m: m.mode == "act", "acting agent")
-    if found.executors > 1:  # Spark's own manager had its way until now
+    if found.executors != 1:  # Spark's own manager had its way until now
         assert life.outcome(life.decide(1)).status == "confirmed"
     up = life.outcome(life.decide(3))
     assert (up.status, up.target, up.executors_after) == ("confirmed", 3, 3), up
@@ -161,6 +170,14 @@ def test_a_scale_down_is_confirmed_when_they_are_gone(life):
     down = life.outcome(life.decide(1))
     assert (down.status, down.target) == ("confirmed", 1), down
     wait_until(lambda: len(life.executors()) == 1, "one executor alone", every_s=0.2)
+
+
+def test_silence_of_the_autoscaler_hands_back_what_was_found(life):
+    life.autoscaler_lives = False
+    life.interval(lambda m: m.executors >= LEAST, "executors handed back")
+    life.autoscaler_lives = True
+    assert life.outcome(life.decide(1)).status == "confirmed"  # it is obeyed again
+    assert "handed back" in life.job.log.read_text() and "heard again" in life.job.log.read_text()
 
 
 def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):

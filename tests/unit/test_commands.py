@@ -2,16 +2,15 @@
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.fakes import driver
 from tidecast import WALL, modes
-from tidecast.actuator import ActuatorError
 from tidecast.commands import Commands
+from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
-from tidecast.guard import Limits
-from tidecast.job import Job
 from tidecast.messages import Control, Decision, Outcome, Reject, encode
 
 
@@ -24,51 +23,18 @@ class Record:
     offset: int = 5
 
 
-@dataclass
-class NotedActuator:
-    ids: list[str] = field(default_factory=lambda: ["0"])
-    target: int | None = None
-    calls: list[str] = field(default_factory=list)
-    refuses: bool = False
-    asked: set[str] = field(default_factory=set)
-
-    def take_over(self, least):
-        self.calls.append("take over")
-        if self.refuses:
-            raise ActuatorError("no executors to add")
-        self.target = len(self.ids)
-
-    def live(self):
-        return self.ids
-
-    def set_target(self, executors):
-        self.calls.append(f"target {executors}")
-        if self.refuses:
-            raise ActuatorError("the cluster manager said no")
-        self.target = executors
-
-    def reconcile(self):
-        return None
-
-
-class Sent(list):
-    def send(self, topic, key, message):
-        self.append((topic, key, message))
-
-    def of(self, kind):
-        return [m for _, _, m in self if isinstance(m, kind)]
-
-
 @pytest.fixture
 def job():
-    made = Job("orders", "observe", WALL, Limits(1, 4), NotedActuator(), Sent(), ("events",), executors={"0": 1})
+    made = driver.job()
     yield made
     modes.release(made)
 
 
 @pytest.fixture
 def commands(job):
-    return Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    made = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    made._settled = True
+    return made
 
 
 def wish(executors=3, id="d1", **fields):
@@ -164,8 +130,56 @@ def test_the_mode_is_switched_while_the_job_runs(job, commands):
     assert job.actuator.calls == ["take over", "target 3", "target 2"]  # taken over once
 
 
+@pytest.mark.parametrize("granted", modes.WIDTH)
+@pytest.mark.parametrize("word", modes.WIDTH)
+def test_a_word_may_narrow_what_the_code_allows_and_no_more(granted, word, caplog):
+    job = driver.job(granted=granted)
+    modes.obey(job, word)
+    refused = modes.WIDTH.index(word) > modes.WIDTH.index(granted)
+    assert job.mode == (granted if refused else word)
+    assert (job.actuator.calls == []) == (job.mode == "observe")
+    assert (f'attach(..., mode="{word}")' in caplog.text) == refused
+    modes.release(job)
+
+
+def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, caplog):
+    job = commands._job
+    job.actuator.ids = ["0", "1", "2"]
+    modes.switch(job, "act")
+    take(commands, wish(1))
+    assert len(job.actuator.ids) == 1
+    begun = job.heard_at
+    watch(job, begun + job.lost_contact_s - 1)
+    assert job.actuator.calls[-1] == "target 1"
+    watch(job, begun + job.lost_contact_s + 1)
+    watch(job, begun + job.lost_contact_s + 2)
+    assert job.actuator.calls[-2:] == ["target 1", "target 3"]  # once
+    assert "handed back with 3 executors" in caplog.text and "only with a restart" in caplog.text
+    heard(job, begun, begun + 100)  # an old record is no sign of life
+    assert job.handed_back
+    take(commands, wish(2, "d2"))
+    assert job.actuator.calls[-1] == "target 2" and not job.handed_back
+
+
+def test_handing_back_takes_nothing_away(commands):
+    job = commands._job
+    modes.switch(job, "act")
+    take(commands, wish(4))
+    job.actuator.ids = ["0", "1"]  # the others are yet to come
+    watch(job, job.heard_at + 61)
+    assert job.actuator.target == 4
+
+
+@pytest.mark.parametrize("mode", ["observe", "freeze"])
+def test_who_does_not_act_hands_nothing_back(commands, mode):
+    modes.switch(commands._job, "act")
+    modes.switch(commands._job, mode)
+    watch(commands._job, commands._job.heard_at + 1000)
+    assert commands._job.actuator.calls == ["take over"]
+
+
 def test_an_application_has_one_owner(job):
-    other = Job("payments", "observe", WALL, Limits(1, 4), NotedActuator(), Sent(), ())
+    other = driver.job("payments")
     modes.switch(job, "act")
     modes.switch(other, "act")
     assert (job.mode, other.mode) == ("act", "observe")

@@ -1,0 +1,57 @@
+"""The parts of an agent that need no Spark: a cluster that takes notes, and an outbox that keeps what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidecast import WALL
+from tidecast.actuator import ActuatorError
+from tidecast.guard import Limits
+from tidecast.job import Job
+
+
+@dataclass
+class NotedActuator:
+    """Executors that come and go at once; what was asked of them is in `calls`."""
+
+    ids: list[str] = field(default_factory=lambda: ["0"])
+    target: int | None = None
+    calls: list[str] = field(default_factory=list)
+    refuses: bool = False
+    asked: set[str] = field(default_factory=set)
+
+    def take_over(self, least):
+        self.calls.append("take over")
+        if self.refuses:
+            raise ActuatorError("no executors to add")
+        self.target = len(self.ids)
+
+    def live(self):
+        return self.ids
+
+    def set_target(self, executors):
+        self.calls.append(f"target {executors}")
+        if self.refuses:
+            raise ActuatorError("the cluster manager said no")
+        self.target = executors
+        self.ids = [str(i) for i in range(executors)]
+
+    def reconcile(self):
+        return None
+
+
+class Sent(list):
+    """An outbox that keeps everything."""
+
+    def send(self, topic, key, message):
+        self.append((topic, key, message))
+
+    def of(self, kind):
+        return [m for _, _, m in self if isinstance(m, kind)]
+
+
+def job(name: str = "orders", granted: str = "act", **fields: Any) -> Job:
+    """A job with one executor, 1 to 4 allowed."""
+    parts = {"limits": Limits(1, 4), "actuator": NotedActuator(), "outbox": Sent(), "topics": ("events",)}
+    return Job(name, granted, WALL, **{**parts, "executors": {"0": 1}, **fields})

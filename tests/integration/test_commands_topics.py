@@ -1,0 +1,135 @@
+"""What an agent does with the topics of a real broker: kept control words, heartbeats, silence."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from kafka import KafkaAdminClient
+
+from pipelines.kafka.broker import Publisher, create_topics
+from tests.fakes import driver
+from tests.fakes.waiting import wait_until
+from tidecast import commands, control, modes
+from tidecast.agent import _repeat
+from tidecast.messages import Decision, Heartbeat
+
+pytestmark = pytest.mark.integration
+
+LOST_S = 3.0
+
+
+@pytest.fixture
+def attached(empty_topics):
+    """Starts the thread that obeys for a job with a cluster that takes notes; it ends with the test."""
+    jobs, threads = [], []
+
+    def start(granted="act", **fields):
+        job = driver.job(granted=granted, lost_contact_s=LOST_S, **fields)
+        following = commands.Commands(job, empty_topics.bootstrap, {}, waits_for_clock=False)
+        run = threading.Thread(target=_repeat, args=(job, "following", following.step, 0.0, following.close))
+        jobs.append(job), threads.append(run)
+        run.start()
+        job.following = following
+        return job
+
+    yield start
+    for job in jobs:
+        job.stop.set()
+    for thread in threads:
+        thread.join()
+    for job in jobs:
+        modes.release(job)
+
+
+@pytest.fixture
+def publisher(empty_topics):
+    made = Publisher(empty_topics)
+    yield made
+    made.close()
+
+
+def settled(job):
+    wait_until(lambda: job.following._settled, "the control topic read to its end")
+
+
+def decide(publisher, executors, id):
+    now = time.time()
+    publisher.send(
+        "decisions", "orders", Decision(id, "orders", now, now, 1.0, "act", "test", executors, "", [], {}, {})
+    )
+    publisher.flush()
+
+
+def beat(publisher):
+    now = time.time()
+    publisher.send("heartbeats", "orders", Heartbeat("orders", "autoscaler", now, now, 1.0, "d1", now, 3, 0))
+    publisher.flush()
+
+
+def test_a_kept_word_never_widens_what_the_code_allows(attached, empty_topics, publisher):
+    control.set_mode(empty_topics.bootstrap, "orders", "act")
+    job = attached("observe")
+    settled(job)
+    control.set_mode(empty_topics.bootstrap, "orders", "act")  # neither does one that a person sends now
+    decide(publisher, 3, "d1")
+    decide(publisher, 3, "the end")
+    wait_until(lambda: job.following._client.position(_part("decisions")) == 2, "both decisions")
+    assert (job.mode, job.actuator.calls) == ("observe", [])
+
+
+def test_of_several_kept_words_the_last_alone_counts(attached, empty_topics):
+    for word in ("act", "freeze", "act", "observe"):
+        control.set_mode(empty_topics.bootstrap, "orders", word)
+    job = attached("act")
+    settled(job)
+    assert (job.mode, job.actuator.calls) == ("observe", [])
+    for word in ("act", "freeze", "act"):  # what was attached to act can be switched
+        control.set_mode(empty_topics.bootstrap, "orders", word)
+        wait_until(lambda word=word: job.mode == word, f"mode {word}")
+    assert job.actuator.calls == ["take over"]
+
+
+def test_heartbeats_alone_keep_an_agent_acting_through_quiet_hours(attached, publisher):
+    job = attached("act")
+    wait_until(lambda: job.mode == "act", "an acting agent")
+    decide(publisher, 3, "d1")
+    wait_until(lambda: job.actuator.target == 3, "3 executors")
+    quiet = job.heard_at + 2 * LOST_S
+    wait_until(lambda: beat(publisher) or job.heard_at > quiet, "heartbeats over twice that time", every_s=0.2)
+    assert not job.handed_back and job.actuator.calls == ["take over", "target 3"]
+
+
+def test_silence_hands_back_and_a_heartbeat_takes_over_again(attached, publisher):
+    job = attached("act", actuator=driver.NotedActuator(["0", "1"]))
+    wait_until(lambda: job.mode == "act", "an acting agent")
+    decide(publisher, 1, "d1")
+    wait_until(lambda: job.actuator.target == 1, "one executor")
+    wait_until(lambda: job.handed_back, "the hand-back")
+    assert job.actuator.calls == ["take over", "target 1", "target 2"]
+    beat(publisher)
+    wait_until(lambda: not job.handed_back, "contact")
+    decide(publisher, 3, "d2")
+    wait_until(lambda: job.actuator.target == 3, "3 executors")
+
+
+def test_an_older_pipeline_has_no_heartbeats_and_a_newer_one_is_found(attached, empty_topics, publisher, monkeypatch):
+    monkeypatch.setattr(commands, "LOOK_S", 0.5)
+    admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
+    admin.delete_topics(["heartbeats"])
+    wait_until(lambda: "heartbeats" not in admin.list_topics(), "the topic gone")
+    admin.close()
+    job = attached("act")
+    wait_until(lambda: job.mode == "act", "an acting agent")
+    decide(publisher, 2, "d1")
+    wait_until(lambda: job.actuator.target == 2, "two executors")
+    create_topics(empty_topics)
+    wait_until(lambda: job.handed_back, "silence")
+    wait_until(lambda: beat(publisher) or not job.handed_back, "a heartbeat", every_s=0.2)
+
+
+def _part(topic):
+    from kafka import TopicPartition
+
+    return TopicPartition(topic, 0)

@@ -1,0 +1,132 @@
+"""Every client of the ring against a broker behind TLS, a private CA and a login; an agent between two brokers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import UserScramCredentialUpsertion
+
+from pipelines.kafka.broker import BrokerError, Follower, Publisher, create_topics, offsets, read_all, spark_options
+from pipelines.kafka.librdkafka import Feed, Sender, read_back
+from tests.fakes import driver
+from tests.fakes.secure_broker import PASSWORD, USER, secure_broker, with_login
+from tests.fakes.waiting import wait_until
+from tidecast import attach, control
+from tidecast.messages import MetricSample, decode
+from tidecast.reach import UnreachableError
+from tidecast.security import client_options
+from tidecast.transport import producer
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+WRONG = {
+    "password": ({"sasl_plain_password": "guessed"}, "sasl_plain_password"),
+    "CA": ({"ssl_cafile": "/etc/ssl/certs/ca-certificates.crt"}, "certificate is not accepted"),
+    "no TLS": ({"security_protocol": "SASL_PLAINTEXT"}, "speaks TLS"),
+    "no file": ({"ssl_cafile": "/nowhere/ca.pem"}, "ssl_cafile='/nowhere/ca.pem' is not there"),
+}
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("secure")
+    with pytest.MonkeyPatch.context() as patch, secure_broker(folder, patch) as (stack, settings):
+        create_topics(settings.kafka)
+        admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap, **client_options(settings.kafka.security))
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, "SCRAM-SHA-256", PASSWORD)])
+        admin.close()
+        yield lambda **changes: with_login(stack.settings, folder, **changes).kafka
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_every_client_of_the_ring_gets_in(secured, spark, mechanism, tmp_path):
+    kafka = secured(sasl_mechanism=mechanism)
+    before = offsets(kafka, "metrics")[0][1]
+    publisher, sender, fed = Publisher(kafka), Sender(kafka), []
+    feed = Feed(kafka, "metrics", {0: before}, fed.extend)
+    publisher.send_bytes("metrics", b"by", b"kafka-python")
+    publisher.close()
+    taken = []
+    sender.send("metrics", "by", b"librdkafka", [], taken.append)
+    wait_until(lambda: sender.poll() or taken, "the broker takes librdkafka's record")
+    sender.close()
+    wait_until(lambda: len(fed) == 2, "librdkafka's feed")
+    feed.close()
+    assert {r.value for r in read_back(kafka, "metrics", newest=2)} == {b"kafka-python", b"librdkafka"}
+
+    source = spark.readStream.format("kafka").options(**spark_options(kafka)).option("subscribe", "metrics")
+    values = source.option("startingOffsets", f'{{"metrics": {{"0": {before}}}}}').load().select("key", "value")
+    sink = values.writeStream.format("kafka").options(**spark_options(kafka)).option("topic", "windows")
+    query = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert [r.value for r in read_all(kafka, "windows")][-2:] == [b"kafka-python", b"librdkafka"]
+
+    control.set_mode(kafka.bootstrap, "orders", "observe", kafka.security)
+    follower = Follower(kafka, ["control"])
+    wait_until(lambda: follower.poll(0.1), "the control word")
+    follower.close()
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
+    changes, words = WRONG[wrong]
+    kafka, threads = secured(**changes), threading.active_count()
+    with pytest.raises(UnreachableError, match=words) as refused:
+        producer(kafka.bootstrap, kafka.security, bootstrap_timeout_ms=1000)
+    assert kafka.bootstrap in str(refused.value)
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("call", [create_topics, lambda kafka: read_back(kafka, "metrics")])
+def test_the_pipeline_names_a_wrong_password(secured, call):
+    with pytest.raises(BrokerError, match="sasl_plain_password"):
+        call(secured(sasl_plain_password="guessed"))
+
+
+@pytest.fixture
+def query(secured, spark, tmp_path):
+    """A query that reads the secure broker and writes nowhere."""
+    kafka = secured()
+    source = spark.readStream.format("kafka").options(**spark_options(kafka)).option("subscribe", "events").load()
+    made = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path))
+    running = made.trigger(processingTime="500 milliseconds").start()
+    yield running
+    running.stop()
+
+
+def test_an_agent_reads_one_broker_and_speaks_to_another(secured, query, broker):
+    create_topics(broker)
+    follower = Follower(broker, ["metrics"], "latest")
+    agent = attach(query, job="between", bootstrap=broker.bootstrap, security={})
+    publisher = Publisher(secured())
+
+    def arrived():
+        publisher.send_bytes("events", b"k", b"{}")
+        found = [decode(MetricSample, r.value) for r in follower.poll(0.1) if r.key == "between"]
+        return [m for m in found if m.kind == "interval" and m.arrival_rps > 0]
+
+    wait_until(arrived, "arrivals of the secure broker on the open one")
+    publisher.close()
+    agent.stop()
+    assert offsets(broker, "events") == {p: (0, 0) for p in range(8)}
+
+
+@pytest.mark.parametrize("wrong", ["password", "CA"])
+def test_an_agent_that_cannot_reach_its_broker_says_why_and_touches_nothing(secured, query, wrong, caplog, monkeypatch):
+    changes, words = WRONG[wrong]
+    kafka, cluster = secured(**changes), driver.NotedActuator()
+    monkeypatch.setattr("tidecast.agent.ExecutorActuator", lambda _: cluster)
+    level, begun = logging.getLogger("kafka").level, time.monotonic()
+    with caplog.at_level(logging.WARNING, "tidecast"):
+        agent = attach(query, job="orders", mode="act", bootstrap=kafka.bootstrap, security=kafka.security)
+        wait_until(lambda: words in caplog.text, "a warning that names what is wrong", seconds=30)
+    said = next(r.getMessage() for r in caplog.records if words in r.getMessage())
+    assert kafka.bootstrap in said and "orders" in said
+    assert time.monotonic() - begun < 30
+    assert cluster.calls == [] and agent.mode == "observe"
+    assert logging.getLogger("kafka").level == level
+    agent.stop()

@@ -1,0 +1,49 @@
+"""Where the query reads from, out of its own plan: topics, broker and security options."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidecast.cluster import Cluster
+from tidecast.security import from_spark
+
+log = logging.getLogger("tidecast")
+
+
+Place = tuple[str, Mapping[str, Any]]
+"""A broker's address, and kafka-python's security options for it."""
+
+
+def sources(cluster: Cluster) -> list[Mapping[str, str]]:
+    """Options of the query's Kafka sources; empty where they cannot be read."""
+    try:
+        return cluster.source_options()
+    except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
+        log.warning("the query's sources cannot be read from its plan: %r", error)
+        return []
+
+
+def places(
+    address: str, security: Mapping[str, Any] | None, own: str,
+    source_security: Mapping[str, Any] | None, found: Sequence[Mapping[str, str]],
+) -> tuple[Place, Place]:  # fmt: skip
+    """Tidecast's broker and the source's, with the options for each; one's own serve the other where they are one."""
+    read: Mapping[str, Any] | None = source_security
+    if read is None and security is not None and own == address:
+        read = security
+    if read is None:
+        try:
+            read = from_spark(found[0]) if found else {}
+        except ValueError as error:
+            log.warning("arrivals at %s cannot be read with the query's own options: %s", own, error)
+            read = {}
+    return (address, security if security is not None else read if own == address else {}), (own, read)
+
+
+def subscribed(found: Sequence[Mapping[str, str]]) -> list[str]:
+    """Topics named by the sources' `subscribe`; patterns and assignments are resolved by the first batch."""
+    if any("subscribe" not in source for source in found):
+        return []
+    return sorted({topic.strip() for source in found for topic in source["subscribe"].split(",")})
