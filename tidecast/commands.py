@@ -122,9 +122,8 @@ class Commands:
                 self._decided(decode(Decision, record.value, now), now)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", self._job.name, record.topic, error)
-            value = (record.value or b"").decode("utf-8", "replace")[:2000]
-            by = f"agent of {self._job.name}"
-            self._job.reject(Reject(record.topic, record.partition, record.offset, by, str(error), value, now))
+            at = record.topic, record.partition, record.offset
+            self._job.reject(Reject.of(*at, f"agent of {self._job.name}", error, record.value, now))
 
     def _obey(self, key: str, word: Control) -> None:
         job = self._job

@@ -1,72 +1,155 @@
-"""What may stand in a field of a record: the type it is declared with, finite, and not below its least value."""
+"""What may stand in a record: type and limits of a field are declared once, in its annotation, for every reader."""
 
 from __future__ import annotations
 
-import math
+import re
 import types
 import typing
-from dataclasses import field
-from typing import Any
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+MOST = 1e15
+"""No quantity is larger; beyond a few times this, floats no longer tell whole numbers apart."""
+COUNT_MOST = (1 << 63) - 1
+LATEST_S = 4_102_444_800.0
+"""The year 2100: a time beyond it is milliseconds taken for seconds."""
+SPAN_MOST_S = 366 * 86_400.0
+SCALE_MOST = 1e6
+SHOWN = 80
+"""Characters of a value that an error repeats."""
 
 
 class MessageError(ValueError):
     """A record that cannot be accepted; the message says which field, which value, and what would be right."""
 
 
-def at_least(least: float) -> Any:
-    """An optional field of a record with its least value."""
-    return field(default=None, metadata={"least": least})
+class Bounds(NamedTuple):
+    """A number in [least, most]; with `above`, least itself is refused."""
+
+    least: float
+    most: float
+    above: bool = False
+
+    def objection(self, value: Any) -> str | None:
+        """What would be right; None where the value is."""
+        if value < self.least or (self.above and value == self.least):
+            return f"{'above' if self.above else 'at least'} {self.least} is expected"
+        return f"at most {self.most} is expected" if value > self.most else None
 
 
-def checked(name: str, value: Any, hint: Any, least: float | None) -> Any:
+class OneOf(NamedTuple):
+    """One of these words."""
+
+    words: tuple[str, ...]
+
+    def objection(self, value: Any) -> str | None:
+        """What would be right; None where the value is."""
+        return None if value in self.words else f"one of {', '.join(self.words)} is expected"
+
+
+class Matching(NamedTuple):
+    """A text of this pattern, described in words."""
+
+    pattern: re.Pattern[str]
+    words: str
+
+    def objection(self, value: Any) -> str | None:
+        """What would be right; None where the value is."""
+        return None if self.pattern.fullmatch(value) else f"{self.words} are expected"
+
+
+Limits = Bounds | OneOf | Matching
+JOB_NAME = Matching(
+    re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"),
+    "1 to 64 letters, digits, dots, dashes or underscores, the first a letter or a digit,",
+)
+JobName = Annotated[str, JOB_NAME]
+Time = Annotated[float, Bounds(0, LATEST_S)]
+Span = Annotated[float, Bounds(0, SPAN_MOST_S, above=True)]
+Scale = Annotated[float, Bounds(0, SCALE_MOST, above=True)]
+Rate = Annotated[float, Bounds(0, MOST)]
+Seconds = Annotated[float, Bounds(0, MOST)]
+Count = Annotated[int, Bounds(0, COUNT_MOST)]
+Tasks = Annotated[int, Bounds(1, COUNT_MOST)]
+_UNSAID: dict[Any, Limits] = {float: Bounds(-MOST, MOST), int: Bounds(-COUNT_MOST - 1, COUNT_MOST)}
+
+
+class Field(NamedTuple):
+    """A field of a record.
+
+    Attributes:
+        name: its key on the wire.
+        kind: str, int, float, a list of them, or dict.
+        optional: whether null is a value; a record may always leave such a field out.
+        default: what a missing field stands for, as a function without arguments; None where it may not be missing.
+        limits: of the value, or of each value in a list; None where there are none.
+    """
+
+    name: str
+    kind: Any
+    optional: bool
+    default: Any
+    limits: Limits | None
+
+
+@cache
+def fields_of(kind: type) -> tuple[Field, ...]:
+    """The fields that a record's class declares, in its order."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return tuple(_field(spec, hints[spec.name]) for spec in fields(kind))
+
+
+def _field(spec: Any, hint: Any) -> Field:
+    optional = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    if optional:
+        hint = next(t for t in typing.get_args(hint) if t is not types.NoneType)
+    limits = None
+    if typing.get_origin(hint) is Annotated:
+        hint, limits = typing.get_args(hint)
+    default = spec.default_factory if spec.default is MISSING else lambda: spec.default
+    return Field(spec.name, hint, optional, None if default is MISSING else default, limits or _UNSAID.get(_leaf(hint)))
+
+
+def _leaf(hint: Any) -> Any:
+    while typing.get_origin(hint) is list:
+        (hint,) = typing.get_args(hint)
+    return hint
+
+
+def job_name(name: str) -> str:
+    """The name, if a job may have it: it becomes part of keys, paths, SQL and registry filters.
+
+    Raises:
+        MessageError: it may not.
+    """
+    return str(checked("job", name, str, JOB_NAME))
+
+
+def checked(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
     """The JSON value as the declared type has it.
 
     Raises:
-        MessageError: another type, not finite, or below `least`.
+        MessageError: another type, or beyond its limits.
     """
-    if isinstance(hint, types.UnionType):
-        if value is None:
-            return None
-        hint = next(t for t in typing.get_args(hint) if t is not type(None))
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is list:
+    if typing.get_origin(kind) is list:
         if not isinstance(value, list):
-            raise MessageError(f"{name}={value!r}: a list is expected")
-        return [checked(f"{name}[{i}]", item, arguments[0], least) for i, item in enumerate(value)]
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise MessageError(f"{name}={value!r}: an object is expected")
-        _finite_inside(name, value)
-        return value
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        try:
-            value = float(value)
-        except OverflowError:
-            value = math.inf
-    if not isinstance(value, hint) or isinstance(value, bool):
-        raise MessageError(f"{name}={value!r}: {hint.__name__} is expected")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise MessageError(f"{name}={value}: a finite number is expected")
-    if least is not None and value < least:
-        raise MessageError(f"{name}={value}: at least {least:g} is expected")
+            raise MessageError(f"{name}={shown(value)}: a list is expected")
+        (inner,) = typing.get_args(kind)
+        return [checked(f"{name}[{i}]", item, inner, limits) for i, item in enumerate(value)]
+    if kind is float and type(value) is int:
+        value = float(max(-COUNT_MOST, min(value, COUNT_MOST)))  # beyond every limit, and still a float
+    if type(value) is not (typing.get_origin(kind) or kind):
+        raise MessageError(f"{name}={shown(value)}: {_WORDS[typing.get_origin(kind) or kind]} is expected")
+    if limits is not None and (objection := limits.objection(value)):
+        raise MessageError(f"{name}={shown(value)}: {objection}")
     return value
 
 
-def _finite_inside(name: str, value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise MessageError(f"{name}={value}: a finite number is expected")
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inside:
-        _finite_inside(f"{name}[{key!r}]", item)
+_WORDS = {str: "text", int: "int", float: "float", dict: "an object"}
 
 
-def above_zero(name: str, value: float) -> None:
-    """Refuse 0 and less."""
-    if not value > 0:
-        raise MessageError(f"{name}={value}: above 0 is expected")
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse what is not among the allowed words."""
-    if value not in allowed:
-        raise MessageError(f"{name}={value!r}: one of {', '.join(allowed)} is expected")
+def shown(value: Any) -> str:
+    """The value as an error repeats it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

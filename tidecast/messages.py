@@ -6,20 +6,26 @@ wall, `time_scale` how many seconds of the first pass in one of the second; rate
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import json
 import typing
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
+from tidecast.fields import MOST, Bounds, Count, JobName, OneOf, Rate, Scale, Seconds, Span, Tasks, Time, shown
 from tidecast.fields import MessageError as MessageError
-from tidecast.fields import above_zero, at_least, checked, one_of
+from tidecast.wire import FUTURE_S as FUTURE_S
+from tidecast.wire import SCHEMA as SCHEMA
+from tidecast.wire import decode as decode
+from tidecast.wire import encode as encode
+from tidecast.wire import keyed as keyed
 
-SCHEMA = 1
-FUTURE_S = 300.0
-"""A record whose `wall_time` lies further ahead than this is refused: its sender's clock is wrong."""
+TOLD = 2000
+"""Characters of a record and of the reason that a reject repeats: the broker takes no message much longer."""
+_KINDS = ("interval", "batch")
+_MODES = ("observe", "act")
+_STATUSES = ("confirmed", "ineffective", "refused", "failed")
+_WORDS = (*_MODES, "freeze")
+_BY = ("serving", "autoscaler")
 
 
 @dataclass(frozen=True)
@@ -31,38 +37,33 @@ class MetricSample:
     end, `wall_time`; a back-dated history record is one with a long span.
     """
 
-    job: str
-    kind: str
-    time: float
-    wall_time: float
-    time_scale: float = 1.0
-    span_s: float = 1.0
-    arrival_rps: float | None = at_least(0)
-    processed_rps: float | None = at_least(0)
-    lag_records: int | None = at_least(0)
-    batch_id: int | None = at_least(0)
-    batch_rows: int | None = at_least(0)
-    batch_s: float | None = at_least(0)
-    stage_s: float | None = at_least(0)
-    executors: int | None = at_least(0)
-    pending_executors: int | None = at_least(0)
-    cores: int | None = at_least(0)
-    task_ceiling: int | None = at_least(1)
+    job: JobName
+    kind: Annotated[str, OneOf(_KINDS)]
+    time: Time
+    wall_time: Time
+    time_scale: Scale = 1.0
+    span_s: Span = 1.0
+    arrival_rps: Rate | None = None
+    processed_rps: Rate | None = None
+    lag_records: Count | None = None
+    batch_id: Count | None = None
+    batch_rows: Count | None = None
+    batch_s: Seconds | None = None
+    stage_s: Seconds | None = None
+    executors: Count | None = None
+    pending_executors: Count | None = None
+    cores: Count | None = None
+    task_ceiling: Tasks | None = None
     watermark_lag_s: float | None = None
-    state_rows: int | None = at_least(0)
-    latency_p50_s: float | None = at_least(0)
-    latency_p95_s: float | None = at_least(0)
-    latency_max_s: float | None = at_least(0)
+    state_rows: Count | None = None
+    latency_p50_s: Seconds | None = None
+    latency_p95_s: Seconds | None = None
+    latency_max_s: Seconds | None = None
     mode: str | None = None
     schema: int = SCHEMA
 
-    KINDS: typing.ClassVar = ("interval", "batch")
-
     def check(self) -> None:
         """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
-        one_of("kind", self.kind, self.KINDS)
-        above_zero("span_s", self.span_s)
         if self.kind == "interval" and self.arrival_rps is None:
             raise MessageError("arrival_rps is missing from an interval")
 
@@ -75,35 +76,33 @@ class Forecast:
     of the step before it, where they are known.
     """
 
-    job: str
-    time: float
-    wall_time: float
-    time_scale: float
-    step_s: float
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
+    step_s: Span
     levels: list[float]
-    quantiles: list[list[float]]
+    quantiles: Annotated[list[list[float]], Bounds(0, MOST)]
     model: str
     version: str
     alias: str
     kind: str
-    history_steps: int
-    epoch: int
-    last_rps: float | None = at_least(0)
+    history_steps: Count
+    epoch: Count
+    last_rps: Rate | None = None
     schema: int = SCHEMA
 
     def check(self) -> None:
         """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
-        above_zero("step_s", self.step_s)
         if not self.quantiles or not self.levels:
             raise MessageError("a forecast without steps or without levels")
         if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
-            raise MessageError(f"levels={self.levels}: they must rise between 0 and 1")
+            raise MessageError(f"levels={shown(self.levels)}: they must rise between 0 and 1")
         for step, row in enumerate(self.quantiles):
             if len(row) != len(self.levels):
                 raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(self.levels)} levels")
-            if min(row) < 0 or any(a > b for a, b in itertools.pairwise(row)):
-                raise MessageError(f"quantiles[{step}]={row}: they must rise from 0 upwards")
+            if any(a > b for a, b in itertools.pairwise(row)):
+                raise MessageError(f"quantiles[{step}]={shown(row)}: they must rise")
 
 
 @dataclass(frozen=True)
@@ -111,29 +110,20 @@ class Decision:
     """One evaluation of a policy, holds included; `inputs` alone determine all that follows from them."""
 
     id: str
-    job: str
-    time: float
-    wall_time: float
-    time_scale: float
-    mode: str
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
+    mode: Annotated[str, OneOf(_MODES)]
     policy: str
-    executors: int
+    executors: Count
     reason: str
     codes: list[str]
     inputs: dict[str, Any]
     expected: dict[str, Any]
-    admission_rps: float | None = None
-    replay_rps: float | None = None
+    admission_rps: Rate | None = None
+    replay_rps: Rate | None = None
     schema: int = SCHEMA
-
-    MODES: typing.ClassVar = ("observe", "act")
-
-    def check(self) -> None:
-        """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
-        one_of("mode", self.mode, self.MODES)
-        if self.executors < 0:
-            raise MessageError(f"executors={self.executors}: at least 0 is expected")
 
 
 @dataclass(frozen=True)
@@ -145,51 +135,37 @@ class Outcome:
     """
 
     decision_id: str
-    job: str
-    time: float
-    wall_time: float
-    time_scale: float
-    status: str
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
+    status: Annotated[str, OneOf(_STATUSES)]
     reason: str
-    executors_before: int | None = None
-    executors_after: int | None = None
-    target: int | None = None
-    decided_at: float | None = None
-    applied_at: float | None = None
-    confirmed_at: float | None = None
-    useful_at: float | None = None
+    executors_before: Count | None = None
+    executors_after: Count | None = None
+    target: Count | None = None
+    decided_at: Time | None = None
+    applied_at: Time | None = None
+    confirmed_at: Time | None = None
+    useful_at: Time | None = None
     expected: dict[str, Any] = field(default_factory=dict)
     observed: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
-
-    STATUSES: typing.ClassVar = ("confirmed", "ineffective", "refused", "failed")
-
-    def check(self) -> None:
-        """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
-        one_of("status", self.status, self.STATUSES)
 
 
 @dataclass(frozen=True)
 class Control:
     """A word to an agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
 
-    job: str
-    wall_time: float
-    mode: str | None = None
-    wall_start: float | None = None
-    trace_start: float | None = None
-    time_scale: float | None = None
+    job: JobName
+    wall_time: Time
+    mode: Annotated[str, OneOf(_WORDS)] | None = None
+    wall_start: Time | None = None
+    trace_start: Time | None = None
+    time_scale: Scale | None = None
     schema: int = SCHEMA
 
-    MODES: typing.ClassVar = ("observe", "act", "freeze")
-
-    def check(self) -> None:
-        """Refuse what no field alone shows."""
-        if self.time_scale is not None:
-            above_zero("time_scale", self.time_scale)
-        if self.mode is not None:
-            one_of("mode", self.mode, self.MODES)
+    MODES: typing.ClassVar = _WORDS
 
 
 @dataclass(frozen=True)
@@ -202,23 +178,16 @@ class Heartbeat:
     `repeats` how many evaluations have come to the same since.
     """
 
-    job: str
-    by: str
-    time: float
-    wall_time: float
-    time_scale: float
+    job: JobName
+    by: Annotated[str, OneOf(_BY)]
+    time: Time
+    wall_time: Time
+    time_scale: Scale
     standing: str | None = None
-    since: float | None = at_least(0)
-    executors: int | None = at_least(0)
-    repeats: int | None = at_least(0)
+    since: Time | None = None
+    executors: Count | None = None
+    repeats: Count | None = None
     schema: int = SCHEMA
-
-    BY: typing.ClassVar = ("serving", "autoscaler")
-
-    def check(self) -> None:
-        """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
-        one_of("by", self.by, self.BY)
 
 
 @dataclass(frozen=True)
@@ -228,17 +197,15 @@ class ContractText:
     The key on its topic is the hash, so that compaction keeps one of each.
     """
 
-    job: str
-    time: float
-    wall_time: float
-    time_scale: float
+    job: JobName
+    time: Time
+    wall_time: Time
+    time_scale: Scale
     hash: str
     text: str
     schema: int = SCHEMA
 
-    def check(self) -> None:
-        """Refuse what no field alone shows."""
-        above_zero("time_scale", self.time_scale)
+    KEY: typing.ClassVar = "hash"
 
 
 @dataclass(frozen=True)
@@ -246,64 +213,22 @@ class Reject:
     """A record that could not be accepted, with the reason; `by` is who refused it."""
 
     topic: str
-    partition: int
-    offset: int
+    partition: Count
+    offset: Count
     by: str
     reason: str
     value: str
-    wall_time: float
+    wall_time: Time
     schema: int = SCHEMA
 
-    def check(self) -> None:
-        """Nothing beyond its fields."""
+    @classmethod
+    def of(
+        cls, topic: str, partition: int, offset: int, by: str, reason: object, raw: bytes | str | None, now: float
+    ) -> Reject:
+        """The reject of a record as it lies on its topic, short enough for every producer however long that was."""
+        text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
+        kept = text[:TOLD].encode("utf-8", "replace").decode()
+        return cls(topic, int(partition), int(offset), by, str(reason)[:TOLD], kept, now)
 
 
 Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject
-M = TypeVar("M", MetricSample, Forecast, Decision, Outcome, Control, Heartbeat, ContractText, Reject)
-
-
-def encode(message: Message) -> bytes:
-    """The message as JSON; non-finite numbers are refused here, before anybody can read them."""
-    try:
-        return json.dumps(dataclasses.asdict(message), allow_nan=False, separators=(",", ":")).encode()
-    except ValueError as error:
-        raise MessageError(f"{type(message).__name__} of {getattr(message, 'job', '?')}: {error}") from None
-
-
-def decode(kind: type[M], raw: bytes | str | None, now: float | None = None) -> M:
-    """Read one record; with `now` (wall time), one from the far future is refused too.
-
-    Raises:
-        MessageError: not JSON, not an object, an unknown schema, a missing, unknown, mistyped, non-finite or
-            out-of-range field.
-    """
-    try:
-        data = json.loads(raw if raw is not None else "")
-    except (ValueError, RecursionError) as error:
-        raise MessageError(f"not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise MessageError(f"a JSON {type(data).__name__}; an object is expected")
-    if data.get("schema") != SCHEMA:
-        raise MessageError(f"schema={data.get('schema')!r}; this reader knows {SCHEMA}. Upgrade the older side.")
-    hints = _hints(typing.cast(Any, kind))
-    if unknown := sorted(set(data) - set(hints)):
-        raise MessageError(f"unknown field {unknown[0]!r}={data[unknown[0]]!r}")
-    values = {}
-    for spec in dataclasses.fields(kind):
-        if spec.name not in data:
-            if spec.default is dataclasses.MISSING and spec.default_factory is dataclasses.MISSING:
-                raise MessageError(f"field {spec.name!r} is missing")
-            continue
-        values[spec.name] = checked(spec.name, data[spec.name], hints[spec.name], spec.metadata.get("least"))
-    message = kind(**values)
-    message.check()
-    wall = getattr(message, "wall_time", None)
-    if now is not None and wall is not None and wall > now + FUTURE_S:
-        raise MessageError(f"wall_time={wall} is {wall - now:.0f} s ahead of the reader; set the sender's clock")
-    return message
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    return {spec.name: hints[spec.name] for spec in dataclasses.fields(kind)}

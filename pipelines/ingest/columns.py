@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
-from dataclasses import dataclass
-from typing import Any
-
+from tidecast.fields import fields_of
 from tidecast.messages import ContractText, Decision, Forecast, MetricSample, Outcome
 
 KINDS: dict[str, type] = {
@@ -27,48 +22,17 @@ _SPARK = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """One field of a message as a column.
-
-    Attributes:
-        name: of the field and of the column.
-        hint: its Python type, without `| None`.
-        spark: its type in Spark's words.
-        required: null is an error.
-        default: stands where the field is missing; None where there is none.
-        least: smallest value the message class allows, if it says one.
-    """
-
-    name: str
-    hint: str
-    spark: str
-    required: bool
-    default: Any
-    least: float | None
-
-
-def columns(kind: type) -> list[Column]:
-    """The columns of a message class, in its order.
+def columns(kind: type) -> dict[str, str]:
+    """Spark's type of every column of a message class, in its order.
 
     Raises:
         TypeError: a field has a type that no column type is known for.
     """
-    hints = typing.get_type_hints(kind)
-    return [_column(kind, spec, hints[spec.name]) for spec in dataclasses.fields(kind)]
+    return {one.name: _spark(f"{kind.__name__}.{one.name}", one.kind) for one in fields_of(kind)}
 
 
-def _column(kind: type, spec: dataclasses.Field[Any], hint: Any) -> Column:
-    optional = isinstance(hint, types.UnionType)
-    if optional:
-        hint = next(t for t in typing.get_args(hint) if t is not type(None))
-    name = hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
+def _spark(where: str, hint: object) -> str:
+    name = hint.__name__ if type(hint) is type else str(hint).replace("typing.", "")
     if name not in _SPARK:
-        raise TypeError(f"{kind.__name__}.{spec.name}: {name} has no column type; known are {', '.join(_SPARK)}")
-    default = None
-    # A record without its schema version is refused, though a sender need not write it out.
-    if spec.name != "schema" and spec.default not in (None, dataclasses.MISSING):
-        default = spec.default
-    elif spec.default_factory is not dataclasses.MISSING:
-        default = "{}" if name.startswith("dict") else spec.default_factory()
-    return Column(spec.name, name, _SPARK[name], not optional, default, spec.metadata.get("least"))
+        raise TypeError(f"{where}: {name} has no column type; known are {', '.join(_SPARK)}")
+    return _SPARK[name]

@@ -46,61 +46,24 @@ class NoProblem:
 
 
 @dataclass(frozen=True)
-class Present:
-    """The column is not null."""
-
-    column: str
-    severity: Severity = "critical"
-
-    def expectation(self) -> Any:
-        """As Great Expectations says it."""
-        return gxe.ExpectColumnValuesToNotBeNull(column=self.column)
-
-    def reason(self, value: Any) -> str:
-        """What is wrong with the value."""
-        return f"{self.column} is missing"
-
-
-@dataclass(frozen=True)
 class Within:
-    """The number lies in [least, most], or in (least, most]; null passes, NaN does not."""
+    """The number lies in [least, most]; null passes, NaN does not."""
 
     column: str
     least: float
     most: float
-    above: bool = False
     severity: Severity = "critical"
 
     def expectation(self) -> Any:
         """As Great Expectations says it; both bounds, because NaN is above every lower one for Spark."""
-        return gxe.ExpectColumnValuesToBeBetween(
-            column=self.column, min_value=self.least, max_value=self.most, strict_min=self.above
-        )
+        return gxe.ExpectColumnValuesToBeBetween(column=self.column, min_value=self.least, max_value=self.most)
 
     def reason(self, value: Any) -> str:
         """What is wrong with the value."""
-        least = f"above {self.least:.12g}" if self.above else f"at least {self.least:.12g}"
-        return f"{self.column}={value}: {least} and at most {self.most:.12g} is expected"
+        return f"{self.column}={value}: at least {self.least:.12g} and at most {self.most:.12g} is expected"
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """The value is one of these; null passes."""
-
-    column: str
-    values: tuple[Any, ...]
-    severity: Severity = "critical"
-
-    def expectation(self) -> Any:
-        """As Great Expectations says it."""
-        return gxe.ExpectColumnValuesToBeInSet(column=self.column, value_set=list(self.values))
-
-    def reason(self, value: Any) -> str:
-        """What is wrong with the value."""
-        return f"{self.column}={value!r}: one of {', '.join(map(str, self.values))} is expected"
-
-
-Rule = NoProblem | Present | Within | OneOf
+Rule = NoProblem | Within
 
 
 @dataclass(frozen=True)
@@ -136,7 +99,7 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> V
     broken = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
     # Naming the rows takes a query per expectation, so only those that failed are asked again.
     found = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
-    broke: dict[Identity, list[tuple[Rule, str]]] = defaultdict(list)
+    broke: dict[Identity, list[str]] = defaultdict(list)
     warnings: dict[str, int] = {}
     for rule, result in zip(broken, _validate(rows, broken, found), strict=True):
         named = result.result["unexpected_index_list"]
@@ -146,8 +109,8 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> V
             warnings[rule.column] = len(named)
             continue
         for row in named:
-            broke[tuple(row[name] for name in identity)].append((rule, rule.reason(row[rule.column])))
-    listed = [(*key, _said(reasons)) for key, reasons in broke.items()]
+            broke[tuple(row[name] for name in identity)].append(rule.reason(row[rule.column]))
+    listed = [(*key, reasons) for key, reasons in broke.items()]
     schema = (
         ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity)
         + ", reasons array<string>"
@@ -161,12 +124,6 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> V
             f"{read} rows read, {verdict.kept} kept, {verdict.refused} refused of {len(listed)} named: rows were lost"
         )
     return verdict
-
-
-def _said(reasons: list[tuple[Rule, str]]) -> list[str]:
-    """The reasons in words; of what cannot be read, that everything is missing says nothing more."""
-    unreadable = any(isinstance(rule, NoProblem) for rule, _ in reasons)
-    return [text for rule, text in reasons if not (unreadable and isinstance(rule, Present))]
 
 
 def _validate(rows: DataFrame, rules: Sequence[Rule], result_format: Any) -> list[Any]:

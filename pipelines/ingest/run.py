@@ -90,13 +90,12 @@ def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[s
 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
-    from pipelines.ingest.parse import parsed, quarantined, stored
+    from pipelines.ingest.parse import parsed, quarantined, rules, stored
     from pipelines.ingest.quality import gate
-    from pipelines.ingest.rules import rules
 
     kind, store = KINDS[r.topic], lake.Lake(spark, settings.lake_dir)
-    rows = parsed(_records(spark, settings, r), kind).localCheckpoint()
-    verdict = gate(rows, rules(kind, r.judged_at), _IDENTITY)
+    rows = parsed(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
+    verdict = gate(rows, rules(r.judged_at), _IDENTITY)
     good = stored(verdict.good, kind, r.partition)
     origin = lake.Origin(
         r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,

@@ -20,6 +20,8 @@ from tidecast.reach import UnreachableError
 from tidecast.transport import TOPICS, connected, consumer, producer
 
 C = TypeVar("C")
+KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
+"""A record's key as an expression of Spark: whatever the bytes are, or without any, its reader sees it and rejects."""
 _KEPT_BY_KEY = {"control", "contracts", "results"}
 
 
@@ -100,14 +102,10 @@ class Publisher:
         future.add_errback(self._failed)
         return future
 
-    def reject(self, record: Record, by: str, reason: str) -> None:
+    def reject(self, record: Record, by: str, reason: object) -> None:
         """Put a record that could not be accepted on `rejects`, with the reason."""
-        text = record.value.decode("utf-8", "replace")[:2000] if record.value is not None else ""
-        self.send(
-            "rejects",
-            record.topic,
-            Reject(record.topic, record.partition, record.offset, by, reason, text, time.time()),
-        )
+        at = record.topic, record.partition, record.offset
+        self.send("rejects", record.topic, Reject.of(*at, by, reason, record.value, time.time()))
 
     def flush(self, timeout: float = 120) -> None:
         """Wait until everything sent is acknowledged.

@@ -17,7 +17,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher, create_topics, offsets, spark_options
+from pipelines.kafka.broker import KEY, Publisher, create_topics, offsets, spark_options
 from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, Watch, accepted_file
@@ -52,8 +52,7 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
         .option("failOnDataLoss", "false")
         .option("kafka.fetch.max.wait.ms", "20")
         .load()
-        .selectExpr("CAST(key AS STRING) key", "CAST(value AS STRING) value", "topic", "partition", "offset")
-        .where("key IS NOT NULL")
+        .selectExpr(KEY, "value", "topic", "partition", "offset")
     )
     decisions = source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
     return (

@@ -24,8 +24,8 @@ from tidecast.messages import (
     MessageError,
     MetricSample,
     Reject,
-    decode,
     encode,
+    keyed,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Scaler:
             try:
                 messages.append(self._accepted(row, now))
             except MessageError as error:
-                rejects.append(_reject(row, str(error), now))
+                rejects.append(_reject(row, error, now))
         ticked = False
         for message in sorted(messages, key=lambda m: m.wall_time):
             said = dataclasses.asdict(message)
@@ -208,9 +208,7 @@ class Scaler:
         return memory, [("rejects", row["topic"], _reject(row, reason, now)) for row in first]
 
     def _accepted(self, row: dict[str, Any], now: float) -> MetricSample | Forecast | Heartbeat:
-        message: MetricSample | Forecast | Heartbeat = decode(_KINDS[row["topic"]], row["value"], now)
-        if message.job != self.job:
-            raise MessageError(f"job={message.job!r} under the key {self.job!r}; key a record by its job")
+        message: MetricSample | Forecast | Heartbeat = keyed(_KINDS[row["topic"]], self.job, row["value"], now)
         return message
 
     def _known(self) -> Contract:
@@ -230,10 +228,8 @@ class Scaler:
         )  # fmt: skip
 
 
-def _reject(row: dict[str, Any], reason: str, now: float) -> Reject:
-    return Reject(
-        row["topic"], int(row["partition"]), int(row["offset"]), "autoscaler", reason, row["value"] or "", now
-    )
+def _reject(row: dict[str, Any], reason: object, now: float) -> Reject:
+    return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
 
 
 def stateful_processor(

@@ -15,8 +15,6 @@ from tidecast.messages import Reject, encode
 
 CURSOR = "cursor"
 """Under which it is kept where to go on in the log."""
-TOLD = 2000
-"""Characters of a record and of the reason that are kept: the broker takes no message much longer than the record."""
 
 
 class Arrival(NamedTuple):
@@ -26,11 +24,13 @@ class Arrival(NamedTuple):
         raw: the message, JSON.
         at: (topic, partition, offset) of a record of the log; None for what came by socket.
         cursor: what the cursor is after it.
+        key: of a record of the log; None where nobody looked.
     """
 
     raw: bytes
     at: tuple[str, int, int] | None = None
     cursor: bytes = b""
+    key: str | None = None
 
 
 class Made(NamedTuple):
@@ -70,9 +70,8 @@ def set_aside(
         now: wall time.
     """
     assert arrival.at is not None, "a client is told itself"
-    topic, partition, offset = arrival.at
-    text = arrival.raw.decode("utf-8", "replace")[:TOLD]
-    value = encode(Reject(topic, partition, offset, "serving", why[:TOLD], text, now))
+    topic = arrival.at[0]
+    value = encode(Reject.of(*arrival.at, "serving", why, arrival.raw, now))
     key = quarantine_key(topic)
     newest = store.get(key)
     waiting = sum(entry.key == key for _, entry in leaving)  # in the open transaction, too

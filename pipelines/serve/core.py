@@ -117,7 +117,7 @@ class Core:
 
     def _one(self, batch: Batch, arrival: Arrival, now: float) -> Made:
         try:
-            sample = read_sample(arrival.raw, now)
+            sample = read_sample(arrival.raw, now, arrival.key)
             if sample.job not in self.known:
                 return self._refuse(batch, arrival, "unknown_job", f"job {sample.job!r} has no contract", now)
             following = self.job(sample.job)

@@ -13,7 +13,7 @@ from models.forecast.core.series import Floats, Series
 from pipelines.serve.generations import Generation
 from pipelines.serve.records import ForecastValue, SampleValue
 from pipelines.serve.windower import Window
-from tidecast.messages import Forecast
+from tidecast.messages import Forecast, encode
 
 _JSON = msgspec.json.Encoder()
 _FORECAST = msgspec.json.Decoder(Forecast)
@@ -76,7 +76,7 @@ def record(said: Forecast | None, reason: str, streak: Streak, by: Generation) -
 
 def encoded(said: Forecast) -> bytes:
     """The message's bytes, as `tidecast.messages.encode` has them, at a thirtieth of its time; numbers are finite."""
-    return _JSON.encode(said)
+    return encode(said) if said.last_rps is None else _JSON.encode(said)
 
 
 def said_in(value: ForecastValue) -> Forecast | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from pipelines.kafka.broker import spark_options
+from pipelines.kafka.broker import KEY, spark_options
 from pipelines.serve.fleet_step import publish as publish
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known:
         .option("subscribe", "metrics")
         .option("startingOffsets", "earliest")
         .load()
-        .selectExpr("CAST(key AS STRING) key", "CAST(value AS STRING) value", "partition", "offset")
-        .where("key IS NOT NULL")
+        .selectExpr(KEY, "value", "partition", "offset")
     )
     writer = forecasts(source, settings, folder, known, 0).writeStream.queryName("serving").format("kafka")
     query: StreamingQuery = (

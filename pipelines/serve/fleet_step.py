@@ -12,7 +12,6 @@ import msgspec
 from models.forecast.core.gaps import Streak
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.serve.arrivals import TOLD
 from pipelines.serve.event import encoded
 from pipelines.serve.generations import Generation
 from pipelines.serve.jobs import Jobs
@@ -73,12 +72,11 @@ class FleetStep:
         self._restore(jobs, kept)
         out: Rows = []
         for row in rows:
-            text = row["value"] or ""  # a record may have none
+            value = row["value"] or b""  # a record may have none
             try:
-                sample, windows = jobs.take(text.encode(), now)
+                sample, windows = jobs.take(self.job, value, now)
             except (MessageError, SeriesError) as error:
-                at = int(row["partition"]), int(row["offset"])
-                reject = Reject("metrics", *at, "serving", str(error)[:TOLD], text[:TOLD], now)
+                reject = Reject.of("metrics", row["partition"], row["offset"], "serving", error, value, now)
                 out.append(("rejects", "metrics", encode(reject)))
                 continue
             for window in windows:

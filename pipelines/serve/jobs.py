@@ -38,14 +38,14 @@ class Jobs:
             self._jobs[name] = Following(name, self.windows.step_s)
         return self._jobs[name]
 
-    def take(self, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
+    def take(self, key: str, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
         """The sample in a record, and the windows it closes; `step` is to be called with each of them.
 
         Raises:
             MessageError: no sample, or of an unknown job.
             SeriesError: it cannot follow what came before.
         """
-        sample = read_sample(raw, now)
+        sample = read_sample(raw, now, key)
         if sample.job not in self._known:
             raise MessageError(f"job {sample.job!r} has no contract. Add one, or correct the sender's job name.")
         following = self.job(sample.job)

@@ -56,7 +56,7 @@ class LogFeed:
         for record in list(islice(self._waiting, most)):
             after[record.partition] = record.offset + 1
             at = (TOPIC, record.partition, record.offset)
-            found.append(Arrival(record.value, at, _ENCODER.encode(Cursor(self.cursor.topic, after))))
+            found.append(Arrival(record.value, at, _ENCODER.encode(Cursor(self.cursor.topic, after)), record.key or ""))
         return found
 
     def taken(self, count: int) -> None:

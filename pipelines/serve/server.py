@@ -83,10 +83,10 @@ class Server:
     def _take(self, record: Record, now: float) -> None:
         old = record.offset < self._fresh_from.get(record.partition, 0)
         try:
-            sample, windows = self._jobs.take(record.value, now)
+            sample, windows = self._jobs.take(record.key or "", record.value or b"", now)
         except (MessageError, SeriesError) as error:
             if not old:  # else it was rejected when it came
-                self._publisher.reject(record, "serving", str(error))
+                self._publisher.reject(record, "serving", error)
         else:
             for window in windows:
                 self._jobs.step(sample.job, window)

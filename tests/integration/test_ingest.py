@@ -30,10 +30,10 @@ def settings(empty_topics, tmp_path):
     return load(var=tmp_path, kafka={"bootstrap": empty_topics.bootstrap})
 
 
-def publish(settings, topic, values):
+def publish(settings, topic, values, key=None):
     publisher = Publisher(settings.kafka, linger_ms=5)
     for value in values:
-        publisher.send_bytes(topic, b"word_count", value)
+        publisher.send_bytes(topic, key or (b"00ff" if topic == "contracts" else b"word_count"), value)
     publisher.close()
 
 
@@ -130,9 +130,11 @@ def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(sp
     scaler, now = Scaler("orders", contract, "forecast", "act"), NOW - 5
     memory, _, _ = scaler.take(fresh(contract), [row("metrics", metric(wall_time=now, arrival_rps=900.0))], now)
     _, decision = scaler.decide(memory, now)
-    publish(settings, "decisions", [encode(decision)])
+    publish(settings, "decisions", [encode(decision)], b"orders")
     text = ContractText("orders", now, now, 1.0, contract.hash, contract.text)
-    publish(settings, "contracts", [encode(text), encode(text)])  # after a restart it is told again
+    publish(
+        settings, "contracts", [encode(text), encode(text)], contract.hash.encode()
+    )  # after a restart it is told again
     ingest(spark, settings, "2025-10-09T08")
     kept = Lake(spark, settings.lake_dir)
     contracts = contracts_of(found.asDict() for found in kept.read("contracts").collect())

@@ -53,10 +53,13 @@ def by_query(spark, tmp_path, log, sets):
             rows.append(json.dumps({"key": key, "value": record.decode(), "partition": 0, "offset": i}))
         (tmp_path / "in").mkdir(exist_ok=True)
         (tmp_path / "in" / f"{n:04}.json").write_text("\n".join(rows))
+    from pyspark.sql import functions as F
+
     source = (
         spark.readStream.schema("key string, value string, partition int, offset bigint")
         .option("maxFilesPerTrigger", 1)
         .json(str(tmp_path / "in"))
+        .withColumn("value", F.col("value").cast("binary"))
     )
     spark.conf.set("spark.sql.shuffle.partitions", "1")  # a worker less that has to import everything
     out = []

@@ -95,9 +95,64 @@ def test_the_far_future_is_refused_when_the_reader_knows_the_time(message):
 
 
 @KINDS
-def test_a_misspelt_field_is_refused_by_name(message):
-    with pytest.raises(MessageError, match="exekutors"):
-        decode(type(message), changed(message, exekutors=1))
+def test_fields_of_a_newer_version_are_ignored(message):
+    newer = changed(message, colour="blue", nested={"list": [1, None]})
+    assert decode(type(message), newer, NOW) == message
+
+
+@KINDS
+def test_what_is_not_there_is_not_written(message):
+    assert b"null" not in encode(message)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        (b',"wall_time":1,"wall_time":2}', "twice"),
+        (b',"later":{"a":1,"a":2}}', "twice"),
+        (b',"later":NaN}', "finite"),
+        (b',"later":1e400}', "finite"),
+        (b',"later":"\\ud800"}', "surrogate"),
+        (b',"later":' + b"[" * 40 + b"]" * 40 + b"}", "nested"),
+        (b',"later":"' + b"x" * (1 << 20) + b'"}', "bytes"),
+        (b',"later":"\xff"}', "JSON"),
+        (b',"later":' + b"1" * 5000 + b"}", "JSON"),
+    ],
+)
+def test_what_no_reader_takes_alike_is_refused_even_where_nobody_looks(message, tail, why):
+    with pytest.raises(MessageError, match=why):
+        decode(type(message), encode(message)[:-1] + tail)
+
+
+@KINDS
+def test_a_byte_order_mark_is_refused_of_bytes_and_of_text(message):
+    for raw in (b"\xef\xbb\xbf" + encode(message), encode(message).decode().encode("utf-16")):
+        with pytest.raises(MessageError, match="JSON"):
+            decode(type(message), raw)
+    with pytest.raises(MessageError, match="JSON"):
+        decode(type(message), "\ufeff" + encode(message).decode())
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "o'clock", 'a"b', "../up", ".hidden", "a/b", "größe", "x" * 65, "a\nb", "a:b"]
+)
+def test_a_name_that_is_no_job_is_refused(name):
+    with pytest.raises(MessageError, match="job="):
+        decode(MetricSample, changed(GOOD[0], job=name))
+
+
+def test_a_reject_of_any_record_is_short_and_can_be_sent():
+    for raw in (None, b"", b"\xff" * 3_000_000, "\ud800" * 3_000_000, b"\x00" * 3_000_000):
+        found = Reject.of("metrics", 0, 7, "agent of orders", "x" * 3_000_000, raw, NOW)
+        assert len(encode(found)) < 50_000
+        assert decode(Reject, encode(found)) == found
+
+
+def test_an_error_repeats_little_of_a_long_value():
+    with pytest.raises(MessageError) as refused:
+        decode(MetricSample, changed(GOOD[0], kind="x" * 900_000))
+    assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize(
@@ -140,43 +195,40 @@ def test_nothing_unreadable_is_written():
         encode(dataclasses.replace(GOOD[0], arrival_rps=math.nan))
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
-above = st.floats(min_value=1e-6, max_value=1e9)
+finite = st.floats(-1e15, 1e15)
+moment = st.floats(NOW - 1e9, NOW - 1e6)
+wall = st.floats(NOW - 1e3, NOW)
+above = st.floats(min_value=1e-6, max_value=1e6)
 maybe = st.none() | st.floats(min_value=0, max_value=1e12)
-text = st.text(max_size=20)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+job = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", fullmatch=True)
+count = st.integers(0, 2**63 - 1)
 facts = st.dictionaries(text, st.recursive(st.none() | finite | text, lambda x: st.lists(x, max_size=3), max_leaves=5))
 samples = st.builds(
-    MetricSample, job=text, kind=st.just("batch"), time=finite, wall_time=finite, time_scale=above, span_s=above,
+    MetricSample, job=job, kind=st.just("batch"), time=moment, wall_time=wall, time_scale=above, span_s=above,
     arrival_rps=maybe, batch_s=maybe, latency_p95_s=maybe, watermark_lag_s=st.none() | finite,
-    lag_records=st.none() | st.integers(0), executors=st.none() | st.integers(0, 99), mode=st.none() | text,
+    lag_records=st.none() | count, executors=st.none() | st.integers(0, 99), mode=st.none() | text,
 )  # fmt: skip
 decisions = st.builds(
-    Decision, id=text, job=text, time=finite, wall_time=finite, time_scale=above, mode=st.sampled_from(Decision.MODES),
-    policy=text, executors=st.integers(0, 10**6), reason=text, codes=st.lists(text), inputs=facts, expected=facts,
-    admission_rps=st.none() | finite, replay_rps=st.none() | finite,
+    Decision, id=text, job=job, time=moment, wall_time=wall, time_scale=above, mode=st.sampled_from(["observe", "act"]),
+    policy=text, executors=count, reason=text, codes=st.lists(text), inputs=facts, expected=facts,
+    admission_rps=maybe, replay_rps=maybe,
 )  # fmt: skip
 outcomes = st.builds(
-    Outcome, decision_id=text, job=text, time=finite, wall_time=finite, time_scale=above,
-    status=st.sampled_from(Outcome.STATUSES), reason=text, applied_at=st.none() | finite, expected=facts,
+    Outcome, decision_id=text, job=job, time=moment, wall_time=wall, time_scale=above,
+    status=st.sampled_from(["confirmed", "failed"]), reason=text, applied_at=st.none() | moment, expected=facts,
     observed=facts,
 )  # fmt: skip
 forecasts = st.builds(
     lambda rows, **rest: Forecast(levels=[0.1, 0.5, 0.9], quantiles=[sorted(row) for row in rows], **rest),
     rows=st.lists(st.lists(st.floats(0, 1e9), min_size=3, max_size=3), min_size=1, max_size=4),
-    job=text, time=finite, wall_time=finite, time_scale=above, step_s=above, model=text, version=text, alias=text,
-    kind=text, history_steps=st.integers(0), epoch=st.integers(0),
+    job=job, time=moment, wall_time=wall, time_scale=above, step_s=above, model=text, version=text, alias=text,
+    kind=text, history_steps=count, epoch=count, last_rps=maybe,
 )  # fmt: skip
-controls = st.builds(Control, job=text, wall_time=finite, mode=st.none() | st.sampled_from(Control.MODES))
+controls = st.builds(Control, job=job, wall_time=wall, mode=st.none() | st.sampled_from(Control.MODES))
 rejects = st.builds(
-    Reject,
-    topic=text,
-    partition=st.integers(),
-    offset=st.integers(),
-    by=text,
-    reason=text,
-    value=text,
-    wall_time=finite,
-)
+    Reject, topic=text, partition=count, offset=count, by=text, reason=text, value=text, wall_time=wall
+)  # fmt: skip
 
 
 @given(samples | decisions | outcomes | forecasts | controls | rejects)

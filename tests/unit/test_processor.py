@@ -85,7 +85,7 @@ def with_field(text, name, value):
     ("topic", "value", "why"),
     [
         ("metrics", "{", "not JSON"),
-        ("metrics", None, "not JSON"),
+        ("metrics", None, "an empty record"),
         ("metrics", with_field(metric(), "arrival_rps", math.nan), "finite"),
         ("metrics", with_field(metric(), "arrival_rps", -1), "at least 0"),
         ("metrics", with_field(metric(), "schema", 9), "schema=9"),

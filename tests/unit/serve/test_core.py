@@ -226,7 +226,7 @@ def test_windows_of_another_length_are_begun_anew_after_a_restart(core, store, s
 
 
 def test_a_long_record_that_is_refused_leaves_a_reject_that_the_broker_takes(core, store):
-    bad = raw(JOB, BEGIN, 5.0)[:-1] + b',"more":"' + "\u00e9".encode() * 300_000 + b'"}'
+    bad = raw(JOB, BEGIN, 5.0)[:-1] + b',"cores":"many","more":"' + "\u00e9".encode() * 300_000 + b'"}'
     core.take([Arrival(bad, ("metrics", 0, 0), b"1")], NOW)
     ((_, entry),) = store.outbox()
     assert len(bad) < 1_000_000 and len(entry) < 50_000

@@ -11,8 +11,8 @@ JOB = "orders"
 
 def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_next_is_taken(tmp_path):
     step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7)
-    long = raw(JOB, BEGIN, 5.0)[:-1] + b',"more":"' + b"x" * 900_000 + b'"}'
-    values = [None, long.decode(), raw(JOB, BEGIN, 5.0).decode()]
+    long = raw(JOB, BEGIN, 5.0)[:-1] + b',"cores":"many","more":"' + b"x" * 900_000 + b'"}'
+    values = [None, long, raw(JOB, BEGIN, 5.0)]
     rows = [{"key": JOB, "value": v, "partition": 0, "offset": i} for i, v in enumerate(values)]
     state, out = step.take(None, rows, NOW)
     assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 0), ("rejects", 1)]
