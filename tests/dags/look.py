@@ -23,6 +23,7 @@ def facts(dag: Any) -> dict[str, Any]:
         "max_active_runs": dag.max_active_runs,
         "catchup": dag.catchup,
         "retries": {task.task_id: task.retries for task in dag.tasks},
+        "after": {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks},
         "params": {name: dag.params.get_param(name).description for name in dag.params},
         "first_run": first.run_after.timestamp() if first else None,
     }

@@ -82,3 +82,13 @@ def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts
     assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
     assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
+
+
+def test_where_a_person_is_asked_nothing_is_promoted_before_the_answer(tmp_path):
+    """The default form has no such task; with the setting the winner waits, and a loser is not asked about."""
+    asking = {"TIDECAST_TRAINING__APPROVAL_S": "60"}
+    airflow(tmp_path, "look.py", str(ROOT / "dags" / "retrain_forecaster.py"), str(tmp_path / "found.json"), **asking)
+    after = json.loads((tmp_path / "found.json").read_text())["dags"]["retrain_forecaster"]["after"]
+    assert after["one_job.approve"] == ["one_job.won"]
+    assert after["one_job.won"] == ["one_job.judge"]
+    assert after["one_job.promote"] == ["one_job.approve", "one_job.judge"]
