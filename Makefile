@@ -57,8 +57,8 @@ lint: setup ## Lint, format, types, import rules, pages that are what their figu
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pipelines.figures --check
 
-check: lint ## Lint and unit tests.
-	@$(BIN)/pytest -q tests/unit -n 2 --dist loadfile
+check: lint ## Lint and the unit tests that are quick.
+	@$(BIN)/pytest -q tests/unit -m "not study" -n 2 --dist loadfile
 
 figures: $(VENV)/.ready ## Render the tables of README and docs from docs/figures; list the figures that are old.
 	@$(BIN)/python -m pipelines.figures

@@ -9,6 +9,8 @@ from pipelines.bench.adapt.adaptation import SERVED_DAYS, Domain, Study, cuts, f
 from pipelines.bench.adapt.page import render
 from pipelines.bench.adapt.text import pair_lines, table
 
+pytestmark = pytest.mark.study
+
 DAY, HORIZON = 144, 2
 PLAN = Plan(
     hidden=4, batch=32, pretraining=4, adapting=2, tuning=2, alone=4, every=2, grid=(Weights(0, 0), Weights(0.1, 0.1))

@@ -14,6 +14,8 @@ from pipelines.backtest.text import hours, verdict
 from pipelines.cli.app import app
 from pipelines.traces.trace_file import TraceError
 
+pytestmark = pytest.mark.study
+
 JOB = {"overhead_s": 0.5, "per_record_s": 0.005, "most": 10, "startup_s": [5.0, 6.0, 7.0], "batch_rows": None}
 
 

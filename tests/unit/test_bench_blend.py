@@ -3,6 +3,8 @@ import pytest
 from models.forecast.core.series import SeriesError
 from pipelines.bench.forecast.blend_speed import measure
 
+pytestmark = pytest.mark.study
+
 
 def test_a_small_batch_is_timed_for_as_long_as_asked():
     found = measure(history=40, horizon=2, many=3, batches=5)

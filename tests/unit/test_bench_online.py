@@ -1,4 +1,8 @@
+import pytest
+
 from pipelines.bench.forecast.online_speed import measure
+
+pytestmark = pytest.mark.study
 
 
 def test_it_measures_what_really_runs():

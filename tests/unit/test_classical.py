@@ -74,6 +74,7 @@ def test_quantiles_are_those_of_the_errors():
         np.testing.assert_allclose(found[h - 1], expected)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("kind", KINDS)
 def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
     older, held = wandering(NEWEST + 100).split(60)
@@ -90,6 +91,7 @@ def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
     assert again.trust(state) == kind
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_recursion_is_statsforecasts_own(kind):
     from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta

@@ -17,6 +17,8 @@ from models.twin.sim.arrivals import drawn
 from models.twin.sim.job import Job, TwinError, stack
 from models.twin.sim.run import Load, Looks, simulate
 
+pytestmark = pytest.mark.study
+
 STEP = 10.0
 SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour
 TERMS = Terms(lead_s=20.0)

@@ -58,6 +58,7 @@ def taught(settings: Settings, seed: int, transitions: int = 6000) -> np.ndarray
     return learner.online(torch.eye(2)).detach().numpy()[:, :, 0]
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("settings", [TOY, replace(TOY, double=False, dueling=False)], ids=["double", "plain"])
 def test_a_job_of_two_states_is_learned_to_its_optimum(settings: Settings) -> None:
     np.testing.assert_allclose(taught(settings, 1), [[10.0, 6.2], [7.2, 8.0]], atol=0.4)

@@ -221,6 +221,7 @@ SHORT = Training(
 )  # fmt: skip
 
 
+@pytest.mark.study
 def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
     first, again = (train((), (), SHORT, seed=4) for _ in range(2))
     assert json.dumps(describe(first)) == json.dumps(describe(again))
@@ -290,6 +291,7 @@ def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     assert heeded(always_more, 10.0, trial) == HEEDS[-1]
 
 
+@pytest.mark.study
 def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monkeypatch):
     asked_at = []
 

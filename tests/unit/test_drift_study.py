@@ -9,6 +9,8 @@ from pipelines.bench.drift.drift import Case, follow, measure, pool
 from pipelines.bench.drift.text import table
 from pipelines.bench.forecast.breaks import Watched, broken, errors_after, errors_of, watched
 
+pytestmark = pytest.mark.study
+
 STEP_S, DAY = 1800.0, 48
 
 

@@ -82,6 +82,7 @@ def seen_by(name, memory, now, ears=None):
     return evaluate(memory, float(now), CONTRACT, policy, ears=ears)[1]
 
 
+@pytest.mark.study
 def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, ears):
     said, arrived, moments = live
     assert len(moments) > 8

@@ -63,6 +63,7 @@ def learned():
     return trained(module, view), epochs, older, held
 
 
+@pytest.mark.study
 def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
     network, _, older, held = learned
     figures = roll(network, older, held).figures()
@@ -203,6 +204,7 @@ def test_the_loss_is_the_score():
     assert pinball(quantiles, torch.tensor([[math.nan]]), (0.1, 0.9)).item() == 0.0
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # they are parameters too
 @pytest.mark.parametrize("cell", CELLS)
 def test_an_exported_step_says_the_same(cell, tmp_path):
