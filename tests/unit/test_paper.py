@@ -92,6 +92,7 @@ def test_the_reset_gate_acts_after_the_product():
     assert second[1].item() == pytest.approx(0.0)  # the paper's form: tanh(1)
 
 
+@pytest.mark.study
 def test_the_pass_and_its_gradients_are_torchs():
     layer, sequences = gru(3, 8, layers=2), torch.randn(12, 5, 3, generator=seeded(2), requires_grad=True)
     weights = torch.randn(12, 5, 8, generator=seeded(3))
@@ -127,6 +128,7 @@ def test_scaling_knows_the_training_part_only_and_comes_back():
     np.testing.assert_allclose(scale.widen(scale.shrink(loads)), loads, rtol=1e-6)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_network_learns_a_sine_and_beats_the_last_value(name):
     loads, generator = sine(600), seeded()

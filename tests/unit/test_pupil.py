@@ -15,6 +15,8 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
 
+pytestmark = pytest.mark.study
+
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
 PLAN = Plan(hidden=16, pretraining=600, alone=40, grid=(Weights(0.1, 0.1),))
