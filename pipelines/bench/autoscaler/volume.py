@@ -48,7 +48,7 @@ def measure(settings: Settings, minutes: float, say: Callable[[str], None] = pri
         create_topics(kafka)
         for name, words in (("autoscale", ["--checkpoint", str(var / "query" / stack.id)]), ("serve", [])):
             told = {"TIDECAST_CONTRACTS": str(var / "contracts"), "TIDECAST_TRAINING__STEP_S": str(STEP_S)}
-            stack.spawn(name, [sys.executable, "-m", "pipelines.cli", name, *words], told)
+            stack.spawn(name, [sys.executable, "-m", "tidecast", name, *words], told)
         job = _Job(kafka, contract)
         job.report(WARM_S)
         before, began = _stored(kafka), time.monotonic()
