@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.forecast.core.bootstrap import at_most
 from models.forecast.core.series import Floats, SeriesError
 
 BLOCK = 12
 """Rows that are averaged before they are compared: neighbouring errors are no independent witnesses."""
-CONFIDENCE = 1.0
-"""Standard errors by which a candidate must be better (one-sided 84 %)."""
 RECENT = 576
 """Rows the rolling gate looks back over at most."""
 
@@ -58,18 +57,14 @@ def verdict(adapted: float, source_only: float, target_only: float, last_value: 
     return Verdict(served, accepted, float(transfer), errors)
 
 
-def better(candidate: Floats, incumbent: Floats, confidence: float = CONFIDENCE) -> bool:
-    """Whether (N,) losses are lower than the incumbent's on the same rows: mean over standard error of block means.
+def better(candidate: Floats, incumbent: Floats, rivals: int = 1) -> bool:
+    """Whether (N,) losses are surely lower than the incumbent's on the same rows (`bootstrap.at_most`).
 
-    Blocks of `BLOCK` rows; under four of them nothing is certain, and the incumbent stays.
+    Under four blocks nothing is certain, and the incumbent stays.
     """
-    whole = len(candidate) // BLOCK
-    if whole < 4:
+    if len(candidate) < 4 * BLOCK or not np.isfinite(candidate + incumbent).all():
         return False
-    gained = (incumbent - candidate)[len(candidate) - whole * BLOCK :].reshape(whole, BLOCK).mean(axis=1)
-    if not np.isfinite(gained).all():
-        return False
-    return bool(gained.mean() > confidence * gained.std(ddof=1) / np.sqrt(whole) and gained.mean() > 0)
+    return at_most(candidate, incumbent, rivals) < 1
 
 
 def rolling(losses: Mapping[str, Floats], incumbent: str, begin: int, lag: int, every: int = BLOCK) -> list[str]:
@@ -94,7 +89,9 @@ def rolling(losses: Mapping[str, Floats], incumbent: str, begin: int, lag: int, 
         past = {name: loss[known] for name, loss in losses.items()}
         both = np.isfinite(np.stack(list(past.values()))).all(axis=0)
         past = {name: loss[both] for name, loss in past.items()}
-        sure = [name for name, loss in past.items() if name != incumbent and better(loss, past[incumbent])]
+        sure = [
+            name for name, loss in past.items() if name != incumbent and better(loss, past[incumbent], len(past) - 1)
+        ]
         best = min(sure, key=lambda name: float(past[name].mean()), default=incumbent)
         served += [best] * min(every, steps - at)
     return served

@@ -56,7 +56,7 @@ def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Can
     first = best_of(target, own)
     judged = {name: target.loss(one.judged) for name, one in {**own, **theirs}.items()}
     gate = ~np.isnan(judged[first])
-    sure = [name for name in theirs if better(judged[name][gate], judged[first][gate])]
+    sure = [name for name in theirs if better(judged[name][gate], judged[first][gate], len(theirs))]
     ruling = four_way(judged, first, gate) if "adapted" in theirs else None
     if ruling is not None and not ruling.accepted and "adapted" in sure:
         sure.remove("adapted")

@@ -70,11 +70,28 @@ def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, t
     assert {*CATALOGUE, "true_future", "optimum"} <= set(contest["policies"])
 
 
-def test_the_gate_decides_once_and_says_the_same_again(agents, settings, trained):
+def test_what_was_trained_is_judged_by_what_its_run_kept(agents, settings, trained):
     verdict = agent.judge("orders", trained, settings)
-    serves = agent.promote(verdict, settings)
-    assert serves == ("1" if verdict["promoted"] else None)
+    metrics, parameters, _ = agents.figures(trained)
+    allowed = 1 + float(parameters["tolerance"])
+    kept = [metrics[f"gate.{name}"] <= allowed for name in ("forecast", "mpc") if f"gate.{name}" in metrics]
+    assert kept and verdict["promoted"] is all(kept) and verdict["version"] == "1"
     assert agent.judge("orders", trained, settings) == verdict == agents.last_verdict("orders")
+
+
+@pytest.mark.parametrize(("ratio", "promoted"), [(0.97, True), (1.005, True), (1.02, False), (None, False)])
+def test_the_gate_lets_serve_what_is_surely_no_dearer_and_nothing_else(agents, settings, trained, ratio, promoted):
+    job = f"gate-{ratio}"
+    with agents.run(job, "made up") as run:
+        version = agents.register(run, job, agents.load("orders", "1"), "", {})
+        run.parameters({"tolerance": 0.01})
+        run.metrics({"hours.dqn": 10.0, "hours.mpc": 10.0, "gate.violation": 0.01})
+        run.metrics({} if ratio is None else {"gate.mpc": ratio})
+        run.tags({"challenger": version, "champion": ""})
+    verdict = agent.judge(job, run.id, settings)
+    assert verdict["promoted"] is promoted
+    assert agent.promote(verdict, settings) == (version if promoted else None) == agents.champion_version(job)
+    assert agent.judge(job, run.id, settings) == verdict == agents.last_verdict(job)
 
 
 def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_not_fit(

@@ -74,8 +74,9 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     verdict = forecaster.judge("first", run, settings)
     assert registry.champion_version("first") == "1"  # judged, not yet promoted
     forecaster.promote(verdict, settings)
-    assert verdict["promoted"] == (metrics["challenger.pinball"] < metrics["champion.pinball"])
-    assert registry.champion_version("first") == ("2" if verdict["promoted"] else "1")
+    assert metrics["gate.champion"] == metrics["gate.seasonal_naive"] < 1  # this load is no seasonal one
+    assert verdict["promoted"] and "the champion's" in verdict["reason"]
+    assert registry.champion_version("first") == "2"
     assert forecaster.judge("first", run, settings) == verdict == registry.last_verdict("first")
 
 
@@ -85,6 +86,7 @@ def run_with(registry, job, losses, champion="1"):
         version = registry.register(run, job, Naive(TASK, seasonal=False), "", {})
         run.parameters({"improvement": 0.0})
         run.metrics({f"{name}.pinball": loss for name, loss in losses.items()})
+        run.metrics({f"gate.{n}": losses["challenger"] / losses[n] for n in ("champion", "seasonal_naive")})
         run.tags({"challenger": version, "champion": champion})
         return run.id, version
 

@@ -1,24 +1,52 @@
 import math
 
+import numpy as np
 import pytest
 
-from models.forecast.selection.gate import verdict
+from models.forecast.core.bootstrap import at_most
+from models.forecast.selection.gate import Rival, verdict
+
+LOAD = 1 + np.random.default_rng(1).random(200)
+LUCK = np.random.default_rng(2).normal(size=200)
 
 
 @pytest.mark.parametrize(
-    ("challenger", "champion", "naive", "improvement", "promoted", "word"),
+    ("cost", "rivals", "promoted", "word"),
     [
-        (1.0, 2.0, 3.0, 0.0, True, "under the champion's 2.000"),
-        (2.0, 2.0, 3.0, 0.0, False, "not under the champion's"),
-        (1.95, 2.0, 3.0, 0.05, False, "less 5.0%"),
-        (1.0, 2.0, 0.9, 0.0, False, "seasonal naive"),
-        (1.0, None, 3.0, 0.0, True, "no champion"),
-        (1.0, math.nan, 3.0, 0.0, True, "no champion"),
-        (math.nan, 2.0, 3.0, 0.0, False, "nan"),
-        (math.inf, None, math.nan, 0.0, False, "inf"),
+        (1.0, {"champion": Rival(2.0, 0.6)}, True, "the champion's 2"),
+        (1.9, {"champion": Rival(2.0, 1.02)}, False, "at most 1.020 of it, 1 allowed"),
+        (1.95, {"champion": Rival(2.0, 0.98, 0.95)}, False, "0.95 allowed"),
+        (1.0, {"champion": Rival(2.0, 0.6), "naive": Rival(0.9, 1.2)}, False, "the naive's 0.9"),
+        (1.0, {}, True, "nobody to compare with"),
+        (1.0, {"champion": Rival(math.nan, math.nan)}, True, "nobody to compare with"),
+        (1.0, {"champion": Rival(2.0, math.nan)}, False, "nan"),
+        (math.nan, {"champion": Rival(2.0, 0.5)}, False, "no cost (nan)"),
+        (math.inf, {}, False, "no cost (inf)"),
     ],
 )
-def test_verdict(challenger, champion, naive, improvement, promoted, word):
-    found = verdict(challenger, champion, naive, improvement)
-    assert found.promoted is promoted
-    assert word in found.reason
+def test_a_challenger_keeps_to_every_rival_or_does_not_serve(cost, rivals, promoted, word):
+    found = verdict(cost, rivals)
+    assert found.promoted is promoted and word in found.reason
+
+
+def test_better_by_luck_is_not_surely_better():
+    lucky = LOAD * (1 + 0.3 * LUCK - 0.3 * LUCK.mean() - 0.005)
+    assert lucky.mean() < 1.01 * LOAD.mean() and at_most(lucky, LOAD) > 1
+    assert not verdict(lucky.mean(), {"champion": Rival.of(lucky, LOAD, 1.0)}).promoted
+    assert verdict(1.0, {"champion": Rival.of(0.9 * LOAD, LOAD, 1.0)}).promoted
+
+
+def test_among_many_rivals_more_is_asked_of_one():
+    close = LOAD * (1 + 0.1 * LUCK - 0.1 * LUCK.mean() - 0.02)
+    assert at_most(close, LOAD, rivals=20) > at_most(close, LOAD) > (close.mean() / LOAD.mean())
+
+
+def test_neighbouring_errors_are_no_independent_witnesses():
+    slow = np.repeat(LUCK[:10], 20)
+    together, apart = (LOAD * (1 + 0.2 * (noise - noise.mean()) - 0.03) for noise in (slow, LUCK))
+    assert at_most(together, LOAD) > at_most(apart, LOAD)
+
+
+def test_one_pair_says_what_it_says():
+    assert Rival.of(np.array([9.0]), np.array([10.0]), 1.0) == Rival(10.0, 0.9, 1.0)
+    assert math.isnan(Rival.of(np.array([math.nan]), np.array([10.0]), 1.0).at_most)

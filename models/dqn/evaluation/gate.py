@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from models.forecast.selection.gate import Verdict
+from models.forecast.selection.gate import Rival, Verdict, verdict
+from models.policy.core.capacity import Floats
 
 RIVALS = ("forecast", "mpc")
 """Ours that need no training: an agent that is dearer than the better of them is not worth its risk."""
@@ -28,27 +29,18 @@ def level(hours_at: Callable[[str, float], float], budget: float) -> float:
     return next(kept, budget)
 
 
-def verdict(hours: Mapping[str, float], allowed: float, tolerance: float = 0.0) -> Verdict:
-    """Judge executor-hours at equal violation on the same held-out load.
-
-    The agent must keep to the violation, must not be dearer than the cheapest of `RIVALS`, nor than the present
-    champion. One that always breaks more has no hours (missing or NaN) and beats nobody.
+def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
+    """Whom an agent is held against, of `RIVALS` and the champion: those that keep the promise.
 
     Args:
-        hours: by policy.
-        allowed: share of the seconds over the latency target at which they were read.
+        costs: (seeds,) executor-hours of a policy at the violation of the gate; NaN where it breaks more.
+        names: of the policies that took part.
         tolerance: share by which the agent may be dearer.
     """
-    known = {name: cost for name, cost in hours.items() if math.isfinite(cost)}
-    at = f"at {allowed:.3g} of the seconds over the target"
-    if AGENT not in known:
-        return Verdict(False, f"rejected: {at} the agent has no cost, it always breaks more")
-    others = {name: known[name] for name in (*RIVALS, CHAMPION) if name in known}
-    said = f"{at} it takes {known[AGENT]:.4g} executor-hours"
-    if not others:
-        return Verdict(True, f"promoted: {said}, and nobody of {', '.join(RIVALS)} keeps the promise")
-    best = min(others, key=lambda name: others[name])
-    theirs = f"{best} {others[best]:.4g}"
-    if known[AGENT] <= others[best] * (1 + tolerance):
-        return Verdict(True, f"promoted: {said}, {theirs}")
-    return Verdict(False, f"rejected: {said}, more than {theirs}")
+    there = [name for name in (*RIVALS, CHAMPION) if name in names]
+    return {name: Rival.of(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
+
+
+def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
+    """Judge executor-hours at equal violation on the same held-out load: surely no dearer than anybody of `against`."""
+    return verdict(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

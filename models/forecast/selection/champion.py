@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.forecast.core import scores
-from models.forecast.core.bootstrap import rmse_ratio
+from models.forecast.core.bootstrap import at_most
 from models.forecast.core.forecaster import Forecaster, Task, check_load
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
@@ -27,7 +27,6 @@ FEWEST = 24
 """With fewer steps than this to compare on, nothing is compared."""
 TIE = 0.01
 """Of candidates that are surely better than the default, one must be better by this share than every simpler one."""
-_SEED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +53,12 @@ class Trial:
     def surely_better(self, other: Trial, rivals: int = 1) -> bool:
         """Whether both errors are lower, one step ahead and over all steps, by a paired block bootstrap.
 
-        At 95 % for all rivals together (Bonferroni): of ten that are as good, one looks better by luck.
+        At 95 % for all rivals together (`bootstrap.at_most`).
         """
         if np.isfinite(self.errors - other.errors).sum() < FEWEST:
             return False
         pairs = ((self.errors, other.errors), (self.losses, other.losses))
-        share = 1 - 0.05 / rivals
-        return all(rmse_ratio(mine, theirs, np.random.default_rng(_SEED), share)[1] < 1 for mine, theirs in pairs)
+        return all(at_most(mine**2, theirs**2, rivals) < 1 for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)

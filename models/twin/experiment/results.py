@@ -42,11 +42,14 @@ class Judged:
         sheet = self.sheets[name]
         return cheapest_at(sheet.violation.mean(axis=1), sheet.hours.mean(axis=1), allowed)
 
+    def seeds_at(self, name: str, allowed: float) -> Floats:
+        """(seeds,) executor-hours of a policy at an allowed violation, seed by seed; NaN where it breaks more."""
+        sheet = self.sheets[name]
+        return np.array([cheapest_at(v, h, allowed) for v, h in zip(sheet.violation.T, sheet.hours.T, strict=True)])
+
     def between(self, name: str, allowed: float) -> tuple[float, float]:
         """The lowest and the highest of the seeds' own costs; NaN where none keeps the promise."""
-        sheet = self.sheets[name]
-        seeds = [cheapest_at(v, h, allowed) for v, h in zip(sheet.violation.T, sheet.hours.T, strict=True)]
-        known = [cost for cost in seeds if math.isfinite(cost)]
+        known = [cost for cost in self.seeds_at(name, allowed).tolist() if math.isfinite(cost)]
         return (min(known), max(known)) if known else (math.nan, math.nan)
 
     def points(self, name: str) -> list[dict[str, Any]]:

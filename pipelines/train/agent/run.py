@@ -11,10 +11,10 @@ from typing import Any
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.agent.model import Agent
-from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, level, verdict
+from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, against, judged, level
 from models.dqn.learner.settings import FINE, Training
 from models.dqn.training import train as learn
-from models.forecast.selection.gate import Verdict
+from models.forecast.selection.gate import Rival, Verdict
 from models.twin.experiment.results import Judged
 from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import enough
@@ -78,8 +78,10 @@ def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesso
     agent = as_judged(agent, result)
     allowed = level(result.hours_at, lesson.contract.error_budget)
     costs = hours(result, allowed)
-    reason = verdict(costs, allowed, training.tolerance).reason
+    rivals = against(lambda name: result.seeds_at(name, allowed), result.sheets, training.tolerance)
+    reason = judged(costs[AGENT], rivals, allowed).reason
     run.metrics({"gate.violation": allowed})
+    run.metrics({f"gate.{name}": one.at_most for name, one in rivals.items() if math.isfinite(one.at_most)})
     run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
     for number, curve in enumerate(curves.values()):
         for row in curve:
@@ -154,7 +156,13 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
         )
     else:
-        decided = verdict(costs, metrics["gate.violation"], float(parameters["tolerance"]))
+        allowed = 1 + float(parameters["tolerance"])
+        rivals = {
+            name: Rival(costs[name], metrics.get(f"gate.{name}", math.nan), allowed)
+            for name in (*RIVALS, CHAMPION)
+            if name in costs
+        }
+        decided = judged(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
     result = {
         "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": version, "champion": champion,
         "run": run_id, "hours": {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs},

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
+from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.core.series import SeriesError
+from models.forecast.core.series import Floats, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_of
 from models.forecast.selection.champion import Choice, choose
+from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from pipelines.lake.load import Source, moment
 from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
@@ -71,6 +75,7 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
     _log(run, backtests, chosen, candidates)
+    run.metrics(gate(backtests))
     taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
     run.tags(taught)
     ears = peaks.learned(chosen.forecaster, source.series, live)
@@ -94,6 +99,18 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
         registry.keep_peaks(run, job, version, ears)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
+
+
+def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
+    """`gate.<rival>`: what the challenger's loss is of the champion's and of the seasonal naive forecast's at most."""
+    mine, rivals = _losses(backtests["challenger"]), [n for n in ("champion", "seasonal_naive") if n in backtests]
+    return {f"gate.{name}": Rival.of(mine, _losses(backtests[name]), 1.0, len(rivals)).at_most for name in rivals}
+
+
+def _losses(made: Backtest) -> Floats:
+    """(T,) mean pinball loss of what was forecast at each step."""
+    rows = range(len(made.actual))
+    return np.array([scores.pinball(made.actual[i], made.quantiles[i], made.levels) for i in rows])
 
 
 def _why(chosen: Choice) -> str:

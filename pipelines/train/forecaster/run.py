@@ -9,7 +9,7 @@ from typing import Any
 
 from configs.sections import Training
 from configs.settings import Settings, load
-from models.forecast.selection.gate import Verdict, verdict
+from models.forecast.selection.gate import Rival, Verdict, verdict
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
 from pipelines.train.decided import formed, let_serve
@@ -70,8 +70,13 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
         )
     else:
-        challenger, naive = (metrics.get(f"{name}.pinball", math.nan) for name in ("challenger", "seasonal_naive"))
-        decided = verdict(challenger, losses["champion"], naive, float(parameters["improvement"]))
+        least = 1 - float(parameters["improvement"]) - 1e-9  # as good as the champion is no reason to change
+        held = (("champion", "champion", least), ("seasonal_naive", "seasonal naive forecast", 1.0))
+        rivals = {
+            name: Rival(metrics.get(f"{key}.pinball", math.nan), metrics.get(f"gate.{key}", math.nan), allowed)
+            for key, name, allowed in held
+        }
+        decided = verdict(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
     result = {
         "job": job,
         "promoted": decided.promoted,
