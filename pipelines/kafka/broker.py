@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ class Record:
 
 def create_topics(kafka: Kafka) -> None:
     """Create every topic that does not exist; `events` and `results` get the event partitions, the others one each."""
-    admin = _admin(kafka)
+    admin = admin_client(kafka)
     try:
         existing = set(admin.list_topics())
         wanted = [
@@ -68,7 +68,7 @@ def create_topics(kafka: Kafka) -> None:
 
 def delete_topics(kafka: Kafka, wait_s: float = 10.0) -> None:
     """Delete every topic of ours with all it holds, and wait until the broker has forgotten the names."""
-    admin = _admin(kafka)
+    admin = admin_client(kafka)
     try:
         if found := sorted(set(admin.list_topics()) & set(TOPICS)):
             admin.delete_topics(found)
@@ -219,29 +219,21 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
     return {"kafka.bootstrap.servers": _address(kafka), **secured}
 
 
-def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
-    """What each topic takes on the brokers' disks, replicas included."""
-    admin = _admin(kafka)
-    try:
-        logs = [log for one in admin.describe_log_dirs(list(topics)) for log in one["log_dirs"]]
-    finally:
-        admin.close()
-    found = dict.fromkeys(topics, 0)
-    for topic in (topic for log in logs for topic in log["topics"]):
-        found[topic["name"]] += sum(partition["partition_size"] for partition in topic["partitions"])
-    return found
-
-
 def topic_id(kafka: Kafka, topic: str) -> str:
     """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
-    admin = _admin(kafka)
+    admin = admin_client(kafka)
     try:
         return str(admin.describe_topics([topic])[0]["topic_id"])
     finally:
         admin.close()
 
 
-def _admin(kafka: Kafka) -> KafkaAdminClient:
+def admin_client(kafka: Kafka) -> KafkaAdminClient:
+    """A client that administers the broker; close it.
+
+    Raises:
+        BrokerError: no broker answers.
+    """
     return _client(partial(connected, KafkaAdminClient), kafka)
 
 

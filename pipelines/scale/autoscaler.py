@@ -20,8 +20,9 @@ from configs.settings import Settings
 from pipelines.kafka.broker import KEY, Publisher, create_topics, offsets, spark_options
 from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.contracts import Accepted, Watch, accepted_file
-from pipelines.scale.processor import NOTHING, OUTPUT, Learned, stateful_processor
+from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
+from pipelines.scale.processor import NOTHING, Learned
+from pipelines.scale.stateful import OUTPUT, stateful_processor
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
 
@@ -80,7 +81,7 @@ def _newest(settings: Settings) -> str:
     })  # fmt: skip
 
 
-def watch_contracts(settings: Settings, accepted: Accepted) -> Watch:
+def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
     """Who looks after the contracts' folder and puts the text of each on the topic `contracts`."""
     publisher: list[Publisher] = []
 
@@ -92,7 +93,7 @@ def watch_contracts(settings: Settings, accepted: Accepted) -> Watch:
         publisher[0].send("contracts", contract.hash, text)
         publisher[0].flush(5)
 
-    return Watch(settings.contracts_dir, accepted, announce)
+    return ContractWatch(settings.contracts_dir, accepted, announce)
 
 
 def _synced(

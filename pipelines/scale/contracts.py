@@ -48,7 +48,7 @@ def _read(file: Path, state: tuple[int, ...]) -> dict[str, Contract]:
         return {}
 
 
-class Watch:
+class ContractWatch:
     """The driver's part: looks at the folder and accepts what is right in it.
 
     A contract that is no longer right stays as it was accepted last, also over a restart.

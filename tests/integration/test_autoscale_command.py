@@ -35,7 +35,7 @@ def contracts(tmp_path):
     return folder
 
 
-class Jobs:
+class Reporting:
     """Each says twice a second how it is; what was decided for whom is kept."""
 
     def __init__(self, kafka):
@@ -74,7 +74,7 @@ class Jobs:
 
 @pytest.fixture
 def jobs(empty_topics):
-    found = Jobs(empty_topics)
+    found = Reporting(empty_topics)
     yield found
     found.close()
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipelines.scale.contracts import Accepted, Watch
+from pipelines.scale.contracts import Accepted, ContractWatch
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def announced():
 
 @pytest.fixture
 def watch(folder, accepted, announced):
-    return Watch(folder, accepted, announced.append)
+    return ContractWatch(folder, accepted, announced.append)
 
 
 def write(folder, job, text=None):
@@ -62,7 +62,7 @@ def test_a_broken_contract_keeps_the_last_good_one_and_no_other_job_is_touched(f
     (said,) = watch.look()
     assert said.startswith("orders: ") and f"contract {good.hash} stays" in said and watch.look() == []
     assert accepted.of("orders") == good and accepted.of("rides") is not None
-    again = Watch(folder, accepted, lambda contract: None)  # after a restart
+    again = ContractWatch(folder, accepted, lambda contract: None)  # after a restart
     assert any(f"contract {good.hash} stays" in said for said in again.look())
     assert accepted.of("orders") == good
 
@@ -92,7 +92,7 @@ def test_a_broker_that_is_away_holds_up_no_contract_and_is_told_later(folder, ac
             raise RuntimeError("no broker")
         announced.append(contract)
 
-    watch = Watch(folder, accepted, announce)
+    watch = ContractWatch(folder, accepted, announce)
     write(folder, "orders")
     assert any("no broker" in said for said in watch.look()) and accepted.of("orders") is not None
     away[0] = False

@@ -19,7 +19,8 @@ import yaml
 from configs.contract import Contract, Executors
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import Follower, create_topics, offsets, stored_bytes
+from pipelines.kafka.broker import Follower, create_topics, offsets
+from pipelines.kafka.stored import stored_bytes
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, MetricSample, decode
 from tidecast.outbox import Outbox

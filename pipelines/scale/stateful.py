@@ -1,0 +1,64 @@
+"""`Scaler` as Spark runs it: the memory as text in a keyed state, a timer as the watchdog."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from models.policy.live.memory import Memory
+from pipelines.scale.as_of import StoreForecasts
+from pipelines.scale.contracts import Accepted
+from pipelines.scale.processor import NOTHING, UNKNOWN_S, Learned, Scaler
+from tidecast.messages import encode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTPUT = "topic string, key string, value string"
+WATCHDOG_MS = 2000
+
+
+def stateful_processor(
+    accepted: Accepted, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
+) -> Any:
+    """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+    class AutoscalerProcessor(StatefulProcessor):  # Spark calls by these names
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.handle = handle
+            self.state = handle.getValueState("memory", "json string")
+
+        def handleInputRows(
+            self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
+        ) -> Iterator[pd.DataFrame]:
+            """One job's new records into its state; what is to be said of it out of it, as rows for Kafka."""
+            yield self._step(key[0], [record for frame in rows for record in frame.to_dict("records")], timerValues)
+
+        def handleExpiredTimer(
+            self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
+        ) -> Iterator[pd.DataFrame]:
+            yield self._step(key[0], [], timerValues)
+
+        def close(self) -> None:
+            pass
+
+        def _step(self, job: str, rows: list[dict[str, Any]], timers: Any) -> pd.DataFrame:
+            planned_ms, contract = timers.getCurrentProcessingTimeInMs(), accepted.of(job)
+            scaler = Scaler(job, contract, policy, mode, learned, store)
+            kept = self.state.get() if self.state.exists() else None
+            memory = None if kept is None else Memory.from_json(kept[0])
+            memory, said = scaler.step(memory, rows, time.time(), planned_ms / 1000)
+            for old in self.handle.listTimers():  # else every batch adds one
+                self.handle.deleteTimer(old)
+            if memory is None:
+                self.state.clear()
+            else:
+                self.state.update((memory.to_json(),))
+                self.handle.registerTimer(planned_ms + (WATCHDOG_MS if contract else int(UNKNOWN_S * 1000)))
+            sent = [(topic, name, encode(message).decode()) for topic, name, message in said]
+            return pd.DataFrame(sent, columns=["topic", "key", "value"])
+
+    return AutoscalerProcessor()
