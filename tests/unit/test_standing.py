@@ -1,5 +1,6 @@
 """What is written of a job's evaluations: what changes, once; what stands, as a sign of life."""
 
+import dataclasses
 import itertools
 import json
 
@@ -24,7 +25,7 @@ class Query:
         scaler = Scaler("orders", self.contract, self.policy, self.mode)
         memory, said = scaler.step(memory, [row(*r) for r in rows], now, now)
         self.kept = None if memory is None else memory.to_json()
-        self.sent += [(topic, json.loads(encode(message))) for topic, _, message in said]
+        self.sent += [(topic, dataclasses.asdict(message)) for topic, _, message in said]
         return [topic for topic, _, _ in said]
 
     def second(self, at, **changes):
