@@ -22,7 +22,7 @@ from tidecast.observer import LOOK_S, Observer
 from tidecast.outbox import Outbox
 from tidecast.reach import UnreachableError
 from tidecast.security import client_options
-from tidecast.source import Place, places, sources, subscribed
+from tidecast.source import BOOTSTRAP, Place, places, sources, subscribed
 
 log = logging.getLogger("tidecast")
 
@@ -84,7 +84,7 @@ def attach(
     client_options(security or {})
     cluster = Cluster(query)
     found = sources(cluster)
-    own = source_bootstrap or next((s["kafka.bootstrap.servers"] for s in found), None)
+    own = source_bootstrap or next((s[BOOTSTRAP] for s in found), None)
     address = bootstrap or own or os.environ.get(ADDRESS)
     if not address:
         raise ValueError(f"no broker known for job {job!r}: give attach(..., bootstrap='host:port') or set {ADDRESS}")

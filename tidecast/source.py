@@ -11,18 +11,22 @@ from tidecast.security import from_spark
 
 log = logging.getLogger("tidecast")
 
-
+BOOTSTRAP = "kafka.bootstrap.servers"
 Place = tuple[str, Mapping[str, Any]]
 """A broker's address, and kafka-python's security options for it."""
 
 
 def sources(cluster: Cluster) -> list[Mapping[str, str]]:
-    """Options of the query's Kafka sources; empty where they cannot be read."""
+    """Options of the query's Kafka sources at the broker of the first; empty where they cannot be read."""
     try:
-        return cluster.source_options()
+        found = cluster.source_options()
     except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
         log.warning("the query's sources cannot be read from its plan: %r", error)
         return []
+    here = [source for source in found if source[BOOTSTRAP] == found[0][BOOTSTRAP]]
+    if len(here) < len(found):
+        log.warning("the query reads several brokers; arrivals and lag are those at %s", found[0][BOOTSTRAP])
+    return here
 
 
 def places(
