@@ -18,7 +18,8 @@ def job() -> None:
 
 @app.command("mode")
 def job_mode(name: str, mode: str) -> None:
-    """Switch a running job's agent: observe, act, or freeze."""
+    """Switch a running job's agent: observe, freeze or act, at most to the mode that it was attached with."""
+    from pipelines.kafka.broker import BrokerError
     from tidecast.control import set_mode
 
     if mode not in Control.MODES:
@@ -28,5 +29,8 @@ def job_mode(name: str, mode: str) -> None:
         raise SettingsError(
             "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
         )
-    set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security)
+    try:
+        set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security)
+    except ConnectionError as error:
+        raise BrokerError(f"{error}") from None
     print(f"{name}: {mode}")

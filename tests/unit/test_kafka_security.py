@@ -6,6 +6,7 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
+from pipelines.cli.app import main
 from pipelines.kafka.broker import spark_options
 from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.security import java, librdkafka
@@ -96,3 +97,14 @@ def test_a_sources_files_are_used_where_they_are_pem():
     }  # fmt: skip
     assert from_spark(options) == {"security_protocol": "SSL", "ssl_cafile": "/ca.pem", "ssl_check_hostname": False}
     assert from_spark({"kafka.bootstrap.servers": "b:1"}) == {"security_protocol": "PLAINTEXT"}
+
+
+def test_the_command_that_switches_a_mode_says_in_one_line_why_it_cannot(monkeypatch, capsys):
+    monkeypatch.setattr("tidecast.control.SEND_S", 0.2)
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "127.0.0.1:9")
+    monkeypatch.setattr("sys.argv", ["tidecast", "job", "mode", "orders", "act"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err.strip()
+    assert ended.value.code == 2 and said.count("\n") == 0
+    assert "127.0.0.1:9" in said and "Check the address" in said
