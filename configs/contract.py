@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from configs.errors import SettingsError
+from tidecast.fields import job_name
 
 
 class Executors(BaseModel):
@@ -71,7 +72,7 @@ class Contract(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    job: str
+    job: Annotated[str, AfterValidator(job_name)]
     latency_target_s: float = Field(5.0, gt=0)
     executors: Executors = Executors()
     error_budget: float = Field(0.01, ge=0, lt=1)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from configs.policies import PolicyName
+from tidecast.fields import job_name
+
+JobName = Annotated[str, AfterValidator(job_name)]
 
 
 class Section(BaseModel):
@@ -68,7 +71,7 @@ class Airflow(Section):
 class Newcomer(Section):
     """A job that begins while the main one runs: it has a contract and the first days of a shipped series."""
 
-    job: str = "ride_count"
+    job: JobName = "ride_count"
     trace: str = "taxi 15min"
     days: float = Field(5, gt=0)
 
@@ -97,8 +100,8 @@ class Replay(Section):
 class Job(Section):
     """A managed job of the demonstration: its name is also its contract's."""
 
-    name: str = "word_count"
-    also: tuple[str, ...] = ()
+    name: JobName = "word_count"
+    also: tuple[JobName, ...] = ()
     service_ms: float = Field(4.0, ge=0)
     trigger: str = "1 second"
     state_partitions: int = Field(2, ge=1)

@@ -14,6 +14,7 @@ from tidecast.arrivals import SAMPLE_S, Arrivals
 from tidecast.clock import WALL, Clock
 from tidecast.cluster import Cluster
 from tidecast.commands import Commands
+from tidecast.fields import job_name
 from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import Control
@@ -73,8 +74,7 @@ def attach(
         tidecast.cluster.ClusterError: the query is not run by this process.
     """
     least, most = executors
-    if not job:
-        raise ValueError("job='': a name is expected; it is the key of the job's records")
+    job_name(job)
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
     if not 1 <= least <= most:

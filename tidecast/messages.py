@@ -96,6 +96,8 @@ class Forecast:
         """Refuse what no field alone shows."""
         if not self.quantiles or not self.levels:
             raise MessageError("a forecast without steps or without levels")
+        if self.epoch > (self.wall_time + FUTURE_S) * 1000:
+            raise MessageError(f"epoch={self.epoch}: at most the forecast's wall time in milliseconds is expected")
         if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
             raise MessageError(f"levels={shown(self.levels)}: they must rise between 0 and 1")
         for step, row in enumerate(self.quantiles):

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
-from models.policy.live.memory import Memory, fresh, saw_batch, saw_forecast, saw_heartbeat, saw_interval, with_contract
+from models.policy.live.memory import (
+    Memory,
+    ahead,
+    fresh,
+    saw_batch,
+    saw_forecast,
+    saw_heartbeat,
+    saw_interval,
+    with_contract,
+)
 from models.policy.live.standing import Standing, alike, repeated, told
 from pipelines.scale import peaks
 from pipelines.scale.artifact_sync import SyncedArtifacts
@@ -84,13 +93,16 @@ class Scaler:
         messages, rejects = [], []
         for row in rows:
             try:
-                messages.append(self._accepted(row, now))
+                messages.append((self._accepted(row, now), row))
             except MessageError as error:
                 rejects.append(_reject(row, error, now))
         ticked = False
-        for message in sorted(messages, key=lambda m: m.wall_time):
+        for message, row in sorted(messages, key=lambda one: one[0].wall_time):
             said = dataclasses.asdict(message)
             if isinstance(message, Forecast):
+                if ahead(memory, said):
+                    reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
+                    rejects.append(_reject(row, reason, now))
                 memory = saw_forecast(memory, said)
             elif isinstance(message, Heartbeat):
                 memory = saw_heartbeat(memory, said)

@@ -1,6 +1,7 @@
-"""Who serves: each server claims an epoch, the offset of its claim on `control`; one that sees a later claim leaves.
+"""Who serves: each server claims an epoch on `control`; one that sees a later claim leaves.
 
-Forecasts carry the epoch, and the autoscaler never goes back to an older one.
+Forecasts carry the epoch: milliseconds of the claim's wall time, and always above the claim before, so that a later
+server counts for more even where the broker was built anew and offsets begin again.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import time
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, Publisher, read_all
-from tidecast.messages import Control, encode
+from pipelines.kafka.broker import Follower, Publisher, Record, read_all
+from tidecast.messages import Control, MessageError, decode, encode
 
 TOPIC = "control"
 KEY = "serving:epoch"
@@ -27,20 +28,31 @@ class Claim:
             kept: epoch under which a store was written. A restart on it goes on under the same epoch, so that its
                 forecasts have the bytes they would have had without the restart.
         """
-        if kept is None or kept != _newest(kafka):
-            said = encode(Control(job="serving", wall_time=time.time()))
-            kept = int(publisher.send_bytes(TOPIC, KEY.encode(), said).get(timeout=30).offset)
-        self.epoch = kept
+        now = time.time()
+        claims = [(record.offset, epoch) for record in read_all(kafka, TOPIC) if (epoch := _epoch(record, now))]
+        newest = max(claims, default=(-1, 0))
+        if kept is None or kept != newest[1]:
+            epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
+            said = encode(Control(job="serving", wall_time=epoch / 1000))
+            newest = int(publisher.send_bytes(TOPIC, KEY.encode(), said).get(timeout=30).offset), epoch
+        self._offset, self.epoch = newest
         self._claims = Follower(kafka, [TOPIC])
 
     def lost(self) -> bool:
         """Whether another server has claimed since."""
-        return any(r.key == KEY and r.offset > self.epoch for r in self._claims.poll(0))
+        now = time.time()
+        return any(record.offset > self._offset and _epoch(record, now) for record in self._claims.poll(0))
 
     def close(self) -> None:
         """Look no more."""
         self._claims.close()
 
 
-def _newest(kafka: Kafka) -> int | None:
-    return max((record.offset for record in read_all(kafka, TOPIC) if record.key == KEY), default=None)
+def _epoch(record: Record, now: float) -> int | None:
+    """The epoch that a record claims; None of what is no claim."""
+    if record.key != KEY:
+        return None
+    try:
+        return round(decode(Control, record.value, now).wall_time * 1000)
+    except MessageError:
+        return None

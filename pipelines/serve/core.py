@@ -26,7 +26,7 @@ from pipelines.serve.records import SampleValue, unpacked
 from pipelines.serve.restoring import read
 from pipelines.serve.samples import read_sample
 from pipelines.serve.shelf import Shelf, StoreWindows
-from pipelines.serve.windower import Filled, Window, fill
+from pipelines.serve.windower import Filled, Window
 from pipelines.serve.wire import Answer, Found, Refused
 from pipelines.store import Store
 from pipelines.store.event import Event
@@ -121,7 +121,7 @@ class Core:
             if sample.job not in self.known:
                 return self._refuse(batch, arrival, "unknown_job", f"job {sample.job!r} has no contract", now)
             following = self.job(sample.job)
-            filled = fill(following.filling, sample, self.step_s)
+            filled = following.fill(sample)
         except (MessageError, SeriesError) as error:
             return self._refuse(batch, arrival, "message", str(error), now)
         until = following.filling.until

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field
 
 from models.forecast.core.gaps import Streak, arrived, resets
-from models.forecast.core.series import Series
+from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online
 from pipelines.serve.event import series
 from pipelines.serve.generations import Generation
 from pipelines.serve.pulse import Pulse
-from pipelines.serve.windower import Filling
+from pipelines.serve.windower import Filled, Filling, fill
 from pipelines.serve.windows import KEPT_STEPS, Windows
-from tidecast.messages import Forecast
+from tidecast.messages import Forecast, MetricSample
 
 HEAVY = 8192
 """Bytes of carried state above which it is kept only now and then."""
@@ -56,6 +56,18 @@ class Following:
     said: Forecast | None = None
     pulse: Pulse = field(default_factory=Pulse)
     unsaved: list[tuple[int, float]] = field(default_factory=list)
+
+    def fill(self, sample: MetricSample) -> Filled:
+        """What the record does to the windows; it is for the caller to put `filling` in force.
+
+        Raises:
+            SeriesError: it cannot follow what came before.
+        """
+        filled = fill(self.filling, sample, self.step_s)
+        if filled.why:
+            self.filling = filled.filling  # it counts towards those that agree
+            raise SeriesError(filled.why)
+        return filled
 
     def history(self, windows: Windows, first: int, last: int) -> Series:
         """Windows `first` to `last` as they are in the store and in the open transaction; NaN where one is missing."""

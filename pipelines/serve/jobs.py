@@ -9,7 +9,7 @@ from pipelines.serve.following import Following
 from pipelines.serve.generations import Generation, serving
 from pipelines.serve.samples import read_sample
 from pipelines.serve.stepping import Stepper
-from pipelines.serve.windower import Window, fill
+from pipelines.serve.windower import Window
 from pipelines.serve.windows import Recent
 from tidecast.messages import Forecast, MessageError, MetricSample
 
@@ -49,7 +49,7 @@ class Jobs:
         if sample.job not in self._known:
             raise MessageError(f"job {sample.job!r} has no contract. Add one, or correct the sender's job name.")
         following = self.job(sample.job)
-        filled = fill(following.filling, sample, self.windows.step_s)
+        filled = following.fill(sample)
         following.filling = filled.filling
         return sample, filled.closed
 

@@ -11,10 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from models.forecast.core.series import Accumulator, Partial, SeriesError
+from models.forecast.core.series import MAX_STEPS, Accumulator, Partial, SeriesError
 from pipelines.serve.keys import window_of
 from tidecast.messages import MetricSample
 
+HOLE_S = 7 * 86_400.0
+"""Job seconds that a history may lack."""
+AGREE = 10
+"""Records in a row that must follow each other before a leap is taken for the job's new time."""
 _GRAIN_S = 1e-6  # float times of today are good to a quarter of this
 
 
@@ -42,6 +46,8 @@ class Filling(msgspec.Struct, frozen=True, array_like=True):
         until: job time up to which records have been taken, seconds since the epoch.
         busy_s: as in `Window`, so far.
         step_s: seconds per window; 0 before any.
+        wall: when the newest of them was measured; 0 where nobody knows.
+        astray: records in a row that lie further ahead than can be believed, and where the last of them ends.
     """
 
     step: int | None = None
@@ -51,6 +57,8 @@ class Filling(msgspec.Struct, frozen=True, array_like=True):
     until: float = -math.inf
     busy_s: float = 0.0
     step_s: float = 0.0
+    wall: float = 0.0
+    astray: tuple[int, float] = (0, 0.0)
 
 
 class Filled(NamedTuple):
@@ -62,12 +70,14 @@ class Filled(NamedTuple):
         again: the window that the record covers alone and whole, if its time was over already: it may be compared
             with what was closed then.
         late: whether the record was left out, because its time was over.
+        why: why the record is refused; empty where it is not.
     """
 
     filling: Filling
     closed: list[Window]
     again: Window | None = None
     late: bool = False
+    why: str = ""
 
 
 def fill(filling: Filling, sample: MetricSample, step_s: float) -> Filled:
@@ -82,7 +92,15 @@ def fill(filling: Filling, sample: MetricSample, step_s: float) -> Filled:
     begin, span, rate = sample.time, sample.span_s, sample.arrival_rps or 0.0
     if begin < filling.until - _GRAIN_S:
         return Filled(filling, [], _alone(sample, step_s), True)
-    before = Partial(filling.step, filling.weight, filling.total, filling.carried)
+    gap = begin - filling.until
+    if math.isfinite(gap) and gap > (believed := _believed(filling, sample)):
+        count, end = filling.astray
+        count = count + 1 if count and -_GRAIN_S <= begin - end <= believed else 1
+        if count < AGREE:
+            why = f"time={begin} is {gap:.0f} s after the job's last record; believed once {AGREE} in a row agree"
+            return Filled(msgspec.structs.replace(filling, astray=(count, begin + span)), [], why=why)
+    begins = math.isfinite(gap) and gap > MAX_STEPS * step_s  # steps that nobody could step through
+    before = Partial() if begins else Partial(filling.step, filling.weight, filling.total, filling.carried)
     partial, completed = Accumulator(step_s).push(before, begin, rate, span)
     if math.isinf(partial.total) or any(math.isinf(value) for _, value in completed):
         # Kept, an infinite window would fail every model that is begun on a history with it.
@@ -93,8 +111,15 @@ def fill(filling: Filling, sample: MetricSample, step_s: float) -> Filled:
         if not math.isnan(value):
             closed.append(Window(window_of(start, step_s), value, sample.lag_records, busy))
             busy = 0.0
-    after = Filling(partial.step, partial.weight, partial.total, partial.carried, begin + span, busy, step_s)
-    return Filled(after, closed)
+    until, wall = begin + span, sample.wall_time
+    return Filled(
+        Filling(partial.step, partial.weight, partial.total, partial.carried, until, busy, step_s, wall), closed
+    )
+
+
+def _believed(filling: Filling, sample: MetricSample) -> float:
+    """Job seconds without a record after which one may follow: a hole in a history, or the time the job was off."""
+    return HOLE_S + max(sample.wall_time - filling.wall, 0.0) * sample.time_scale
 
 
 def _alone(sample: MetricSample, step_s: float) -> Window | None:

@@ -11,6 +11,7 @@ from models.policy.catalogue import build
 from models.policy.live.build import policy_of
 from models.policy.live.evaluation import RESYNC_S, evaluate
 from models.policy.live.memory import (
+    SILENT_S,
     Memory,
     fresh,
     saw_batch,
@@ -108,6 +109,23 @@ def test_an_older_serving_epoch_is_ignored():
     memory = saw_forecast(fresh(CONTRACT), forecast(epoch=5))
     assert saw_forecast(memory, forecast(epoch=4, time=9e9)) is memory
     assert saw_forecast(memory, forecast(epoch=6, time=0)).forecast["epoch"] == 6
+
+
+def test_a_later_server_is_heard_after_the_higher_epoch_has_fallen_silent():
+    memory = saw_forecast(fresh(CONTRACT), forecast(epoch=2**62))
+    assert saw_forecast(memory, forecast(wall=100.0 + SILENT_S - 1, epoch=5)) is memory
+    assert saw_forecast(memory, forecast(wall=100.0 + SILENT_S + 1, epoch=5)).forecast["epoch"] == 5
+
+
+def test_a_forecast_of_a_time_that_the_job_has_not_reached_silences_no_other():
+    year = 366 * 86_400.0
+    shown = saw_interval(fresh(CONTRACT), interval(scale=720.0))
+    good = saw_forecast(shown, forecast())
+    assert good.forecast and saw_forecast(good, forecast(epoch=9, time=year)) is good
+    early = saw_forecast(fresh(CONTRACT), forecast(time=year))  # it came before the job had shown itself
+    assert early.forecast["time"] == year
+    after = saw_forecast(saw_interval(early, interval(scale=720.0)), forecast())
+    assert after.forecast["time"] == 0.0
 
 
 def test_nothing_is_decided_before_the_job_shows_itself_or_on_old_metrics():

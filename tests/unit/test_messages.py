@@ -174,6 +174,7 @@ def test_an_error_repeats_little_of_a_long_value():
         (GOOD[2], {"levels": [0.5, 0.1, 0.9]}),
         (GOOD[2], {"levels": [0.1, 0.5, 1.5]}),
         (GOOD[2], {"step_s": 0}),
+        (GOOD[2], {"epoch": 2**62}),
         (GOOD[3], {"executors": -1}),
         (GOOD[3], {"executors": 2.5}),
         (GOOD[3], {"mode": "freeze"}),
@@ -223,7 +224,7 @@ forecasts = st.builds(
     lambda rows, **rest: Forecast(levels=[0.1, 0.5, 0.9], quantiles=[sorted(row) for row in rows], **rest),
     rows=st.lists(st.lists(st.floats(0, 1e9), min_size=3, max_size=3), min_size=1, max_size=4),
     job=job, time=moment, wall_time=wall, time_scale=above, step_s=above, model=text, version=text, alias=text,
-    kind=text, history_steps=count, epoch=count, last_rps=maybe,
+    kind=text, history_steps=count, epoch=st.integers(0, 1_000_000_000_000), last_rps=maybe,
 )  # fmt: skip
 controls = st.builds(Control, job=job, wall_time=wall, mode=st.none() | st.sampled_from(Control.MODES))
 rejects = st.builds(

@@ -17,6 +17,11 @@ from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, saw
 
+SILENT_S = 30.0
+"""A server speaks at least every 10 s; one that has not for so long serves no more."""
+AHEAD_S = 60.0
+"""Wall seconds by which a forecast may have come before the metrics that it was made of."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -125,11 +130,26 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
 
 
 def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
-    """After one forecast: of two serving epochs the higher counts, of one epoch the newer."""
+    """After one forecast: of two serving epochs the higher counts, of one epoch the newer.
+
+    So that no wrong one silences a job for good: a forecast of a time that the job has not reached is left out, and
+    one that nobody has vouched for in SILENT_S gives way to whatever was made since.
+    """
     held = memory.forecast
-    if held and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
+    if ahead(memory, forecast):
+        return memory
+    stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not ahead(memory, held)
+    if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
         return memory
     return replace(memory, forecast=forecast)
+
+
+def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
+    """Whether a forecast begins after all that the job can have shown by then; never, before it has shown itself."""
+    if memory.metric_at is None:
+        return False
+    shown = max(memory.metric_time, memory.job_s(forecast["wall_time"]))
+    return bool(forecast["time"] > shown + AHEAD_S * memory.time_scale)
 
 
 def saw_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:

@@ -262,7 +262,8 @@ def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core)
 
 @pytest.mark.parametrize(("later", "warmed"), [(0, 0), (KEPT_STEPS + 50, 30)])
 def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core, store, monkeypatch, later, warmed):
-    feed(core, BEGIN, BEGIN + warmed)
+    for w in range(BEGIN, BEGIN + warmed):
+        put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW - 1e8))  # then it was off
     ready = prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK)))
     first = 480_000 if not later else BEGIN + later
     for w in range(first, first + 30):

@@ -18,3 +18,12 @@ def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_n
     assert [(topic, json.loads(value)["offset"]) for topic, _, value in out] == [("rejects", 0), ("rejects", 1)]
     assert max(len(value) for _, _, value in out) < 10_000
     assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).take(state, [], NOW)[0] == state
+
+
+def test_a_record_a_year_ahead_is_rejected_and_the_next_is_taken_also_after_a_restart(tmp_path):
+    values = [raw(JOB, BEGIN, 5.0), raw(JOB, BEGIN + round(366 * 86_400 / STEP), 5.0)]
+    state = None
+    for i, value in enumerate([*values, raw(JOB, BEGIN + 1, 5.0)]):
+        step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7)
+        state, out = step.take(state, [{"key": JOB, "value": value, "partition": 0, "offset": i}], NOW)
+        assert [json.loads(value)["offset"] for topic, _, value in out if topic == "rejects"] == ([1] if i == 1 else [])

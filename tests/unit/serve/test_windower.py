@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from models.forecast.core.series import SeriesError, regular
 from pipelines.serve.keys import window_of
-from pipelines.serve.windower import Filling, Window, fill
+from pipelines.serve.windower import AGREE, Filling, Window, fill
 from tidecast.messages import MetricSample
 
 STEP = 10.0
@@ -72,7 +72,7 @@ def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
 def test_a_record_a_million_windows_ahead_is_refused_and_nothing_changes():
     filling, _, _ = run([second(0.0, 5.0)])
     with pytest.raises(SeriesError, match="wrong clock"):
-        fill(filling, second(2e7, 5.0), STEP)
+        fill(filling, second(1.0, 5.0, span=2e7), STEP)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.5, 1.0, 2.5, 25.0]), st.floats(0, 1e6)), max_size=60))
@@ -95,3 +95,47 @@ def test_the_index_is_that_of_the_begin_also_where_floats_fall_short():
     assert window_of(1_800.0 * 784_417, 1800.0) == 784_417
     assert window_of(0.1 * 3, 0.1) == 3 and window_of(np.nextafter(30.0, 0), 10.0) == 3
     assert window_of(29.9, 10.0) == 2
+
+
+YEAR = 366 * 86_400.0
+
+
+def at(time, wall, scale=1.0):
+    return MetricSample("j", "interval", time, 1_000_000.0 + wall, scale, 1.0, 5.0)
+
+
+def replayed(i, ahead=0.0):
+    return at(i + ahead, i, 720.0)
+
+
+def followed():
+    return run([replayed(i) for i in range(5)])[0]
+
+
+def test_one_record_of_a_wrong_clock_is_refused_and_the_job_goes_on():
+    leapt = fill(followed(), replayed(5, YEAR), STEP)
+    assert "after the job's last record" in leapt.why and not leapt.closed
+    after = fill(leapt.filling, replayed(5), STEP)
+    assert not after.why and after.filling.until == 6.0 and after.filling.astray == (0, 0.0)
+
+
+def test_a_clock_that_was_really_moved_is_believed_once_enough_records_agree():
+    filling, refused = followed(), 0
+    for i in range(5, 5 + AGREE):
+        filled = fill(filling, replayed(i, YEAR), STEP)
+        filling, refused = filled.filling, refused + bool(filled.why)
+    assert refused == AGREE - 1 and filling.until == YEAR + 5.0 + AGREE
+
+
+def test_records_that_are_each_elsewhere_are_never_believed():
+    filling = followed()
+    for i in range(3 * AGREE):
+        filling = fill(filling, replayed(i, YEAR * (3 - i % 3)), STEP).filling
+    assert filling.until == 5.0
+
+
+@pytest.mark.parametrize("step", [1.0, STEP])
+def test_a_job_that_was_off_for_weeks_goes_on_at_once(step):
+    filling, _, _ = run([at(i, i) for i in range(5)], step)
+    back = fill(filling, at(40 * 86_400.0, 40 * 86_400.0), step)
+    assert not back.why and back.filling.until == 40 * 86_400.0 + 1.0 and len(back.closed) <= 1
