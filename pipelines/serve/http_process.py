@@ -98,6 +98,7 @@ def main() -> None:
     import uvicorn
 
     from pipelines.serve.http_app import app
+    from pipelines.serve.http_limits import HEAD_BYTES, Limited
 
     settings, parent = load(), int(sys.argv[1])
     folder = settings.store_dir
@@ -107,7 +108,10 @@ def main() -> None:
     with Reader.open(folder) as reader:
         jobs = frozenset(contracted(settings.contracts_dir))
         made = app(reader, settings.training.step_s, jobs, token)
-        server = uvicorn.Server(uvicorn.Config(made, log_level="warning", access_log=False))
+        config = uvicorn.Config(
+            made, http=Limited, h11_max_incomplete_event_size=HEAD_BYTES, log_level="error", access_log=False
+        )
+        server = uvicorn.Server(config)
 
         def watch() -> None:
             while os.getppid() == parent:

@@ -38,6 +38,7 @@ class Environment:
         try:
             self.lmdb = lmdb.open(
                 str(folder),
+                mode=0o700,  # of the folder; the files get it less the right to execute
                 map_size=map_bytes,
                 max_dbs=len(TREES),
                 max_readers=READERS,

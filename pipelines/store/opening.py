@@ -56,6 +56,7 @@ def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], now: int) ->
         OtherSchema: another release wrote the durable file; it is left as it is.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)  # one that was made by hand, or by an older release, too
     lock = WriterLock(folder)
     try:
         return Opened(folder, lock, _remember(*_environments(folder, map_bytes), keep, now))

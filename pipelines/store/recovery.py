@@ -76,7 +76,7 @@ def _boot() -> str:
 
 def _replace(path: Path, text: str) -> None:
     fresh = path.with_suffix(".new")
-    with fresh.open("w") as file:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

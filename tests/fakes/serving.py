@@ -1,17 +1,22 @@
-"""A log of samples with all that can be wrong with one, and a server that is killed wherever a test wants it to be."""
+"""A log of samples with all that can be wrong with one, and a server over it, here or in a process that is killed."""
 
 from __future__ import annotations
 
 import json
+import os
+import traceback
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.model_set import pack
+from pipelines.serve.outbox import NOTE
 from pipelines.serve.ready import prepare
+from pipelines.serve.records import ForecastValue, unpacked
 from pipelines.serve.swapping import redo, swap
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, series
@@ -72,22 +77,75 @@ class Wire:
             taken(True)
 
 
-class KilledError(BaseException):
-    """The process is gone: nothing catches this."""
+class FileWire(Wire):
+    """A wire that outlives the process which sends: what was sent lies in a file, with its headers' note."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.notes = {}
+        if path.exists():
+            for topic, key, version, value, note in _frames(path.read_bytes()):
+                self.sent.append((topic, key, version, value))
+                self.notes[key, version] = note
+        self._file = path.open("ab", buffering=0)
+
+    def send(self, topic, key, value, headers, taken=None):
+        named = dict(headers)
+        self._file.write(_framed((topic, key, named["version"], value, named.get(NOTE, b""))))
+        self.notes[key, named["version"]] = named.get(NOTE, b"")
+        super().send(topic, key, value, headers, taken)
+
+
+def _framed(one):
+    body = msgspec.msgpack.encode(one)
+    return len(body).to_bytes(4, "little") + body
+
+
+def _frames(data):
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "little")
+        yield msgspec.msgpack.decode(data[at + 4 : at + 4 + size])
+        at += 4 + size
+
+
+def forked(work):
+    """Do `work` in a process of its own; the number of the signal that ended it, 0 where it came to its end."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the process failed; its traceback is above"
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 class Served:
-    """A server in this process over a store on the disk; `kill` leaves it as a killed process would."""
+    """A server in this process over a store on the disk."""
 
     def __init__(self, folder, log, wire, swaps=()):
         self.store = Store.open(folder)
         self.core = Core(self.store, STEP, JOBS, epoch=7, follows=True)
         self.log, self.wire, self.swaps = log, wire, swaps
-        for topic, job, version, _ in wire.sent:  # as the end of the topic tells
-            if topic == "forecasts":
-                self.core.sent[job] = max(self.core.sent.get(job, 0), int(version))
+        self._recall()
         redo(self.core)
         self.core.outbox.send(wire)
+
+    def _recall(self):
+        """As the end of the topic tells; see `pipelines.serve.log_feed.recall`."""
+        stored = {job: -1 if (made := self.core.last_sent(job)) is None else made for job in JOBS}
+        for topic, job, version, value in self.wire.sent:
+            if topic != "forecasts":
+                continue
+            origin = int(version)
+            self.core.sent[job] = max(self.core.sent.get(job, 0), origin)
+            if origin > stored[job] and isinstance(self.wire, FileWire):
+                note = unpacked(ForecastValue, self.wire.notes[job, version])
+                self.core.closing.adopted.setdefault((job, origin), msgspec.structs.replace(note, message=value))
 
     @property
     def position(self):
@@ -113,7 +171,7 @@ class Served:
     def done(self):
         return self.position >= len(self.log)
 
-    def kill(self):
+    def close(self):
         self.store.close()
 
 

@@ -1,17 +1,22 @@
 """Killed anywhere and started again, the fast path leaves the store and the forecasts of a run that nothing befell."""
 
 import math
+import os
 import random
+import shutil
+import signal
+from functools import partial
 
 import msgspec
 import pytest
 
 from pipelines.serve import closing, core, swapping
 from pipelines.serve.keys import active_key
-from pipelines.store import commit, transactions
-from tests.fakes.serving import JOBS, KilledError, Served, Wire, contents, distinct, log_of, scripted_swaps
+from pipelines.store import commit, opening, transactions
+from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
+from tests.fakes.store_faults import in_process
 
-SEEDS = range(25)
+SEEDS = range(12)
 SWAPS = scripted_swaps()
 
 
@@ -21,11 +26,16 @@ def undisturbed(folder, log, swaps=SWAPS):
     while not served.done:
         served.step()
         served.send()
+    return ended(served), wire.sent
+
+
+def ended(served):
+    """What a server that has done all leaves behind."""
     served.store.flush()
     found = contents(served.store)
     assert not served.store.outbox()
-    served.kill()
-    return found, wire.sent
+    served.close()
+    return found
 
 
 PLACES = (
@@ -34,10 +44,10 @@ PLACES = (
 
 
 class Reaper:
-    """Kills at a drawn moment."""
+    """Kills the process it is in, at a drawn moment: no handler and no destructor runs."""
 
     def __init__(self, seed, patch, places):
-        self.rng, self.kills, self.places, self.armed = random.Random(seed), 0, places, ""
+        self.rng, self.places, self.armed = random.Random(seed), places, ""
         for where, module, name in (
             ("in the event", closing, "packed"),
             ("in the commit", commit, "pack_head"),
@@ -59,38 +69,39 @@ class Reaper:
 
     def reach(self, where):
         if self.armed == where:
-            self.armed = ""
-            self.kills += 1
-            raise KilledError(where)
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
-def disturbed(folder, log, seed, patch, swaps=SWAPS, places=PLACES):
-    """Run to the end of the log, killed and restarted on the way; store and what was sent."""
-    reaper, wire, drawn = Reaper(seed, patch, places), Wire(), random.Random(seed + 1000)
-    done = False
-    while not done:
-        served = None
-        try:
-            wire.deaf = False
-            served = Served(folder, log, wire, swaps)
-            while not served.done:
-                reaper.arm()
-                reaper.reach("before")
-                served.step(drawn.choice((1, 1, 2, 5, 32)))
-                reaper.reach("after")
-                wire.deaf = reaper.armed == "sent"
-                served.send()
-                reaper.reach("sent")
-            reaper.armed, done = "", True
-            served.store.flush()
-            found = contents(served.store)
-            assert not served.store.outbox()
-        except KilledError:
-            pass
-        finally:
-            if served is not None:
-                served.kill()
-    return found, wire.sent, reaper.kills
+@pytest.fixture
+def quick(monkeypatch):
+    """After a kill the files are checked in the process that opens them: pages are whole."""
+    monkeypatch.setattr(opening, "damage", in_process)
+
+
+def life(folder, log, path, seed, swaps, places):
+    """One process: from where the last one was killed to the end of the log, or to its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        reaper, drawn, wire = Reaper(seed, patch, places), random.Random(f"{seed} steps"), FileWire(path)
+        served = Served(folder, log, wire, swaps)
+        while not served.done:
+            reaper.arm()
+            reaper.reach("before")
+            served.step(drawn.choice((1, 1, 2, 5, 32)))
+            reaper.reach("after")
+            wire.deaf = reaper.armed == "sent"
+            served.send()
+            reaper.reach("sent")
+        reaper.armed = ""
+        ended(served)
+
+
+def disturbed(folder, log, seed, swaps=SWAPS, places=PLACES):
+    """Run to the end of the log in processes that are killed; store, what was sent, and how many were."""
+    path, kills = folder.with_suffix(".sent"), 0
+    while forked(partial(life, folder, log, path, f"{seed} {kills}", swaps, places)) == signal.SIGKILL:
+        kills += 1
+    wire = FileWire(path)
+    return ended(Served(folder, log, wire, swaps)), wire.sent, kills
 
 
 def per_key(sent):
@@ -101,47 +112,69 @@ def per_key(sent):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_path, monkeypatch):
+def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_path, quick):
     log = log_of(seed)
     store, sent = undisturbed(tmp_path / "whole", log)
     assert {len(store[active_key(job)]) for job in JOBS} == {2, 3}
     assert sum(topic == "forecasts" for topic, *_ in sent) > 15 and any(topic == "rejects" for topic, *_ in sent)
-    again, resent, kills = disturbed(tmp_path / "killed", log, seed, monkeypatch)
+    again, resent, kills = disturbed(tmp_path / "killed", log, seed)
     assert kills >= 5
     assert again == store
     assert len(distinct(resent)) == len(sent) <= len(resent)
     assert per_key(resent) == per_key(sent)
 
 
-def torn_back(folder, log, seed):
-    """A run over host crashes: what was not flushed is gone from the rebuildable part, and the topic knows more."""
-    rng, wire, saved = random.Random(seed), Wire(), None
-    hot = folder / "hot" / "data.mdb"
-    while True:
-        served = Served(folder, log, wire, SWAPS)
-        try:
-            for _ in range(rng.randint(20, 60)):
-                if rng.random() < 0.1:
-                    served.store.flush()
-                    saved = hot.read_bytes()
-                served.step(rng.choice((1, 2, 5)))
-                served.send()
-                if served.done:
-                    return wire.sent
-        finally:
-            served.kill()
-        if saved is not None:
-            hot.write_bytes(saved)
+PAGE = 4096
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_after_a_host_crash_no_origin_is_sent_with_two_contents_and_none_is_skipped(seed, tmp_path):
-    log = log_of(seed)
-    sent = torn_back(tmp_path / "store", log, seed)
-    contents_of = {}
+def mixed(old, new, rng):
+    """Of the pages written since the last flush some have reached the disk."""
+    pages = range(0, len(new), PAGE)
+    return b"".join(rng.choice((old, new))[at : at + PAGE] or new[at : at + PAGE] for at in pages)
+
+
+def flipped(old, new, rng):
+    found = bytearray(new)
+    found[rng.randrange(len(new))] ^= 1 << rng.randrange(8)
+    return bytes(found)
+
+
+TEARS = {
+    "older": lambda old, new, rng: old,
+    "cut": lambda old, new, rng: new[: rng.randrange(len(new)) // PAGE * PAGE],
+    "mixed": mixed,
+    "flipped": flipped,
+}
+
+
+def before_the_crash(folder, log, path, saved, rng):
+    """Some steps of a process that ends with its host; `saved` holds the file as it was last flushed."""
+    served = Served(folder, log, FileWire(path), SWAPS)
+    for _ in range(rng.randint(8, 30)):
+        if rng.random() < 0.2:
+            served.store.flush()
+            shutil.copyfile(folder / "hot" / "data.mdb", saved)
+        served.step(rng.choice((1, 2, 5)))
+        served.send()
+        if served.done:
+            return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("tear", TEARS)
+@pytest.mark.parametrize("seed", range(4))
+def test_after_a_host_crash_no_origin_is_sent_with_two_contents_and_none_is_skipped(seed, tear, tmp_path):
+    log, folder, path = log_of(seed), tmp_path / "store", tmp_path / "sent"
+    saved, hot, crashes = tmp_path / "saved", folder / "hot" / "data.mdb", 0
+    while forked(partial(before_the_crash, folder, log, path, saved, random.Random(f"{seed} {crashes}"))):
+        crashes += 1
+        (folder / "last_run").write_text("another boot\n")
+        if saved.exists() and crashes < 9:
+            hot.write_bytes(TEARS[tear](saved.read_bytes(), hot.read_bytes(), random.Random(f"{seed} {crashes}")))
+    sent, contents_of = FileWire(path).sent, {}
     for topic, key, version, value in sent:
         contents_of.setdefault((topic, key, int(version)), set()).add(value)
-    assert len(sent) > len(contents_of) and {len(found) for found in contents_of.values()} == {1}
+    assert crashes > 1 and {len(found) for found in contents_of.values()} == {1}
     _, whole = undisturbed(tmp_path / "whole", log)
     for job in JOBS:
         closed = {int(v) for topic, key, v, _ in whole if (topic, key) == ("forecasts", job)}
@@ -150,7 +183,7 @@ def test_after_a_host_crash_no_origin_is_sent_with_two_contents_and_none_is_skip
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_cursor_of_its_own_transaction_loses_events(seed, tmp_path, monkeypatch):
+def test_a_cursor_of_its_own_transaction_loses_events(seed, tmp_path, monkeypatch, quick):
     """The test must be able to fail: without 'one event, one transaction' it does."""
     log = log_of(seed)
     store, _ = undisturbed(tmp_path / "whole", log, ())
@@ -162,12 +195,12 @@ def test_a_cursor_of_its_own_transaction_loses_events(seed, tmp_path, monkeypatc
         return take(self, arrivals, now)
 
     monkeypatch.setattr(core.Core, "take", apart)
-    again, _, _ = disturbed(tmp_path / "killed", log, seed, monkeypatch, (), ("in the event",))
+    again, _, _ = disturbed(tmp_path / "killed", log, seed, (), ("in the event",))
     assert again != store
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_without_a_version_check_events_are_taken_twice(seed, tmp_path, monkeypatch):
+def test_without_a_version_check_events_are_taken_twice(seed, tmp_path, monkeypatch, quick):
     """The second control: where the time of a record is not compared with what was taken, duplicates count."""
     log = log_of(seed)
     store, _ = undisturbed(tmp_path / "whole", log, ())
@@ -177,5 +210,5 @@ def test_without_a_version_check_events_are_taken_twice(seed, tmp_path, monkeypa
         return fill(msgspec.structs.replace(filling, until=-math.inf), one, step_s)
 
     monkeypatch.setattr(core, "fill", blind)
-    again, _, _ = disturbed(tmp_path / "killed", log, seed, monkeypatch, ())
+    again, _, _ = disturbed(tmp_path / "killed", log, seed, ())
     assert again != store

@@ -1,5 +1,7 @@
 """What no store takes: a typed error that names it, and a store that is as before."""
 
+import os
+
 import pytest
 
 from pipelines.store import (
@@ -170,3 +172,19 @@ def test_what_was_closed_or_never_made_says_so(tmp_path):
     for call in (lambda: store.put("/a/x", b"1", 1), lambda: store.get("/a/x"), store.flush, store.low):
         with pytest.raises(Closed):
             call()
+
+
+def test_only_this_user_may_read_or_write_a_store_also_one_that_was_made_open(tmp_path):
+    folder = tmp_path / "store"
+    folder.mkdir(mode=0o777)
+    before = os.umask(0)
+    try:
+        with Store.open(folder) as store:
+            store.put("/a", b"1", 1)
+            store.put("/a/d", b"1", 1, "persistent")
+            modes = {path.relative_to(folder).as_posix(): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700 and "hot/data.mdb" in modes and "writer.lock" in modes
+    assert set(modes.values()) == {0o600, 0o700} and {modes["hot"], modes["durable"]} == {0o700}
+    assert all(mode == 0o600 for name, mode in modes.items() if name not in ("hot", "durable"))
