@@ -23,7 +23,7 @@ class Goals:
     def answered(self, data: Any) -> list[Finding]:
         """The rows with what was measured; None where the data do not say it."""
         return [
-            Finding(row["what"], row.get("goal"), _at(data, row["at"]), _at(data, row.get("n")), _both(data, row))
+            Finding(row["what"], row.get("goal"), _measured(data, row), _at(data, row.get("n")), _both(data, row))
             for row in self.rows
         ]
 
@@ -45,6 +45,13 @@ def _within(wanted: list[str], words: list[str]) -> bool:
     """Whether words occur in a line in their order; options may stand between them."""
     line = iter(words)
     return all(word in line for word in wanted)
+
+
+def _measured(data: Any, row: dict[str, Any]) -> Any:
+    value, below, other = (_at(data, row.get(key)) for key in ("at", "over", "less"))
+    if value is None or ("over" in row and not below) or ("less" in row and other is None):
+        return None
+    return value / below if "over" in row else value - other if "less" in row else value
 
 
 def _at(data: Any, path: str | list[str] | None) -> Any:

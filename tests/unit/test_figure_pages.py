@@ -82,6 +82,16 @@ def test_the_code_that_measured_is_the_commit_of_the_clone():
     assert (written.commit() or "").removesuffix("-dirty") == head
 
 
+def test_what_is_measured_may_be_a_ratio_or_a_difference():
+    bench = goals.of("tidecast bench dqn")
+    data = {"tidecast": {"score": -0.4, "seconds": 10.0}, "peer": {"score": -0.5, "seconds": 15.0}, "stay": -0.6}
+    found = {row.what: (row.measured, row.holds) for row in bench.answered(data)}
+    assert found["reward per decision above Stable-Baselines3's"] == (pytest.approx(0.1), True)
+    assert found["times as fast as Stable-Baselines3"] == (1.5, True)
+    alone = {row.what: row.measured for row in bench.answered({"tidecast": data["tidecast"], "peer": {"seconds": 0.0}})}
+    assert alone["reward per decision above Stable-Baselines3's"] is alone["reward per decision, never moving"] is None
+
+
 @pytest.mark.parametrize(
     ("line", "command"),
     [
