@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -68,6 +68,7 @@ class Pupil(Carrying):
     module: Callable[[Tensor], Tensor]
     scale: Scale
     kind: str = "adapted"
+    carries: ClassVar[Any] = Carried
 
     @cached_property
     def _conformal(self) -> Conformal:

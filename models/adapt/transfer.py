@@ -105,13 +105,13 @@ def adapt(
 
     Args:
         network: pre-trained on the source.
-        source: all of its rows; its labels' quartiles are the classes of both domains.
+        source: all of its rows; the quartiles of its increments are the classes of both domains.
         target: the `adapt` part.
         weights: λ₁ and λ₂.
         plan: batch, steps and learning rate.
         generators: the source's and the target's.
     """
-    edges = quartiles(source.y.mean(dim=1))
+    edges = quartiles(_increments(source.x, source.y))
     optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
     pairs = zip(*(batches(r, plan.batch, g) for r, g in zip((source, target), generators, strict=True)), strict=True)
     for _, ((xs, ys), (xt, yt)) in zip(range(plan.adapting), pairs, strict=False):
@@ -122,7 +122,7 @@ def adapt(
         if weights.marginal:
             loss = loss + weights.marginal * mmd2_biased(a, b, kernel)
         if weights.conditional:
-            class_s, class_t = (classes(y.mean(dim=1), edges) for y in (ys, yt))
+            class_s, class_t = (classes(_increments(x, y), edges) for x, y in ((xs, ys), (xt, yt)))
             conditional = cmmd2(a, b, class_s, class_t, kernel)
             loss, shared = loss + weights.conditional * conditional.value, conditional.shared
         yield Joint(_descend(network, optimizer, loss), shared)
@@ -210,6 +210,14 @@ def mse(said: Tensor, came: Tensor) -> Tensor:
 def rmse(network: TravellingGru, rows: Rows) -> float:
     """Scaled, without dropout."""
     return math.sqrt(float(mse(network(rows.x)[1], rows.y)))
+
+
+def _increments(x: Tensor, y: Tensor) -> Tensor:
+    """(B,) by how much the load moves from its last value in the mean: what the head adds; features see no level.
+
+    A class by the absolute level would pair rows whose features have nothing in common.
+    """
+    return y.mean(dim=1) - x[:, -1]
 
 
 def _freeze(network: TravellingGru) -> list[nn.Parameter]:

@@ -96,8 +96,7 @@ class FleetStep:
         by = next((made for made in following.generations if made.number == kept.at), None)
         if by is not None and kept.carried and kept.newest is not None:
             following.online = self._find(self.job, by)
-            reach = max(following.online.reach, 1)
-            history = following.history(jobs.windows, kept.newest - reach + 1, kept.newest)
+            history = following.history(jobs.windows, kept.newest, kept.newest)
             following.online.restore(self.job, kept.carried, history)
 
     def _packed(self, jobs: Jobs) -> bytes:

@@ -95,8 +95,7 @@ class Following:
             if warm is None:
                 online.admit(self.job, self.history(windows, by.warmed_from, by.warmed_to))
                 warm = online.state(self.job)
-            since = max(by.warmed_from, by.warmed_to - online.reach + 1)
-            online.restore(self.job, warm, self.history(windows, since, last))
+            online.restore(self.job, warm, self.history(windows, by.warmed_to + 1, last))
         if self.online is not None and self.online is not online and self.job in self.online:
             self.online.forget(self.job)  # other jobs may go on with it
         self.at, self.online, self.heavy, self.kept = by.number, online, len(warm) > HEAVY, False

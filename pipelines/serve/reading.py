@@ -94,7 +94,7 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     online, newest = following.online, following.newest
     if online is None or newest is None:
         return Foretold([], [])
-    history = following.history(core.windows, newest - max(online.reach, 1) + 1, newest)
+    history = following.history(core.windows, newest, newest)
     try:
         online.restore(_ASIDE, online.state(job), history)
         said = online.step(_ASIDE, rate)

@@ -54,7 +54,7 @@ def _carry_on(
     job, newest = following.job, following.newest or 0
     try:
         online = shelf.find(job, by)
-        since = newest - online.reach + 1
+        since = newest
         if not carried:
             kept = store.get(checkpoint_key(job, following.step_s))
             if kept is None:

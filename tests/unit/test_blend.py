@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
-from models.forecast.blend.experts import Experts
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
 from models.kinds import describe, revive
+from tests.fakes.plain_blend.experts import Experts
 
 HOURS = Task(3600.0, 3, (0.05, 0.5, 0.95))
 BLEND = Blend(HOURS)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.forecast.core.series import Series
@@ -58,3 +58,17 @@ def test_what_is_heard_follows_the_rate_of_the_moment_and_forgets_it():
     near, far = heard(said, np.array([405.0]), np.array([130.0]), np.array([1e-6, 60.0]), 20.0, 0.5)[0, :, 0]
     assert near == pytest.approx(130.0, abs=0.01)
     assert far == pytest.approx(100 + 30 * np.exp(-3), abs=0.01)
+
+
+@pytest.mark.parametrize("forecaster", ["last_value", "blend"])
+@settings(max_examples=10, deadline=None)
+@given(st.sets(st.integers(1, 39), max_size=20), st.integers(0, 18))
+def test_nothing_that_comes_later_is_known_earlier_where_steps_are_missing(forecaster, missing, until):
+    values = 50.0 + np.arange(40.0) % 7
+    values[list(missing)] = np.nan
+    other = values.copy()
+    other[20 + until :] = 900.0
+    here, there = (told(forecaster, Series(0.0, 3600.0, each), 20) for each in (values, other))
+    seen = until + 1  # at the beginning of step 20 + until all before it are known
+    np.testing.assert_array_equal(here.quantiles[:seen], there.quantiles[:seen])
+    np.testing.assert_array_equal(here.last[:seen], there.last[:seen])

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from models.forecast.blend.lags import RECENT, Lags
 from models.forecast.core.forecaster import Task
+from tests.fakes.plain_blend.reading import gather
 
 HOURS = Task(3600.0, 2, (0.5,))  # a day is 24 steps, a week 168
 
@@ -16,7 +17,7 @@ def columns(lags):
 def test_what_is_read_at_a_moment():
     lags = Lags(HOURS)
     values = np.arange(600.0)
-    (row,) = lags.gather(values, np.array([599]))
+    (row,) = gather(lags, values, np.array([599]))
     day, week = lags.seasons
     assert len(row) == columns(lags)
     assert row[:RECENT].tolist() == [599.0 - i for i in range(RECENT)]
@@ -39,11 +40,11 @@ def test_the_windows_span_from_the_recent_steps_to_a_day():
 def test_before_the_series_began_there_is_nothing_and_means_are_over_what_there_is():
     lags = Lags(HOURS)
     values = np.concatenate([np.full(400, np.nan), [3.0, 5.0]])
-    (row,) = lags.gather(values, np.array([401]))
+    (row,) = gather(lags, values, np.array([401]))
     assert row[:2].tolist() == [5.0, 3.0] and np.isnan(row[2:RECENT]).all()
     assert row[lags.near] == row[lags.near + 1] == 4.0
     assert np.isnan(row[lags.seasons[0].first :]).all()
-    (short,) = lags.gather(values[400:], np.array([1]))
+    (short,) = gather(lags, values[400:], np.array([1]))
     np.testing.assert_equal(short, row)
 
 
@@ -54,28 +55,28 @@ def test_no_column_looks_ahead(step_s, at, horizon):
     values = np.random.default_rng(at).uniform(1, 2, 2000)
     moment = np.array([1900 + at])
     changed = np.where(np.arange(2000) > moment, -7.0, values)
-    np.testing.assert_equal(lags.gather(changed, moment), lags.gather(values, moment))
+    np.testing.assert_equal(gather(lags, changed, moment), gather(lags, values, moment))
 
 
 def test_many_moments_at_once_are_the_single_ones():
     lags = Lags(HOURS)
     values = np.random.default_rng(2).uniform(0, 9, 700)
     at = np.array([0, 30, 200, 699])
-    single = np.concatenate([lags.gather(values, at[i : i + 1]) for i in range(len(at))])
-    np.testing.assert_allclose(lags.gather(values, at), single, rtol=1e-12)
+    single = np.concatenate([gather(lags, values, at[i : i + 1]) for i in range(len(at))])
+    np.testing.assert_allclose(gather(lags, values, at), single, rtol=1e-12)
 
 
 def test_the_context_is_enough():
     lags = Lags(HOURS)
     values = np.random.default_rng(3).uniform(0, 9, 900)
     cut = values[-lags.context :]
-    whole = lags.gather(values, np.array([899]))
-    np.testing.assert_allclose(lags.gather(cut, np.array([len(cut) - 1])), whole, rtol=1e-12)
+    whole = gather(lags, values, np.array([899]))
+    np.testing.assert_allclose(gather(lags, cut, np.array([len(cut) - 1])), whole, rtol=1e-12)
 
 
 def test_seconds_a_day_ago_are_means_over_minutes():
     lags = Lags(Task(60.0, 1, (0.5,)))  # five minutes are five steps
     values = np.zeros(3 * 1440)
     values[-1440 - 2 : -1440 + 3] = [0, 10, 20, 30, 40]  # around a day before the newest step's end
-    (row,) = lags.gather(values, np.array([len(values) - 1]))
+    (row,) = gather(lags, values, np.array([len(values) - 1]))
     assert row[lags.seasons[0].lag(1)] == 20.0

@@ -122,18 +122,6 @@ def test_stepping_equals_the_batch(cell):
     np.testing.assert_allclose(network.current(at_once), batch[-1], rtol=1e-5)
 
 
-def test_many_series_step_together_as_they_step_alone():
-    network, steps = drawn("lstm"), (0, 20, 30, 200)  # nothing, too little, about enough and plenty of history
-    states = [network.init(series(load(10, seed)[:count])) for seed, count in enumerate(steps)]
-    alone = list(states)
-    for values in ([90.0, math.nan, 10.0, 150.0], [80.0, 0.0, 500.0, math.nan]):
-        states, together = network.step_all(states, values)
-        for i, value in enumerate(values):
-            alone[i], quantiles = network.step(alone[i], value)
-            np.testing.assert_allclose(together[i], quantiles, rtol=1e-5)
-    assert [network.trust(s) for s in states] == ["last value", "last value", "network", "network"]
-
-
 @pytest.mark.parametrize("cell", CELLS)
 def test_quantiles_rise_and_stay_above_zero_whatever_comes(cell):
     network = drawn(cell)

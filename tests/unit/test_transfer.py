@@ -163,3 +163,21 @@ def test_what_cannot_be_scaled_or_cut_is_refused():
         Scale.of(np.full(30, 5.0))
     with pytest.raises(SeriesError, match="25 steps: 24 to read and 2 to forecast"):
         Rows.of(np.arange(25.0), Scale(0, 1), 2)
+
+
+@pytest.mark.parametrize("level", [-3.0, 0.4, 5.0])
+def test_where_the_target_lies_changes_no_class(level):
+    """The features subtract the last value and the head adds to it, so the same moves at another level are the same."""
+    source, target = rows(wave(200)), rows(wave(200, seed=1))
+    moved = Rows(target.x + level, target.y + level)
+    weights = Weights(marginal=0.1, conditional=0.5)
+    here, there = (
+        list(adapt(fresh(), source, each, weights, PLAN, (generator(3), generator(4)))) for each in (target, moved)
+    )
+    assert min(step.shared for step in here) >= 1
+    for a, b in zip(here, there, strict=True):
+        assert a.shared == b.shared and a.loss == pytest.approx(b.loss, rel=1e-3)
+
+
+def fresh() -> TravellingGru:
+    return TravellingGru(HORIZON, PLAN.hidden, generator(0))

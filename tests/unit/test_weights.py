@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.blend import weights
+from tests.fakes.plain_blend import weights
 
 
 def follow(outcomes, said, mood=0, half_life=50.0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,7 @@ class Linear(OfTask):
     task: Task
     fitted: Weights
     kind: str = "ridge"
+    carries: ClassVar[Any] = Matured
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.forecast.core.forecaster import ERRORS, OfTask, State, Task, begin, push
+from models.forecast.core.residual_window import FEW
 from models.forecast.core.series import Floats, Series
-
-FEW = 24
-"""An error distribution of fewer errors than this is not trusted; that of the next simpler forecast stands in."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,9 @@ class Naive(OfTask):
         if state.seen == 0:
             return "none"
         lag = self._lag(state.seen)
-        return {1: "last value", self.task.day: "same time yesterday", self.task.week: "same time last week"}[lag]
+        if lag == 1 and not self.seasonal:
+            return "last value"
+        return {self.task.week: "same time last week", self.task.day: "same time yesterday"}.get(lag, "last value")
 
     def _lag(self, seen: int) -> int:
         return next(lag for lag in self._lags() if seen >= lag)

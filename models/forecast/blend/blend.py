@@ -2,124 +2,79 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.blend import weights
-from models.forecast.blend.experts import YESTERDAY, Experts, Learnt
-from models.forecast.core.conformal import Conformal, Spread
-from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
+from models.forecast.blend.tracks import BlendTrack, Learnt, Shape, nothing_learnt
+from models.forecast.core.forecaster import State, begin, check_history
+from models.forecast.core.ring import Ring
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.state import read
 
 LEARN = 16_384
 """Newest steps of a history that are learnt from."""
-_USUAL = 6.0  # times that is the half-life of the usual error
-
-
-@dataclass(frozen=True, eq=False)
-class Carried:
-    """What the blend carries from step to step beside the newest values.
-
-    Attributes:
-        learnt: by the experts.
-        errors: of the experts and the blend.
-        spread: of the blend's errors.
-        pending: (H, E, H) what the experts said at the H newest moments for 1 to H steps ahead.
-        moods: (H,) of these moments: 0 calm, 1 excited.
-        blended: for the next step; what was said is the last value instead while the blend is lost.
-        quantiles: (H, levels) from the newest step on.
-    """
-
-    learnt: Learnt
-    errors: weights.Errors
-    spread: Spread
-    pending: Floats
-    moods: Floats
-    blended: float
-    quantiles: Floats
 
 
 @dataclass(frozen=True)
-class Blend(Carrying):
-    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
+class Blend(Shape):
+    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs.
 
-    task: Task
-    kind: str = "blend"
+    A state carries a `BlendTrack`, which `step` copies: whoever follows one series had better use `online`.
+    """
 
-    @cached_property
-    def experts(self) -> Experts:
-        """What is blended."""
-        return Experts(self.task)
+    def begin(self, history: Series) -> BlendTrack:
+        """A series after a history, which may be empty: as after stepping through its newest `LEARN` steps.
 
-    @cached_property
-    def _conformal(self) -> Conformal:
-        return Conformal(self.horizon, self.levels, self.task.day)
-
-    @cached_property
-    def _half_life(self) -> float:
-        """Steps after which an expert's error counts half: half a day, but 96 to 576 steps."""
-        return float(np.clip(self.task.day / 2, 96, 576))
+        Raises:
+            SeriesError: the history has another step, or negative or infinite values.
+        """
+        known = np.flatnonzero(np.isfinite(check_history(self.task, history)))
+        cut = max(len(history) - LEARN, int(known[0])) if len(known) else len(history)
+        older = Series(history.start, history.step_s, history.values[:cut])
+        ring = Ring(self.task, begin(self.task, older, self.context))
+        track = BlendTrack(self, ring, nothing_learnt(self))
+        for value in history.values[cut:].tolist():
+            track.step(value)
+        track.ring.time = history.end
+        return track
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty: as after stepping through its newest `LEARN` steps."""
-        state = begin(self.task, history, self._context)
-        if not state.seen:
-            return state
-        measured = np.isfinite(history.values)
-        values = fill(check_load(history.values), self.task)[-state.seen :]
-        known = measured[-state.seen :][-LEARN:]
-        learnt, said, levels = self.experts.follow(self.experts.start(), values, known)
-        carried = self._start(learnt)
-        newest = values[-len(known) :]
-        for i, value in enumerate(newest):
-            carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
-        return replace(state, carried=carried)
+        """The state after a history, which may be empty."""
+        return _state(self.begin(history))
 
-    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
-        """What is carried one step later; `step` asks for it."""
-        learnt = before.learnt if before is not None else self.experts.start()
-        learnt, said, levels = self.experts.follow(learnt, after.values, np.array([not math.isnan(value)]))
-        carried = self._start(learnt) if before is None else replace(before, learnt=learnt)
-        return self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
+    def step(self, state: State, value: float) -> tuple[State, Floats]:
+        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
+        track = state.carried.copied()
+        track.step(value)
+        return _state(track), track.quantiles
+
+    def current(self, state: State) -> Floats:
+        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        quantiles: Floats = state.carried.quantiles
+        return quantiles
 
     def trust(self, state: State) -> str:
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
-        if state.carried is None:
-            return "none"
-        return self.kind if state.carried.learnt.taught and not state.carried.errors.lost else "last value"
+        found: str = state.carried.trust()
+        return found
 
-    @cached_property
-    def _context(self) -> int:
-        """What `Task.kept` must be asked for so that the experts can look back far enough."""
-        return max(self.experts.reach - self.task.week - self.task.day, 0)
 
-    def _start(self, learnt: Learnt) -> Carried:
-        h, experts = self.horizon, self.experts.count
-        unsaid = np.full((h, experts, h), np.nan)
-        quantiles = np.full((h, len(self.levels)), np.nan)
-        return Carried(
-            learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), math.nan, quantiles
-        )  # fmt: skip
+def _state(track: BlendTrack) -> State:
+    return State(track.ring.time, track.ring.values, track.ring.seen, track)
 
-    def _moved(self, carried: Carried, said: Floats, value: float, level: float, seen: int) -> Carried:
-        """One step later: judge what had been said of it, and blend what is said now."""
-        errors, spread, mood = carried.errors, carried.spread, 0
-        if not math.isnan(value):
-            back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)
-            spoken = spread.centres[back]
-            told = carried.pending[back[0], :, back[1]]  # (H, E)
-            if math.isfinite(carried.blended):
-                own, still = carried.blended - value, told[0, 0] - value  # the first expert repeats the last value
-                before = float(told[0, YESTERDAY]) - value
-                errors, mood = weights.surprise(errors, own, still, _USUAL * self._half_life, before)
-            errors = weights.score(errors, told, spoken, carried.moods[back[0]], value, self._half_life)
-            spread = self._conformal.score(spread, value)
-        errors, blended = weights.blend(errors, said, mood)
-        centre = said[0] if errors.lost else blended
-        spread, quantiles = self._conformal.quantiles(spread, centre, level, seen)
-        pending = np.concatenate([carried.pending[1:], said[None]])
-        moods = np.append(carried.moods[1:], mood)
-        return Carried(carried.learnt, errors, spread, pending, moods, float(blended[0]), quantiles)
+
+class BlendTracks:
+    """All series that follow one blend."""
+
+    def __init__(self, blend: Blend) -> None:
+        self.blend = blend
+
+    def begin(self, history: Series) -> BlendTrack:
+        """A series after a history."""
+        return self.blend.begin(history)
+
+    def resume(self, kept: bytes) -> tuple[BlendTrack, State]:
+        """A series as it was."""
+        state = read(self.blend, kept, Learnt)
+        return BlendTrack(self.blend, Ring(self.blend.task, state), state.carried), state

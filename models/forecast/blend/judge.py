@@ -1,8 +1,7 @@
-"""The blend's errors, weights and quantiles of one moment, compiled: what `weights` and `conformal` compute.
+"""The blend's errors, weights and quantiles of one moment, compiled.
 
-`b` is a `Judged` of `online_judged`: everything is changed in place. Row n % H of what was said at a moment is that of
-step n; each row is read H times and then written over. All is equal up to rounding, so an outcome that equals one of
-the quantiles to the last bit, as where a load repeats itself exactly, may be counted on the other side of it.
+`b` is a `Judged`: everything is changed in place. Row n % H of what was said at a moment is that of
+step n; each row is read H times and then written over.
 """
 
 from __future__ import annotations
@@ -12,45 +11,71 @@ from typing import Any
 
 import numba
 
-from models.forecast.blend import weights
 from models.forecast.blend.experts import YESTERDAY
+from models.forecast.blend.ordered import exchange
 from models.forecast.core import conformal
-from models.forecast.core.ordered import exchange
 
+_POWER = 4.0  # of the ratio of mean squared errors
+_RATE = 0.3  # step of the exponentiated gradient
+_STEP = 2.0  # no share changes by more than exp(this) at once
+_LEAST = 0.002  # share below which no expert falls, so that it can come back
+_FEW = 8.0  # errors, before which an excited moment is weighed as a calm one
+_EXCITED = 2.5  # usual one-step errors: a step that was missed by more is followed by an excited moment
+_SQUARED = _EXCITED**2
+_BEYOND = 4.0  # times the last value's squared error: beyond it the blend was far worse
+_LOST, _FOUND = 0.7, 0.4  # share of the newest steps at which it was, from which on it is lost, and found again
+_NEWEST = 8.0  # these are about so many steps
+_TINY = 1e-12
 USUAL, STEPS, WORSE, LOST, BLENDED, SCORED = range(6)
-"""Of `Judged.one`: those of `weights.Errors`, what the blend said of the next step, and rows in `errors` so far."""
+"""Places in `Judged.one`.
+
+The blend's mean squared one-step error, single ones cut off, and of how many steps; the share of the newest steps at
+which it was far worse than the last value (worse at all, if lost); whether it is lost, so that the last value had
+better be said; what the blend said of the next step; rows in `errors` so far.
+"""
 
 
 @numba.njit(inline="always")
 def _surprise(b: Any, own: float, still: float, before: float) -> int:
-    """`weights.surprise` with its half-life of the usual error."""
+    """1 if a step was missed by far more than usual one step ahead, else 0.
+
+    Where the blend has lately been worse than the last value nearly every time, the load has changed for good: what was
+    learnt of the experts before then counts as little as a few steps, and every moment is taken for a calm one. Where
+    the same time yesterday was as good as the last value, nothing has changed: the load rests, as it did yesterday.
+
+    Args:
+        b: changed.
+        own: error of the blend.
+        still: error of the last value.
+        before: error of the same time yesterday; NaN where there is none.
+    """
     one, squared = b.one, own * own
     rests = before * before <= still * still
-    worse = 1.0 if squared > (1.0 if one[LOST] else weights._BEYOND) * still * still and not rests else 0.0
-    one[WORSE] = one[WORSE] + (worse - one[WORSE]) / weights._NEWEST
-    lost = one[WORSE] > (weights._FOUND if one[LOST] else weights._LOST)
-    excited = one[STEPS] > 0 and squared > weights._SQUARED * one[USUAL]
+    worse = 1.0 if squared > (1.0 if one[LOST] else _BEYOND) * still * still and not rests else 0.0
+    one[WORSE] = one[WORSE] + (worse - one[WORSE]) / _NEWEST
+    lost = one[WORSE] > (_FOUND if one[LOST] else _LOST)
+    excited = one[STEPS] > 0 and squared > _SQUARED * one[USUAL]
     one[STEPS] += 1
     keep = min(b.usual_keep, 1 - 1 / one[STEPS])
     if one[STEPS] > 10 and one[USUAL] > 0:
-        squared = min(squared, weights._SQUARED * one[USUAL])
+        squared = min(squared, _SQUARED * one[USUAL])
     one[USUAL] = keep * one[USUAL] + (1 - keep) * squared
     one[LOST] = lost
     if not lost:
         return int(excited)
     for h in range(b.told.shape[1]):
-        b.told[0, h] = min(b.told[0, h], weights._FEW)
+        b.told[0, h] = min(b.told[0, h], _FEW)
     return 0
 
 
 @numba.njit(inline="always")
 def _score(b: Any, mood: int, h: int, told: Any, spoken: float, value: float) -> None:
-    """`weights.score` of one step ahead."""
+    """Take in a step that had been forecast h + 1 steps ahead; a silent expert is credited with the blend's error."""
     experts, own = len(told), spoken - value
     b.told[mood, h] += 1
     share = max(b.share, 1 / b.told[mood, h])
     b.size[mood, h] += share * (own * own - b.size[mood, h])
-    unit, miss = math.sqrt(b.size[mood, h]) + weights._TINY, b.scratch
+    unit, miss = math.sqrt(b.size[mood, h]) + _TINY, b.scratch
     for e in range(experts):
         miss[e] = (told[e] - value if math.isfinite(told[e]) else own) / unit
     loss, products = b.loss[mood, h], b.products[mood, h]
@@ -63,14 +88,20 @@ def _score(b: Any, mood: int, h: int, told: Any, spoken: float, value: float) ->
 
 @numba.njit(inline="always")
 def _blend(b: Any, mood: int, h: int, said: Any) -> float:
-    """`weights.blend` of one step ahead."""
-    experts, mood = len(said), mood if b.told[mood, h] >= weights._FEW else 0
+    """Blend what (E,) experts say h + 1 steps ahead; NaN where all are silent.
+
+    Half of the blend weighs every expert by its mean squared error to the power −4. The other half minimises the mean
+    squared error of the weighted mean over weights ≥ 0 that sum to 1 (Bates and Granger 1969), one step of the
+    exponentiated gradient (Kivinen and Warmuth 1997) per moment. Calm and excited moments have their own errors:
+    after a spike the last value is worth more than at other times.
+    """
+    experts, mood = len(said), mood if b.told[mood, h] >= _FEW else 0
     loss, shares, products = b.loss[mood, h], b.shares[mood, h], b.products[mood, h]
     least, total = math.inf, 0.0
     for e in range(experts):
         if math.isfinite(said[e]):
             least = min(least, loss[e])
-        shares[e] = max(shares[e], weights._LEAST)
+        shares[e] = max(shares[e], _LEAST)
         total += shares[e]
     least = (least if math.isfinite(least) else 0.0) + 1e-9
     slope, mean = b.scratch, 0.0
@@ -85,13 +116,13 @@ def _blend(b: Any, mood: int, h: int, said: Any) -> float:
         mean += slope[e] * shares[e]
     total = 0.0
     for e in range(experts):
-        shares[e] *= math.exp(-min(max(weights._RATE * (slope[e] - mean), -weights._STEP), weights._STEP))
+        shares[e] *= math.exp(-min(max(_RATE * (slope[e] - mean), -_STEP), _STEP))
         total += shares[e]
     alone, together, of_alone, of_together = 0.0, 0.0, 0.0, 0.0
     for e in range(experts):
         shares[e] /= total
         if math.isfinite(said[e]):
-            weight = (least / (loss[e] + 1e-12)) ** weights._POWER
+            weight = (least / (loss[e] + 1e-12)) ** _POWER
             alone, of_alone = alone + weight, of_alone + weight * said[e]
             together, of_together = together + shares[e], of_together + shares[e] * said[e]
     return (of_alone / alone + of_together / together) / 2
@@ -152,7 +183,7 @@ def _quantiles(b: Any, row: int, h: int, centre: float, level: float, largest: f
 # Nothing is allocated here: reference counts, taken at every inlined call, would take most of the time.
 @numba.njit(cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload, untyped-decorator]
 def judge(b: Any, seen: int, value: float, level: float, said: Any, out: Any) -> None:
-    """One step later, as `Blend._moved`: judge what had been said of it, and blend what is said now.
+    """One step later, judge what had been said of it, and blend what is said now.
 
     Args:
         b: changed in place.

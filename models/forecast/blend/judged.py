@@ -1,33 +1,34 @@
-"""What the blend remembers of errors, laid out for the compiled step; and back into the blend's own form."""
+"""What the blend remembers of errors, as the compiled step reads and changes it."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.blend.blend import _USUAL, Blend, Carried
-from models.forecast.blend.experts import Learnt
-from models.forecast.blend.judge import BLENDED, LOST, SCORED, STEPS, USUAL, WORSE
-from models.forecast.blend.weights import Errors
-from models.forecast.core.conformal import KEPT, Spread
+from models.forecast.core.conformal import KEPT, Conformal
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats
 
+USUAL = 6.0  # times an expert's half-life is that of the usual error
 Counts = NDArray[np.int64]
 
 
 class Judged(NamedTuple):
-    """What is remembered of errors: `weights.Errors`, `conformal.Spread`, and what was said at the H newest moments.
+    """What is remembered of errors, and what was said at the H newest moments; the first axis of 2 is calm, excited.
 
     Attributes:
         levels, low, high: (levels,) of the quantiles, and by how much they may be moved.
         shares_of_size, share, usual_keep: how fast sizes, the experts' errors and the usual error are renewed.
-        one: numbers by the names in `online_judge`.
-        told, size, loss, products, shares: of `Errors`, there `count` and so on.
-        errors, widths, seen, moved, bands: of `Spread`, there `errors`, `size`, `count`, `moved`, `bands`.
+        one: numbers by the names in `judge`.
+        told, size: (2, H) errors seen; mean squared error of the blend, newest count most.
+        loss, products: (2, H, E), (2, H, E, E) mean squared errors of the experts and mean products, in `size`.
+        shares: (2, H, E) how much each counts by the products.
+        errors, widths, seen, moved, bands: as in `conformal.Spread`, there `errors`, `size`, `count` and so on.
         ordered, known: (H, KEPT + 1) and (H,) the columns of `errors`, rising, and how many there are.
-        centres, units, scales, said: of `Spread`; row n % H is that of step n.
+        centres, units, scales, said: as in `Spread`, but row n % H is that of step n.
         pending, moods: (H, H, E) and (H,), likewise: by moment, step ahead, expert.
         scratch: (E,) of no meaning.
     """
@@ -60,44 +61,18 @@ class Judged(NamedTuple):
     scratch: Floats
 
 
-def judged(blend: Blend, carried: Carried, seen: int) -> Judged:
-    """What the blend carries after so many steps, as arrays of its own."""
-    errors, spread, h = carried.errors, carried.spread, blend.horizon
-    rows = (seen + 1 + np.arange(h)) % h
-
-    def placed(array: Floats) -> Floats:
-        out = np.empty(array.shape)
-        out[rows] = array
-        return out
-
-    ordered, known = np.empty((h, KEPT + 1)), np.zeros(h, dtype=np.int64)
-    for i, column in enumerate(spread.errors.T):
-        rising = np.sort(column[np.isfinite(column)])
-        ordered[i, : len(rising)], known[i] = rising, len(rising)
-    one = np.array([errors.usual, errors.steps, errors.worse, errors.lost, carried.blended, 0.0])
-    low, high = blend._conformal.bounds
+def nothing_judged(task: Task, experts: int) -> Judged:
+    """Before the first step: all experts count the same."""
+    h, levels, conformal = task.horizon, len(task.levels), Conformal(task.horizon, task.levels, task.day)
+    half_life = float(np.clip(task.day / 2, 96, 576))  # steps after which an expert's error counts half
+    low, high = conformal.bounds
     return Judged(
-        np.array(blend.levels), low, high, blend._conformal.shares, 1 - 0.5 ** (1 / blend._half_life),
-        0.5 ** (1 / (_USUAL * blend._half_life)), one,
-        errors.count.copy(), errors.size.copy(), errors.loss.copy(), errors.products.copy(), errors.shares.copy(),
-        spread.errors.copy(), spread.size.copy(), spread.count.copy(), spread.moved.copy(), spread.bands.copy(),
-        ordered, known, placed(spread.centres), placed(spread.units), placed(spread.scales), placed(spread.said),
-        placed(carried.pending).transpose(0, 2, 1).copy(), placed(carried.moods).astype(np.int64),
-        np.empty(blend.experts.count),
+        np.array(task.levels), low, high, conformal.shares,
+        1 - 0.5 ** (1 / half_life), 0.5 ** (1 / (USUAL * half_life)), np.array([0.0, 0.0, 0.0, 0.0, math.nan, 0.0]),
+        np.zeros((2, h)), np.zeros((2, h)), np.zeros((2, h, experts)), np.zeros((2, h, experts, experts)),
+        np.full((2, h, experts), 1 / experts),
+        np.full((KEPT, h), np.nan), np.zeros((2, h)), np.zeros(h), np.zeros((h, levels)), np.zeros((h, levels)),
+        np.zeros((h, KEPT + 1)), np.zeros(h, dtype=np.int64), np.full((h, h), np.nan), np.full((h, h), np.nan),
+        np.full((h, h), np.nan), np.full((h, h, levels), np.nan), np.full((h, h, experts), np.nan),
+        np.zeros(h, dtype=np.int64), np.zeros(experts),
     )  # fmt: skip
-
-
-def carried(b: Judged, learnt: Learnt, quantiles: Floats) -> Carried:
-    """The blend's own form of it, with what its experts have learnt and what was said last; arrays may be shared."""
-    horizon = len(b.moods)
-    order = (learnt.seen + 1 + np.arange(horizon)) % horizon
-    errors = Errors(
-        b.told, b.size, b.loss, b.products, b.shares,
-        float(b.one[USUAL]), int(b.one[STEPS]), float(b.one[WORSE]), bool(b.one[LOST]),
-    )  # fmt: skip
-    spread = Spread(
-        np.roll(b.errors, -(int(b.one[SCORED]) % KEPT), axis=0), b.widths, b.seen, b.moved, b.bands,
-        b.centres[order], b.units[order], b.scales[order], b.said[order],
-    )  # fmt: skip
-    pending, moods = b.pending[order].transpose(0, 2, 1), b.moods[order].astype(np.float64)
-    return Carried(learnt, errors, spread, pending, moods, float(b.one[BLENDED]), quantiles)

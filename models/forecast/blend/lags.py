@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.forecast.core.forecaster import Task
-from models.forecast.core.series import Floats
 
 Indices = NDArray[np.int64]
 RECENT = 24
@@ -90,7 +89,7 @@ class Lags:
         first, found = RECENT + 1 + len(self.windows), []
         for steps, repeats in ((self.task.day, _DAYS), (self.task.week, _WEEKS if self.task.week <= _LONG else 1)):
             ahead = np.arange(1 - NEAR - AROUND, self.task.horizon + AROUND + 1)
-            reach = ahead + self._points.max(initial=0)
+            reach = ahead + self.points.max(initial=0)
             whole = steps * np.maximum(1, -(-reach // steps))  # never a step still to come
             found.append(Season(steps, repeats, first, ahead - whole))
             first += found[-1].size
@@ -102,7 +101,8 @@ class Lags:
         return self.seasons[1].first + self.seasons[1].size
 
     @cached_property
-    def _points(self) -> Indices:
+    def points(self) -> Indices:
+        """Steps around the same time in an earlier season whose mean is read."""
         half = int(_SMOOTH_S / self.task.step_s) // 2
         return np.unique(np.linspace(-half, half, _POINTS).round().astype(np.int64))
 
@@ -110,54 +110,4 @@ class Lags:
     def context(self) -> int:
         """Steps before a moment that are read at most, the moment's own included."""
         reach = max(s.repeats * s.steps - int((s.offsets + s.steps).min()) for s in self.seasons)
-        return reach + int(self._points.max(initial=0)) + 1
-
-    def gather(self, values: Floats, at: Indices) -> Floats:
-        """The columns at moments.
-
-        Args:
-            values: (T,) records/s, gaps filled; NaN before the series began.
-            at: (N,) index of each moment's own step, the newest known.
-
-        Returns:
-            (N, columns) records/s; NaN where the series does not reach back so far. Means are over what there is.
-        """
-        recent = _take(values, at[:, None] - np.arange(RECENT))
-        parts = [recent, np.nanmean(recent[:, :NEAR], axis=1, keepdims=True)]
-        parts.extend(self.mean(values, at, length)[:, None] for length in self.windows)
-        for season in self.seasons:
-            back = season.steps * np.arange(season.repeats)
-            where = season.offsets[None, :] - back[:, None]
-            if len(self._points) > 1:
-                lags = _take(values, at[:, None, None, None] + where[..., None] + self._points).mean(axis=-1)
-            else:
-                lags = _take(values, at[:, None, None] + where)  # (N, repeats, lags)
-            known = np.isfinite(lags)
-            count = known.sum(axis=1)
-            total = np.where(known, lags, 0.0).sum(axis=1)
-            profile = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-            anchor = slice(AROUND, AROUND + NEAR)
-            parts += [lags[:, 0], profile, lags[:, 0, anchor].mean(axis=1, keepdims=True)]
-            parts.append(profile[:, anchor].mean(axis=1, keepdims=True))
-        return np.concatenate(parts, axis=1)
-
-    @staticmethod
-    def mean(values: Floats, at: Indices, length: int) -> Floats:
-        """(N,) means over the `length` steps that end at each moment, or as many as there are."""
-        begin = max(int(at.min()) - length + 1, 0)
-        part = values[begin : int(at.max()) + 1]
-        known = np.isfinite(part)
-        if len(at) == 1:
-            return np.array([part[known].mean() if known.any() else np.nan])
-        total = np.concatenate([[0.0], np.cumsum(np.where(known, part, 0.0))])
-        count = np.concatenate([[0], np.cumsum(known)])
-        until = at - begin + 1
-        since = np.maximum(until - length, 0)
-        seen = count[until] - count[since]
-        found: Floats = np.divide(total[until] - total[since], seen, out=np.full(len(at), np.nan), where=seen > 0)
-        return found
-
-
-def _take(values: Floats, at: Indices) -> Floats:
-    """Values at indices; NaN before the first."""
-    return np.where(at >= 0, values[np.maximum(at, 0)], np.nan)
+        return reach + int(self.points.max(initial=0)) + 1

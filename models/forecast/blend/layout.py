@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.blend.experts import _LONG_DAYS, _SHARES, Experts
+from models.forecast.blend.experts import LONG_DAYS, SHARES, Experts
 from models.forecast.core.series import Floats
 
 Indices = NDArray[np.int64]
@@ -60,10 +60,10 @@ def layout(experts: Experts) -> Layout:
         plus[r, :, : len(prior)], minus[r, :, : len(prior)] = more, less
     ahead = np.arange(1, horizon + 1)
     return Layout(
-        experts.task.day, lags.near, np.array(lags.windows), lags._points, read, np.array([day.repeats, week.repeats]),
-        np.array([0.5 ** (1 / (_LONG_DAYS * experts.task.day)), *(1 - share for share in _SHARES)]),
+        experts.task.day, lags.near, np.array(lags.windows), lags.points, read, np.array([day.repeats, week.repeats]),
+        np.array([0.5 ** (1 / (LONG_DAYS * experts.task.day)), *(1 - share for share in SHARES)]),
         np.stack([day.lag(0) + ahead, week.lag(0) + ahead, week.profile(0) + ahead]),
         np.stack([ridge.columns[0] for ridge in ridges]), plus, minus,
         np.array([len(ridge.columns[3]) for ridge in ridges]),
-        np.array([_SCALES.index(ridge.scale) for ridge in ridges]), experts._daily.astype(np.uint8),
+        np.array([_SCALES.index(ridge.scale) for ridge in ridges]), experts.daily.astype(np.uint8),
     )  # fmt: skip

@@ -1,8 +1,4 @@
-"""What the blend's experts read and say of one moment, compiled: what `Lags.gather` and `Experts.follow` compute.
-
-`layout` is a `Layout` of `online_layout`. What is read is equal bit by bit, so that the regressions learn the very
-same; what is said is equal up to rounding.
-"""
+"""What the blend's experts read and say of one moment, compiled; `layout` is a `Layout`."""
 
 from __future__ import annotations
 
@@ -12,10 +8,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.forecast.blend.experts import _LEAST, _TINY, YESTERDAY
-from models.forecast.blend.jump_filter import _ALIKE, _JUMP
+from models.forecast.blend.experts import LEAST, TINY, YESTERDAY
 from models.forecast.blend.lags import AROUND, NEAR, RECENT
-from models.forecast.blend.ridge import _CAP, _OFFSET
+from models.forecast.blend.ridge import CAP, OFFSET
+
+JUMP = 6.0  # usual steps: a larger one is a jump
+ALIKE = 0.5  # of a jump: a jump a day earlier that differs by less confirms it
 
 
 @numba.njit(cache=True)
@@ -92,7 +90,7 @@ def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: An
         columns[at + 2 * many] = _sum(columns[at + AROUND : at + AROUND + NEAR]) / NEAR
         columns[at + 2 * many + 1] = _sum(columns[at + many + AROUND : at + many + AROUND + NEAR]) / NEAR
         at += 2 * many + 2
-    level: float = max(columns[layout.near + 1], _LEAST * (sums[0] / weights[0]) + _TINY)
+    level: float = max(columns[layout.near + 1], LEAST * (sums[0] / weights[0]) + TINY)
     return level
 
 
@@ -112,7 +110,7 @@ def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any,
     z = np.empty((3, len(columns)))
     for i in range(len(columns)):
         ratio = columns[i] / level
-        z[0, i], z[1, i], z[2, i] = ratio, math.sqrt(ratio), math.log(ratio + _OFFSET)
+        z[0, i], z[1, i], z[2, i] = ratio, math.sqrt(ratio), math.log(ratio + OFFSET)
         if columns[i] > highest:
             highest = columns[i]
     for h in range(horizon):
@@ -130,29 +128,35 @@ def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any,
                 at += (read[layout.plus[r, h, i]] - read[layout.minus[r, h, i]]) * coefficients[r, h, i]
             if not math.isnan(at):
                 if scale == 2:
-                    at = max(math.exp(min(at, 50.0)) - _OFFSET, 0.0)
+                    at = max(math.exp(min(at, 50.0)) - OFFSET, 0.0)
                 else:
                     at = max(at, 0.0) ** 2 if scale == 1 else max(at, 0.0)
-                at = min(at * level, _CAP * highest)
+                at = min(at * level, CAP * highest)
             said[plain + r, h] = at
 
 
 @numba.njit(cache=True)
-def hush(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> None:
-    """Silence who reads the same time yesterday where `echoes` says so."""
+def filter_jumps(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> None:
+    """Silence who would repeat yesterday's jump that nothing but itself speaks for: from it on, all steps ahead.
+
+    A lasting break looks like a daily jump to whoever looks back one day. It is taken for one only after it has come at
+    the same time on two days.
+    """
     day, newest, usual = layout.day, end - 1, 0.0
     first = end - seen
+    if day < 2:
+        return
     for i in range(max(newest - day + 1, first + 1), end):
         usual += abs(buffer[i] - buffer[i - 1])
     usual /= day
     silent = False
-    for h in range(said.shape[1]):
-        i, j = newest + h + 1 - day, newest + h + 1 - 2 * day
+    for h in range(1, said.shape[1] + 1):
+        i = newest + h - day * (-(-h // day))  # the newest day that is known at that time
         if i > first and not silent:
             here = buffer[i] - buffer[i - 1]
-            before = buffer[j] - buffer[j - 1] if j > first else math.nan
-            silent = abs(here) > _JUMP * usual and not abs(here - before) < _ALIKE * abs(here)
+            before = buffer[i - day] - buffer[i - day - 1] if i - day > first else math.nan
+            silent = abs(here) > JUMP * usual and not abs(here - before) < ALIKE * abs(here)
         if silent:
             for e in range(len(said)):
                 if layout.daily[e]:
-                    said[e, h] = math.nan
+                    said[e, h - 1] = math.nan

@@ -15,10 +15,10 @@ ALL = slice(None)
 _PRIOR = 0.05
 """Variance of a coefficient before any row was seen: most are small."""
 _FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
-_OFFSET = 0.05  # of the level: what is added to a load before its logarithm
+OFFSET = 0.05  # of the level: what is added to a load before its logarithm
 _GRAIN = 1e-9  # of the mean variance: keeps a solution where columns repeat each other
 _FEWEST = 8  # rows, before which it is silent; a weekly one is until it has learnt from every time of day
-_CAP = 3.0  # times the highest load in view: no forecast is higher
+CAP = 3.0  # times the highest load in view: no forecast is higher
 
 
 @dataclass(frozen=True)
@@ -102,23 +102,8 @@ class Ridge:
     def forward(self, ratio: Floats) -> Floats:
         """Apply f to loads as multiples of the level."""
         if self.scale == "log":
-            return np.log(ratio + _OFFSET)
+            return np.log(ratio + OFFSET)
         return np.sqrt(ratio) if self.scale == "root" else ratio
-
-    def backward(self, z: Floats) -> Floats:
-        """The multiples of the level that f gives z for, not below 0."""
-        if self.scale == "log":
-            return np.maximum(np.exp(np.minimum(z, 50.0)) - _OFFSET, 0.0)
-        ratio: Floats = np.maximum(z, 0.0)
-        return ratio * ratio if self.scale == "root" else ratio
-
-    def predict(self, coefficients: Floats, gathered: Floats, levels: Floats) -> Floats:
-        """(N, H) records/s; NaN where the series does not reach back far enough, or nothing was learnt yet."""
-        base, differences = self.rows(gathered, levels)
-        z = base + np.einsum("nhp,hp->nh", differences, coefficients)
-        highest = np.fmax.reduce(gathered, axis=1, keepdims=True)
-        said: Floats = np.minimum(self.backward(z) * levels[:, None], _CAP * highest)
-        return said
 
 
 @dataclass(frozen=True, eq=False)

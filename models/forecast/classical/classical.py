@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -63,6 +63,8 @@ class Carried:
 
 class Classical(OfTask):
     """A recursion on what a seasonal curve leaves over, spread by the quantiles of what it was wrong by so far."""
+
+    carries: ClassVar[Any] = Carried
 
     def __init__(self, kind: str, task: Task, season: Harmonics, recursion: Recursion) -> None:
         self.kind, self.task, self.season, self.recursion = kind, task, season, recursion

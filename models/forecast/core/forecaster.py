@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -25,8 +25,8 @@ class Task:
     levels: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.step_s) and 0 < self.step_s <= DAY_S / 2):
-            raise SeriesError(f"step_s={self.step_s}: above 0 s and at most {DAY_S / 2:g} s is expected")
+        if not (math.isfinite(self.step_s) and 0 < self.step_s <= DAY_S):
+            raise SeriesError(f"step_s={self.step_s}: above 0 s and at most {DAY_S:g} s is expected")
         if self.horizon < 1:
             raise SeriesError(f"horizon={self.horizon}: at least 1 step is expected")
         rising = all(0 < a < b < 1 for a, b in zip((1e-9, *self.levels), self.levels, strict=False))
@@ -65,13 +65,8 @@ class State:
     carried: Any = None
 
 
-class Forecaster(Protocol):
-    """Every kind of champion: pure, so that serving, twin and backtest use the same object.
-
-    Attributes:
-        kind: what it is, e.g. "gru" or "seasonal_naive".
-        step_s, horizon, levels: what it forecasts.
-    """
+class Described(Protocol):
+    """What a forecaster is told apart by."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102
@@ -81,6 +76,18 @@ class Forecaster(Protocol):
     def horizon(self) -> int: ...  # noqa: D102
     @property
     def levels(self) -> tuple[float, ...]: ...  # noqa: D102
+
+
+class Forecaster(Described, Protocol):
+    """Every kind of champion: pure, so that serving, twin and backtest use the same object.
+
+    Attributes:
+        kind: what it is, e.g. "gru" or "seasonal_naive".
+        step_s, horizon, levels: what it forecasts.
+        carries: the type of `State.carried`; None where nothing is carried.
+    """
+
+    carries: ClassVar[Any]
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""
@@ -101,7 +108,13 @@ class _HasTask(Protocol):
 
 
 class OfTask:
-    """The figures of a forecaster's task under their own names; what has a `task` inherits them."""
+    """The figures of a forecaster's task under their own names; what has a `task` inherits them.
+
+    Attributes:
+        carries: the type of `State.carried`, so that it can be read again; None where nothing is carried.
+    """
+
+    carries: ClassVar[Any] = None
 
     @property
     def step_s(self: _HasTask) -> float:
@@ -155,12 +168,7 @@ def begin(task: Task, history: Series, context: int = 0) -> State:
     Raises:
         SeriesError: the history has another step, or negative or infinite values.
     """
-    if len(history) and history.step_s != task.step_s:
-        raise SeriesError(
-            f"the history has steps of {history.step_s:g} s, the forecaster of {task.step_s:g} s. "
-            "Make the series with the forecaster's step."
-        )
-    values = fill(check_load(history.values), task)
+    values = fill(check_history(task, history), task)
     known = np.flatnonzero(np.isfinite(values))
     values = values[known[0] :] if len(known) else values[:0]
     ring = np.full(task.kept(context), np.nan)
@@ -168,6 +176,20 @@ def begin(task: Task, history: Series, context: int = 0) -> State:
     if len(kept):
         ring[-len(kept) :] = kept
     return State(history.end, ring, len(values))
+
+
+def check_history(task: Task, history: Series) -> Floats:
+    """Its values, which must have the task's step and be finite or NaN, and not negative.
+
+    Raises:
+        SeriesError: names the step and the value.
+    """
+    if len(history) and history.step_s != task.step_s:
+        raise SeriesError(
+            f"the history has steps of {history.step_s:g} s, the forecaster of {task.step_s:g} s. "
+            "Make the series with the forecaster's step."
+        )
+    return check_load(history.values)
 
 
 def push(task: Task, state: State, value: float) -> State:

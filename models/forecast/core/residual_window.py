@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.baselines.naive import FEW
 from models.forecast.core.series import Floats
 
+FEW = 24
+"""An error distribution of fewer errors than this is not trusted; that of the next simpler forecast stands in."""
 NEWEST = 500
 """Of how many of the newest forecasts the errors are kept."""
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterable
 
 import numpy as np
 
 from models.forecast.core.forecaster import State, Task
-from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.core.series import Floats, SeriesError
 
 
 class Ring:
@@ -22,29 +20,12 @@ class Ring:
         end: index after the newest value.
         seen: steps since the series began, gaps included.
         time: epoch seconds at which the next step begins.
-        filled: numbers of the kept steps that were missing, counted from the series' first one.
     """
 
-    __slots__ = ("_lags", "buffer", "end", "filled", "kept", "seen", "step_s", "time")
-
-    def __init__(self, task: Task, buffer: Floats) -> None:
-        self.buffer, self.kept, self.step_s = buffer, len(buffer) // 2, task.step_s
-        self._lags = (task.week, task.day, 1)
-        self.end, self.seen, self.time = self.kept, 0, 0.0
-        self.filled: deque[int] = deque()
-
-    def load(self, values: Floats, seen: int, time: float, filled: Iterable[int]) -> None:
-        """Begin with (kept,) values and the other attributes."""
-        self.buffer[: self.kept] = values
-        self.end, self.seen, self.time, self.filled = self.kept, seen, time, deque(filled)
-
-    def start(self, state: State, history: Series) -> None:
-        """Take over the values of a state that this history led to."""
-        values, many = np.full(self.kept, np.nan), min(state.seen, self.kept)
-        if many:
-            values[-many:] = state.values[-many:]
-        missing = np.flatnonzero(np.isnan(history.values[len(history) - many :]))
-        self.load(values, state.seen, state.time, (missing + state.seen - many).tolist())
+    def __init__(self, task: Task, state: State) -> None:
+        self.kept, self.step_s, self.seen, self.time = len(state.values), task.step_s, state.seen, state.time
+        self.buffer = np.concatenate([state.values, np.full(self.kept, np.nan)])
+        self.end, self._lags = self.kept, (task.week, task.day, 1)
 
     @property
     def values(self) -> Floats:
@@ -57,8 +38,7 @@ class Ring:
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
-        missing = math.isnan(value)
-        if missing:
+        if math.isnan(value):
             value = self._stand_in()
         elif not 0.0 <= value < math.inf:
             raise refused(value)
@@ -70,11 +50,7 @@ class Ring:
             self.end = self.kept
         self.buffer[self.end] = value
         self.end += 1
-        if missing:
-            self.filled.append(self.seen)
         self.seen += 1
-        if self.filled and self.filled[0] < self.seen - self.kept:
-            self.filled.popleft()
         return True
 
     def _stand_in(self) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -47,6 +47,7 @@ class Network(OfTask):
     module: Module
     kind: str
     carried: int
+    carries: ClassVar[Any] = Carried
 
     @property
     def task(self) -> Task:
@@ -67,24 +68,15 @@ class Network(OfTask):
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
         """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after, quantiles = self.step_all([state], [value])
-        return after[0], quantiles[0]
-
-    def step_all(self, states: Sequence[State], values: Sequence[float]) -> tuple[list[State], Floats]:
-        """Many series one step on, in one pass of the network: their states, and (series, horizon, levels)."""
-        after = [replace(push(self.view.task, s, v), carried=s.carried) for s, v in zip(states, values, strict=True)]
-        ready = [i for i, state in enumerate(after) if state.seen >= self.view.needs]
-        if ready:
-            newest = np.stack([after[i].values[-self.view.needs :] for i in ready])
-            unborn = np.zeros(self.carried, dtype=np.float32)
-            hidden = np.stack([after[i].carried.hidden if after[i].carried else unborn for i in ready])
-            reading = read(self.view, newest)
+        after = replace(push(self.task, state, value), carried=state.carried)
+        if after.seen >= self.view.needs:
+            reading = read(self.view, after.values[None, -self.view.needs :])
+            hidden = after.carried.hidden if after.carried else np.zeros(self.carried, dtype=np.float32)
             with torch.no_grad():
-                moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden))
-            made = rates(reading, moves[:, None].numpy())[:, 0]
-            for i, one, quantiles in zip(ready, now.numpy(), made, strict=True):
-                after[i] = replace(after[i], carried=Carried(one, quantiles))
-        return after, np.stack([self.current(state) for state in after])
+                moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
+            quantiles = rates(reading, moves[:, None].numpy())[0, 0]
+            after = replace(after, carried=Carried(now[0].numpy(), quantiles))
+        return after, self.current(after)
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""

@@ -11,6 +11,7 @@ import numpy as np
 from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.online import Online
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +123,11 @@ def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[F
         raise SeriesError(
             f"{len(held)} held-out steps from {held.start}; the history ends at {history.end}. Split one series in two."
         )
-    state = forecaster.init(history)
-    yield forecaster.current(state)
+    online = Online(forecaster)
+    online.admit("", history)
+    yield online.current("")
     for value in held.values[:-1]:
-        state, made = forecaster.step(state, float(value))
-        yield made
+        yield online.step("", float(value))
 
 
 def against(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:

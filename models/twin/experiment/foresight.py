@@ -11,12 +11,11 @@ from scipy.ndimage import maximum_filter1d
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
-from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.forecaster import Forecaster, Task, fill
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.nowcast import Curves, corrected
-from models.twin.sim.arrivals import filled
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 HORIZON = 12
@@ -82,7 +81,7 @@ def followed(model: Forecaster, older: Series, held: Floats) -> Told:
     online.admit("one", older)
     made = [online.current("one"), *(online.step("one", value) for value in held[:-1])]
     quantiles = np.stack(made).astype(np.float32)
-    known = filled(np.concatenate([older.values, held]))
+    known = fill(np.concatenate([older.values, held]), Task(older.step_s, model.horizon, model.levels))
     last = known[len(older) - 1 : len(known) - 1]
     return Told(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from copy import deepcopy
 from itertools import cycle, islice
 from typing import Any
 
 from models.forecast.blend.blend import Blend
 from models.forecast.blend.staggered import BATCH
-from models.forecast.core.forecaster import State, Task
+from models.forecast.blend.tracks import BlendTrack
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.traces.shipped import shipped
@@ -41,8 +41,8 @@ def measure(history: int, horizon: int, many: int = 1000, batches: int = BATCH) 
     begun = [one for place in places for one in _begun(blend, place.series(), history, _WARM + batches)]
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
-    single = _stepped(blend, [begun[0]])[0]
-    wall, processor = _stepped(blend, [(deepcopy(state), held) for state, held in islice(cycle(begun), many)])
+    single = _stepped([(begun[0][0].copied(), begun[0][1])])[0]
+    wall, processor = _stepped([(track.copied(), held) for track, held in islice(cycle(begun), many)])
     return {
         "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
         "series": many, "different": min(len(begun), many), "batches": batches,
@@ -51,23 +51,25 @@ def measure(history: int, horizon: int, many: int = 1000, batches: int = BATCH) 
     }  # fmt: skip
 
 
-def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple[State, Floats]]:
-    """States after so many steps, before some moments of a series, and the values that come."""
+def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple[BlendTrack, Floats]]:
+    """Tracks after so many steps, before some moments of a series, and the values that come."""
     spare = len(series) - history - after
     cuts = sorted({spare * i // (_CUTS - 1) for i in range(_CUTS)}) if spare >= 0 else []
     found = []
     for cut in cuts:
         older, held = series.split(cut + after)
-        found.append((blend.init(older.split(history)[1]), held.values[:after]))
+        found.append((blend.begin(older.split(history)[1]), held.values[:after]))
     return found
 
 
-def _stepped(blend: Blend, begun: list[tuple[State, Floats]]) -> tuple[list[float], list[float]]:
+def _stepped(begun: list[tuple[BlendTrack, Floats]]) -> tuple[list[float], list[float]]:
     """Wall and processor seconds of each batch but the first few."""
-    states, wall, processor = [state for state, _ in begun], [], []
+    wall: list[float] = []
+    processor: list[float] = []
     for i in range(len(begun[0][1])):
         began, cpu = time.perf_counter(), time.process_time()
-        states = [blend.step(state, float(held[i]))[0] for state, (_, held) in zip(states, begun, strict=True)]
+        for track, held in begun:
+            track.step(float(held[i]))
         wall.append(time.perf_counter() - began)
         processor.append(time.process_time() - cpu)
     return wall[_WARM:], processor[_WARM:]

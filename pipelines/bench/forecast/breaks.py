@@ -9,6 +9,7 @@ import numpy as np
 
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Floats, Series
+from models.forecast.selection.backtest import origins
 from pipelines.traces.shipped import find
 
 CELLS = ("iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min")
@@ -103,12 +104,9 @@ def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) 
 def _errors(forecaster: Forecaster, history: Series, held: Series) -> Floats:
     """(T,) errors on the held steps; those of the first `_AHEAD` − 1 are NaN, nothing was issued for them."""
     middle = int(np.argmin(np.abs(np.array(forecaster.levels) - 0.5)))
-    state = forecaster.init(history)
     said = np.full(len(held) + _AHEAD, np.nan)
-    said[_AHEAD - 1] = forecaster.current(state)[_AHEAD - 1, middle]
-    for at, value in enumerate(held.values[:-1]):
-        state, made = forecaster.step(state, float(value))
-        said[at + _AHEAD] = made[_AHEAD - 1, middle]
+    for at, made in enumerate(origins(forecaster, history, held)):
+        said[at + _AHEAD - 1] = made[_AHEAD - 1, middle]
     said = said[: len(held)]
     positive = (said > 0) & (held.values > 0)
     errors: Floats = np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))

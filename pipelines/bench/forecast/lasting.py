@@ -11,9 +11,9 @@ import numpy as np
 
 from models.forecast.core import scores
 from models.forecast.core.bootstrap import rmse_ratio
-from models.forecast.core.forecaster import Forecaster, State, Task
+from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Floats, Series
-from models.forecast.selection.backtest import against
+from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.bench.forecast.cells import LARGE
 from pipelines.bench.forecast.evaluate import LEVELS, TRAINED
@@ -50,11 +50,10 @@ def measure(cell: str, model: str) -> dict[str, Any]:
     rows = max(len(series) - int(TRAINED * len(series)), LEAST_DAYS * task.day)
     older, held = series.split(rows)
     fitted = [CATALOGUE[name](task, older) for name in (model, "last_value")]
-    begun = [(forecaster, forecaster.init(older)) for forecaster in fitted]
     breaks = {}
     for name, factor in FACTORS.items():
         broken = Series(held.start, held.step_s, factor * held.values)
-        mine, still = (_errors(forecaster, state, broken) for forecaster, state in begun)
+        mine, still = (_errors(forecaster, older, broken) for forecaster in fitted)
         days = slice(0, task.day), slice(task.day, 2 * task.day), slice(task.day, None)
         ratios = {span: _rms(mine[part]) / _rms(still[part]) for span, part in zip(SPANS, days, strict=True)}
         between = rmse_ratio(mine[task.day :], still[task.day :], np.random.default_rng(0))
@@ -101,13 +100,9 @@ def table(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _errors(forecaster: Forecaster, state: State, held: Series) -> Floats:
+def _errors(forecaster: Forecaster, older: Series, held: Series) -> Floats:
     """(T,) errors one step ahead."""
-    made = [forecaster.current(state)]
-    for value in held.values[:-1]:
-        state, quantiles = forecaster.step(state, float(value))
-        made.append(quantiles)
-    backtest = against(forecaster, held, made)
+    backtest = roll(forecaster, older, held)
     found: Floats = backtest.median[:, 0] - backtest.actual[:, 0]
     return found
 

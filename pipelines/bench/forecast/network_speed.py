@@ -1,4 +1,4 @@
-"""How long the network takes: to fit, to step one series, to step a thousand at once; and a peer on the same series."""
+"""How long the network takes: to fit, to step one series; and a peer on the same series."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from models.forecast.neural.windows import View, season_of
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
 _TIMED = 300  # steps of one series that are timed
-_MANY = 1000  # series that are stepped at once
 
 
 class PeerError(RuntimeError):
@@ -62,11 +61,7 @@ def _latency(network: Network, state: Any, values: np.ndarray) -> dict[str, floa
         began = time.perf_counter()
         state, _ = network.step(state, float(value))
         walls.append(time.perf_counter() - began)
-    states, newest = [state] * _MANY, [float(np.nanmean(values))] * _MANY
-    began = time.perf_counter()
-    network.step_all(states, newest)
-    many = time.perf_counter() - began
-    return {"step_p50_ms": 1e3 * statistics.median(walls), f"step_{_MANY}_series_s": many}
+    return {"step_p50_ms": 1e3 * statistics.median(walls)}
 
 
 def _peer(peer: Path, older: Series, horizon: int, made: int, plan: Plan) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def bench(
     history: History = 2304,
     as_json: JsonFile = None,
 ) -> None:
-    """Time the network's fit, its step and a thousand series in one; or the blend's step and a thousand in a batch."""
+    """Time the network's fit and its step; or the blend's step and a thousand in a batch."""
     if model is Timed.blend:
         from pipelines.bench.forecast.blend_speed import measure as measure_blend
 

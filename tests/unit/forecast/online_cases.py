@@ -19,6 +19,7 @@ from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.training import trained
 from models.forecast.neural.windows import View
+from tests.fakes.plain_blend.blend import Blend as PlainBlend
 
 HOUR = 3600.0
 TASK = Task(HOUR, 4, (0.1, 0.5, 0.9))
@@ -94,6 +95,12 @@ NETWORKS = ("gru", "lstm")
 def forecaster(name):
     """Of that kind; made once."""
     return MAKERS[name]()
+
+
+def plain(name):
+    """The same as a pure forecaster: of the compiled blend the one in numpy."""
+    made = forecaster(name)
+    return PlainBlend(made.task) if "blend" in name else made
 
 
 def near(name):

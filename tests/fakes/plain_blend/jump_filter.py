@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from models.forecast.blend.moment import ALIKE, JUMP
 from models.forecast.core.series import Floats
 
-_JUMP = 6.0  # usual steps: a larger one is a jump
-_ALIKE = 0.5  # of a jump: a jump a day earlier that differs by less confirms it
 
-
-def echoes(values: Floats, at: NDArray[np.int64], day: int, horizon: int) -> NDArray[np.bool_]:
+def one_off(values: Floats, at: NDArray[np.int64], day: int, horizon: int) -> NDArray[np.bool_]:
     """(N, horizon) where who reads the same time yesterday would repeat a jump that nothing but itself speaks for.
 
     A lasting break looks like a daily jump to whoever looks back one day. It is taken for one only after it has come at
@@ -31,8 +29,9 @@ def echoes(values: Floats, at: NDArray[np.int64], day: int, horizon: int) -> NDA
     moves = np.diff(padded, prepend=np.nan)
     total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(np.abs(moves)))])
     usual = (total[newest + 1] - total[newest + 1 - day]) / day
-    ahead = newest[:, None] + np.arange(1, horizon + 1)[None, :]
-    here, before = moves[np.minimum(ahead - day, len(moves) - 1)], moves[np.maximum(ahead - 2 * day, 0)]
-    jump = np.abs(here) > _JUMP * usual[:, None]
-    confirmed = np.abs(here - before) < _ALIKE * np.abs(here)
+    steps = np.arange(1, horizon + 1)
+    read = newest[:, None] + (steps - day * -(-steps // day))[None, :]
+    here, before = moves[read], moves[read - day]
+    jump = np.abs(here) > JUMP * usual[:, None]
+    confirmed = np.abs(here - before) < ALIKE * np.abs(here)
     return np.logical_or.accumulate(jump & ~confirmed, axis=1)

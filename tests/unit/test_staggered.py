@@ -6,8 +6,10 @@ import pytest
 
 from models.forecast.blend.lags import Lags
 from models.forecast.blend.ridge import Ridge
-from models.forecast.blend.staggered import AT_ONCE, BATCH, Trail, follow, turns, unseen, untaught
+from models.forecast.blend.staggered import AT_ONCE, BATCH
 from models.forecast.core.forecaster import Task
+from tests.fakes.plain_blend.learning import Trail, follow, turns, unseen, untaught
+from tests.fakes.plain_blend.reading import gather
 
 PARTS = [3, 3, 2, 3]
 LAGS = Lags(Task(3600.0, 6, (0.5,)))
@@ -42,7 +44,7 @@ def test_turns_do_not_depend_on_how_steps_are_grouped():
 
 def test_a_part_learns_from_every_moment_whose_outcomes_are_known_and_no_other_part_changes():
     values = 100 + np.random.default_rng(0).normal(0, 1, 60).cumsum()
-    gathered = LAGS.gather(values, np.arange(60))
+    gathered = gather(LAGS, values, np.arange(60))
     trail = unseen(6, LAGS.count).extended(gathered, np.full(60, 100.0), values)
     first = untaught(RIDGE)
     assert [len(part.count) for part in first.parts] == [AT_ONCE, 6 - AT_ONCE]

@@ -7,19 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from models.forecast.blend.judge import (
+    _BEYOND,
+    _FEW,
+    _FOUND,
+    _LEAST,
+    _LOST,
+    _NEWEST,
+    _POWER,
+    _RATE,
+    _SQUARED,
+    _STEP,
+    _TINY,
+)
 from models.forecast.core.series import Floats
-
-_POWER = 4.0  # of the ratio of mean squared errors
-_RATE = 0.3  # step of the exponentiated gradient
-_STEP = 2.0  # no share changes by more than exp(this) at once
-_LEAST = 0.002  # share below which no expert falls, so that it can come back
-_FEW = 8.0  # errors, before which an excited moment is weighed as a calm one
-_EXCITED = 2.5  # usual one-step errors: a step that was missed by more is followed by an excited moment
-_SQUARED = _EXCITED**2
-_BEYOND = 4.0  # times the last value's squared error: beyond it the blend was far worse
-_LOST, _FOUND = 0.7, 0.4  # share of the newest steps at which it was, from which on it is lost, and found again
-_NEWEST = 8.0  # these are about so many steps
-_TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)

