@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from models.dqn.agent.model import LAYERS, Agent, Familiar
+from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import PRICES
 from models.dqn.environment.synthetic_loads import Trace
-from models.dqn.environment.vector import Fleets
-from models.dqn.evaluation.trial import HEEDS, heeded, score, trials, tried_at
+from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials, tried_at
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import Training
 from models.twin.sim.job import Job
@@ -27,7 +27,7 @@ def train(
     """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
 
     The same arguments give the same agent. The newest `HELD` of every load is not learned from: there the network with
-    the best score is chosen, and how sure a departure must be (`model.Agent.heeds`).
+    the best score is chosen, and how sure a departure must be (`model.Agent.margins`).
 
     Args:
         jobs: with one lead time; a fitted twin's, for fine-tuning.
@@ -41,32 +41,32 @@ def train(
     try:
         parts = [load.parted(HELD) for load in loads]
         older, newer = [one for one, _ in parts], [one for _, one in parts]
-        ground = Fleets(training, older, jobs, seed)
-        learner = Learner(ground, training.learner, seed)
+        environment = GroupedEnvironment(training, older, jobs, seed)
+        learner = Learner(environment, training.learner, seed)
         if start is not None:
             _load(learner, start)
         trial = trials(training, jobs, newer, seed + 1)
         best, curve = _weights(learner), []
         highest = score(_agent(best, training), trial)
         curve.append({"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest})
-        for step in learner.learn(ground, training.transitions, training.evaluate_every):
+        for step in learner.learn(environment, training.transitions, training.evaluate_every):
             reached = score(_agent(_weights(learner), training), trial)
             curve.append(
                 {"updates": step.updates, "transitions": step.transitions, "loss": step.loss, "score": reached}
             )
             if reached > highest:
                 highest, best = reached, _weights(learner)
-        familiar = Familiar.of(np.concatenate(ground.sample).astype(float))
+        familiar = Familiar.of(np.concatenate(environment.sample).astype(float))
     finally:
         torch.set_num_threads(before)
     made = replace(_agent(best, training), familiar=familiar, curve=tuple(curve))
     prices = np.geomspace(*PRICES, training.prices)
-    heeds = np.full(len(prices), HEEDS[-1])
+    margins = np.full(len(prices), MARGINS[-1])
     for i, price in enumerate(prices.tolist()):  # the dearer lateness is, the less a departure can win
-        heeds[i] = heeded(made, price, trials(replace(training, price=price), jobs, newer, seed + 3))
-        if heeds[i] == HEEDS[-1]:
+        margins[i] = margin_for(made, price, trials(replace(training, price=price), jobs, newer, seed + 3))
+        if margins[i] == MARGINS[-1]:
             break
-    made = replace(made, prices=prices, heeds=heeds)
+    made = replace(made, prices=prices, margins=margins)
     tried = np.array([tried_at(made, training, jobs, newer, price, seed + 2) for price in prices.tolist()])
     return replace(made, tried=tried)
 

@@ -12,7 +12,7 @@ from models.twin.experiment.contenders import TRUE_FUTURE
 from models.twin.experiment.frontier import frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest.report import Backtest
-from pipelines.backtest.text import EARS
+from pipelines.backtest.text import HEARD_FORECASTS
 from pipelines.html.plot import Chart, line, rows
 
 SHOWN_S = 86_400
@@ -68,12 +68,12 @@ def cost(found: dict[str, Any]) -> Chart:
 
 def stretch(one: Backtest) -> Chart:
     """Executors that chosen policies asked for over the day with the highest load, and what the load needed."""
-    ground, looks = one.result.ground, one.terms.looks
-    first, last = _window(ground.rate)
+    scenario, looks = one.result.scenario, one.setup.looks
+    first, last = _window(scenario.rate)
     every = max(looks.every_s, (last - first) // POINTS)
     seconds = np.arange(first, last, every)
-    times = _times(ground.begins_s + seconds.astype(np.float64))
-    need = _needed(one, ground.rate[seconds])
+    times = _times(scenario.begins_s + seconds.astype(np.float64))
+    need = _needed(one, scenario.rate[seconds])
     data = [line(times, need, "needed by the load of the moment", "@other", width=1.2, fill="@other/14")]
     for name, sheet in one.shown.items():
         colour, dash, width = _STYLES.get(name, ("@text", "solid", 1.5))
@@ -90,7 +90,7 @@ def ablation(found: dict[str, Any]) -> Chart:
     """Executor-hours of our planners by what they hear, a group of bars per allowed violation."""
     colours = {"no_forecast": "@other", "last_value": "@arrival", "ours": "@forecast", "true_future": "@good"}
     data = []
-    for ear, said in EARS.items():
+    for ear, said in HEARD_FORECASTS.items():
         groups, values = [[], []], []  # type: ignore[var-annotated]
         for name, by in found["ablation"].items():
             for level, heard in by.items():
@@ -106,9 +106,9 @@ def ablation(found: dict[str, Any]) -> Chart:
 
 
 def _needed(one: Backtest, rate: Floats) -> Floats:
-    job = one.terms.the_job
+    job = one.setup.the_job
     worth = speeds(job.most, job.cores, job.tasks, job.scaling)[None]
-    capacity = Capacity(worth, np.full(1, job.overhead_s), np.full(1, job.per_record_s), one.terms.looks.batch_s)
+    capacity = Capacity(worth, np.full(1, job.overhead_s), np.full(1, job.per_record_s), one.setup.looks.batch_s)
     bounds = (np.full(len(rate), float(edge)) for edge in (job.least, job.most))
     return capacity.executors_for(rate, *bounds)[0]
 

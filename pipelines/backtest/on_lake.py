@@ -12,7 +12,7 @@ from configs.contract import Contract, load_contract
 from configs.settings import Settings, load
 from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import Effort
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import NOISE, Setup
 from models.twin.sim.job import Job
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import Trace
@@ -61,14 +61,14 @@ def judge_on(
     """The same on a series."""
     names = [part.strip() for part in policies.split(",") if part.strip()]
     series = newest(source.series, days)
-    terms = terms_of(settings, job)
+    setup = setup_of(settings, job)
     with registry.run(job, f"backtest of {job} {moment(series.end)}") as run:
         run.tags({**source.lineage(), "kind": "backtest"})
         run.parameters({
-            "lead_s": terms.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
-            "speed": terms.speed, "fitted": _fit(settings, job).is_file(),
+            "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
+            "speed": setup.speed, "fitted": _fit(settings, job).is_file(),
         })  # fmt: skip
-        made = backtest([Trace(job, "records/s", series)], terms, names, Effort())
+        made = backtest([Trace(job, "records/s", series)], setup, names, Effort())
         found = figures(made[0])
         said = verdict(found)
         run.metrics(measures(found))
@@ -78,12 +78,12 @@ def judge_on(
         return {"job": job, "run": run.id, "verdict": said}
 
 
-def terms_of(settings: Settings, job: str) -> Terms:
+def setup_of(settings: Settings, job: str) -> Setup:
     """The job as it was fitted, else as its contract has it; its own load, clock and contract."""
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else of_contract(contract)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
-    return Terms(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
+    return Setup(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
 
 
 def of_contract(contract: Contract) -> Job:
@@ -91,7 +91,7 @@ def of_contract(contract: Contract) -> Job:
     planning, bounds = contract.planning, contract.executors
     return Job(
         overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,
-        cores=bounds.cores, scaling=planning.scaling, startup_s=(max(planning.lead_s, 1.0),),
+        cores=bounds.cores, scaling=planning.scaling, startup_s=(max(planning.lead_s, 1.0),), noise=NOISE,
         latency_target_s=contract.latency_target_s,
     )  # fmt: skip
 

@@ -15,11 +15,11 @@ from models.twin.experiment.contenders import (
     TRUE_FUTURE,
     UNFORECAST,
     ablations,
-    entrants,
+    contenders,
 )
-from models.twin.experiment.evaluation import Entrant, Sheet
+from models.twin.experiment.evaluation import Contender, Sheet
 from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import Trace
 
 SHOWN_AT = 0.01
@@ -32,21 +32,21 @@ class Backtest:
 
     Attributes:
         trace: that was replayed.
-        terms: of the contest.
+        setup: of the contest.
         result: its sheets.
         shown: policies once more, with their targets.
         left_out: policies that did not take part, and why.
     """
 
     trace: Trace
-    terms: Terms
+    setup: Setup
     result: Judged
     shown: dict[str, Sheet]
     left_out: dict[str, str]
 
 
 def backtest(
-    traces: Sequence[Trace], terms: Terms, names: Iterable[str] = ("all",), effort: Effort | None = None,
+    traces: Sequence[Trace], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
 ) -> list[Backtest]:  # fmt: skip
     """Every policy on every trace.
@@ -55,18 +55,18 @@ def backtest(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace does not do.
     """
-    found, left_out = entrants(names, terms.contract, learned, terms.own is not None)
+    found, left_out = contenders(names, setup.contract, learned, setup.own is not None)
     everyone = [*found, *ablations(found)]
-    cases = [Case(one.name, one.series, listened(one.name, one.series, terms)) for one in traces]
+    cases = [Case(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
-    results = judged(cases, terms, everyone, effort or Effort(), tell)
+    results = judged(cases, setup, everyone, effort or Effort(), tell)
     return [
-        Backtest(trace, terms, result, _shown(found, result), left_out)
+        Backtest(trace, setup, result, _shown(found, result), left_out)
         for trace, result in zip(traces, results, strict=True)
     ]
 
 
-def _shown(found: Sequence[Entrant], result: Judged) -> dict[str, Sheet]:
+def _shown(found: Sequence[Contender], result: Judged) -> dict[str, Sheet]:
     """The best reactive policy, ours and the true future."""
     names = [*filter(None, [best(result, REACTIVE)]), *OURS, TRUE_FUTURE]
     shown = {one.name: followed(one, result, SHOWN_AT) for one in found if one.name in names}
@@ -82,27 +82,27 @@ def best(result: Judged, names: Iterable[str], allowed: float = SHOWN_AT) -> str
 
 def figures(one: Backtest) -> dict[str, Any]:
     """One trace's backtest as JSON values; null where a policy never keeps the promise."""
-    result, terms = one.result, one.terms
+    result, setup = one.result, one.setup
     names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
     cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}
     for allowed, hours in result.bound.items():
         cheapest[f"{allowed:g}"][BOUND] = hours
-    job, ground = terms.the_job, result.ground
+    job, scenario = setup.the_job, result.scenario
     found = {
         "trace": one.trace.name,
         "unit": one.trace.unit,
         "step_s": one.trace.series.step_s,
-        "lead_s": terms.lead_s,
+        "lead_s": setup.lead_s,
         "engine": "restart" if job.restart_s else "spark",
         "latency_target_s": job.latency_target_s,
-        "executors": {"least": job.least, "most": job.most, "at_peak": terms.peak_executors},
+        "executors": {"least": job.least, "most": job.most, "at_peak": setup.peak_executors},
         "test": {
-            "begins": ground.begins_s + ground.warm_s,
-            "seconds": ground.seconds - ground.warm_s,
-            "mean_rps": float(ground.rate[ground.warm_s :].mean()),
+            "begins": scenario.begins_s + scenario.warm_s,
+            "seconds": scenario.seconds - scenario.warm_s,
+            "mean_rps": float(scenario.rate[scenario.warm_s :].mean()),
         },
-        "seeds": ground.seeds,
+        "seeds": scenario.seeds,
         "policies": {name: result.points(name) for name in names},
         "cheapest_at_violation": cheapest,
         "between": {f"{a:g}": {name: result.between(name, a) for name in names} for a in ALLOWED},
@@ -129,13 +129,13 @@ def together(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _ablation(result: Judged, name: str) -> dict[str, dict[str, float]]:
     """By violation: hours of one of our planners without a forecast, with the last value, ours, the true future."""
     plain_one = name == "forecast"
-    ears = {
+    calibrator = {
         "no_forecast": "reactive" if plain_one else f"{name}:none",
         LAST_VALUE: f"{name}:{LAST_VALUE}",
         "ours": name,
         TRUE_FUTURE: TRUE_FUTURE if plain_one else f"{name}:truth",
     }
-    heard = {ear: known for ear, known in ears.items() if known in result.sheets}
+    heard = {ear: known for ear, known in calibrator.items() if known in result.sheets}
     return {f"{a:g}": {ear: result.hours_at(known, a) for ear, known in heard.items()} for a in ALLOWED}
 
 

@@ -9,7 +9,7 @@ from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.html.numbers import number
 from pipelines.traces.series_file import step_name
 
-EARS = {
+HEARD_FORECASTS = {
     "no_forecast": "no forecast", "last_value": "the last value", "ours": "ours", "true_future": "the true future",
 }  # fmt: skip
 KEY_LEVEL = "0.01"
@@ -109,7 +109,8 @@ def shipped(found: dict[str, Any]) -> list[str]:
 def ablation(found: dict[str, Any]) -> list[str]:
     """A line per planner of ours: what it takes at 1 % with what it hears."""
     return [
-        f"{name} at 1 %, hearing " + "; ".join(f"{EARS[ear]}: {hours(cost)}" for ear, cost in heard[KEY_LEVEL].items())
+        f"{name} at 1 %, hearing "
+        + "; ".join(f"{HEARD_FORECASTS[ear]}: {hours(cost)}" for ear, cost in heard[KEY_LEVEL].items())
         for name, heard in found["ablation"].items()
     ]
 

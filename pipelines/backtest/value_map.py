@@ -12,12 +12,12 @@ from typing import Any
 from configs.errors import SettingsError
 from models.policy.catalogue import named
 from models.twin.experiment.benchmark import Case, Effort, judged, listened
-from models.twin.experiment.contenders import OURS, REACTIVE, entrants
+from models.twin.experiment.contenders import OURS, REACTIVE, contenders
 from models.twin.experiment.foresight import Told, coarseness
 from models.twin.experiment.references import optimum
 from models.twin.experiment.results import OPTIMUM, plain
 from models.twin.experiment.scenario import parts
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from models.twin.experiment.value import (
     LEADS_S,
     OPTIMUM_AT,
@@ -35,7 +35,7 @@ from pipelines.backtest.load import Trace
 class Work:
     """What one process does at a time: some traces at one lead time."""
 
-    terms: Terms
+    setup: Setup
     cases: list[Case]
     names: tuple[str, ...]
     effort: Effort
@@ -43,19 +43,19 @@ class Work:
 
 
 def value_map(
-    traces: Sequence[Trace], terms: Terms, names: Iterable[str], effort: Effort, processes: int,
+    traces: Sequence[Trace], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
     """The map's cells, what policies cost as shipped, and the sums, as JSON values.
 
     Args:
         traces: that are replayed.
-        terms: of every contest; the lead time is replaced.
+        setup: of every contest; the lead time is replaced.
         names: of policies; the best reactive one is sought among them.
         effort: of every contest.
         processes: that work side by side.
         tell: is told of every part as it is done.
-        learned: as of `entrants`.
+        learned: as of `contenders`.
         leads_s: lead times.
 
     Raises:
@@ -70,25 +70,25 @@ def value_map(
             f"two traces are called {min(twice)}; the map tells them apart by name: leave one out, or rename a file."
         )
     for one in traces:
-        parts(one.name, one.series, replace(terms, lead_s=max(leads)))
+        parts(one.name, one.series, replace(setup, lead_s=max(leads)))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
-        said = _listened(pool, traces, terms, leads, tell)
+        said = _listened(pool, traces, setup, leads, tell)
         works = [
             Work(at_lead, _cases(traces, said[at_lead.lead_s]), asked, replace(effort, yardsticks=0), learned or {})
-            for at_lead in (replace(terms, lead_s=lead) for lead in leads)
+            for at_lead in (replace(setup, lead_s=lead) for lead in leads)
         ]
         running = {pool.submit(measured, work): i for i, work in enumerate(works)}
         found: dict[int, dict[str, Any]] = {}
         for done in as_completed(running):
             found[running[done]] = done.result()
             work = works[running[done]]
-            tell(f"{work.terms.lead_s:g} s: {len(work.cases)} traces ({len(found)} of {len(works)})")
+            tell(f"{work.setup.lead_s:g} s: {len(work.cases)} traces ({len(found)} of {len(works)})")
     every = [found[i] for i in range(len(works))]
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
     return dict(plain({
         "traces": called, "leads_s": leads, "violations": VIOLATIONS,
-        "test_days": terms.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
+        "test_days": setup.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
         "policies": every[0]["policies"], "left_out": every[0]["left_out"],
         "summary": summary(all_cells, shipped), "forecast_adds": forecast_adds(all_cells),
         "cells": all_cells, "as_shipped": shipped,
@@ -97,11 +97,11 @@ def value_map(
 
 def measured(work: Work) -> dict[str, Any]:
     """The cells of some traces at one lead time."""
-    found, left_out = entrants(work.names, work.terms.contract, work.learned)
-    results = judged(work.cases, work.terms, found, work.effort)
-    if work.terms.lead_s == OPTIMUM_LEAD_S:
+    found, left_out = contenders(work.names, work.setup.contract, work.learned)
+    results = judged(work.cases, work.setup, found, work.effort)
+    if work.setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
-            one.sheets[OPTIMUM] = optimum(one.ground, 1, (OPTIMUM_AT,))
+            one.sheets[OPTIMUM] = optimum(one.scenario, 1, (OPTIMUM_AT,))
     return {
         "policies": [one.name for one in found],
         "left_out": left_out,
@@ -111,10 +111,10 @@ def measured(work: Work) -> dict[str, Any]:
 
 
 def _listened(
-    pool: Executor, traces: Sequence[Trace], terms: Terms, leads: tuple[float, ...], tell: Callable[[str], None]
+    pool: Executor, traces: Sequence[Trace], setup: Setup, leads: tuple[float, ...], tell: Callable[[str], None]
 ) -> dict[float, list[dict[str, Told]]]:
     """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
-    at = {lead: replace(terms, lead_s=lead) for lead in leads}
+    at = {lead: replace(setup, lead_s=lead) for lead in leads}
     steps = {
         (lead, one.name): coarseness(at[lead].step_s(one.series), sum(at[lead].planned_s))
         for lead in leads

@@ -55,18 +55,18 @@ def backtest(
     from dataclasses import replace
 
     from models.twin.experiment.benchmark import Effort
-    from models.twin.experiment.setup import Terms
+    from models.twin.experiment.setup import Setup
     from pipelines.backtest.job_file import read_job
     from pipelines.backtest.load import mapped, trace
 
     fitted = read_job(job) if job else None
     given: dict[str, Any] = {} if lead_s is None else {"lead_s": lead_s}
     if fitted is not None and lead_s is None:
-        given = {"lead_s": statistics.median(fitted.startup_s)}  # the terms keep the measured delays at their median
+        given = {"lead_s": statistics.median(fitted.startup_s)}  # the setup keep the measured delays at their median
     if target_s is not None:
         given |= {"latency_target_s": target_s}
         fitted = fitted and replace(fitted, latency_target_s=target_s)
-    terms = Terms(
+    setup = Setup(
         executors=executors,
         restarts=_restarts(engine),
         job=fitted,
@@ -76,27 +76,27 @@ def backtest(
     )
     effort = Effort(knobs, seeds)
     if quick:
-        terms, effort = replace(terms, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
+        setup, effort = replace(setup, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
     names = [part.strip() for part in policies.split(",") if part.strip()]
     learned = {"dqn": _agent(agent)} if agent else {}
     whole = traces[0] == MAP
     asked = traces[1:] or mapped() if whole else traces
     read = [trace(text, step, (time_column, value_column), timezone) for text in asked]
     if whole:
-        _map(read, lead_s, terms, names, effort, learned, processes, as_json, page)
+        _map(read, lead_s, setup, names, effort, learned, processes, as_json, page)
     else:
-        _traces(read, terms, names, effort, learned, as_json, page)
+        _traces(read, setup, names, effort, learned, as_json, page)
 
 
 def _traces(
-    traces: list[Any], terms: Any, names: list[str], effort: Any, learned: dict[str, Any], as_json: Path | None,
+    traces: list[Any], setup: Any, names: list[str], effort: Any, learned: dict[str, Any], as_json: Path | None,
     page: Path | None,
 ) -> None:  # fmt: skip
     from pipelines.backtest.report import backtest as run
     from pipelines.backtest.report import figures, together
     from pipelines.backtest.text import table
 
-    found = run(traces, terms, names, effort, learned, _tell)
+    found = run(traces, setup, names, effort, learned, _tell)
     made = [figures(one) for one in found]
     print("\n\n".join(map(table, made)))
     write(as_json, made[0] if len(made) == 1 else together(made))
@@ -107,7 +107,7 @@ def _traces(
 
 
 def _map(
-    traces: list[Any], lead_s: float | None, terms: Any, names: list[str], effort: Any, learned: dict[str, Any],
+    traces: list[Any], lead_s: float | None, setup: Any, names: list[str], effort: Any, learned: dict[str, Any],
     processes: int, as_json: Path | None, page: Path | None,
 ) -> None:  # fmt: skip
     from models.twin.experiment.value import LEADS_S
@@ -115,7 +115,7 @@ def _map(
     from pipelines.backtest.value_map import value_map
 
     leads_s = LEADS_S if lead_s is None else (lead_s,)
-    found = value_map(traces, terms, names, effort, processes, _tell, learned, leads_s)
+    found = value_map(traces, setup, names, effort, processes, _tell, learned, leads_s)
     print(table(found))
     write(as_json, found)
     if page is not None:

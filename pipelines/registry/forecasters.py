@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from models.forecast.core.forecaster import Forecaster
-from models.policy.received.peak_calibrator import Ears, EarsError, describe, revive
+from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError, describe, revive
 from pipelines.registry.artifacts import archive, read, write
 from pipelines.registry.runs import Run
 from pipelines.registry.store import Store
@@ -44,9 +44,9 @@ class Registry(Store):
             model_id = write(forecaster, Path(scratch), tags)
         return self.keep(run, job, model_id, card, {**tags, "kind": forecaster.kind}, alias)
 
-    def keep_peaks(self, run: Run, job: str, version: str, ears: Ears) -> None:
+    def keep_peaks(self, run: Run, job: str, version: str, calibrator: PeakCalibrator) -> None:
         """Keep with a version, in a running run, how the load's peaks are forecast from its words; the newest count."""
-        run.text(json.dumps(describe(ears)), _peaks(version))
+        run.text(json.dumps(describe(calibrator)), _peaks(version))
         self.note(job, version, {PEAKS: run.id})
 
     def champion_peaks(self, job: str) -> str | None:
@@ -66,17 +66,17 @@ class Registry(Store):
         self.download_of(run_id, _peaks(version), into)
 
 
-def read_peaks(folder: Path) -> Ears:
+def read_peaks(folder: Path) -> PeakCalibrator:
     """The peaks in a folder where they were put; needs no MLflow.
 
     Raises:
-        EarsError: there are none, or none of this code's.
+        PeakCalibratorError: there are none, or none of this code's.
     """
     found = sorted(folder.rglob(PEAKS_FILE))
     try:
         return revive(json.loads(found[0].read_text()) if found else None)
     except json.JSONDecodeError as error:
-        raise EarsError(f"{found[0]} is no JSON ({error}); retrain the forecaster") from None
+        raise PeakCalibratorError(f"{found[0]} is no JSON ({error}); retrain the forecaster") from None
 
 
 def _peaks(version: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.settings import Settings
-from models.policy.received.peak_calibrator import Ears, EarsError
+from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
 from pipelines.registry import Registry
 from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.artifact_sync import Source, SyncedArtifacts
@@ -28,22 +28,22 @@ def source(settings: Settings) -> Source:
     )
 
 
-def read(files: Path, contract: Contract) -> Ears:
+def read(files: Path, contract: Contract) -> PeakCalibrator:
     """The calibrator in a version's files.
 
     Raises:
-        EarsError: they are none of this code's, or were learned for other times than the contract's.
+        PeakCalibratorError: they are none of this code's, or were learned for other times than the contract's.
     """
     found, planning = read_peaks(files), contract.planning
     if not found.fits(planning, found.scale):
-        raise EarsError(
+        raise PeakCalibratorError(
             f"learned for {found.lead_s:g} + {found.hold_s:g} s of lead and hold, the contract has "
             f"{planning.lead_s:g} + {planning.hold_s:g} s: retrain the forecaster"
         )
     return found
 
 
-def of_version(synced: SyncedArtifacts | None, contract: Contract, version: str | None) -> Ears | None:
+def of_version(synced: SyncedArtifacts | None, contract: Contract, version: str | None) -> PeakCalibrator | None:
     """The calibrator of the version whose forecast is held; None where there is none that can be read."""
     if synced is None or version is None:
         return None

@@ -21,7 +21,7 @@ from pipelines.scale import dqn
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.decider import Clock, decider
 from pipelines.train.agent import run as agent
-from pipelines.train.agent.lesson import Lesson, terms_of
+from pipelines.train.agent.lesson import Lesson, setup_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -35,7 +35,7 @@ def lesson(steps=100):
     minutes = np.arange(steps)
     load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
     source = Source(Series(0.0, 60.0, load_rps), 5)
-    return Lesson(CONTRACT, source, terms_of(load(), CONTRACT, TWIN), "as the test has it")
+    return Lesson(CONTRACT, source, setup_of(load(), CONTRACT, TWIN), "as the test has it")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from models.dqn.evaluation.gate import against, judged, level
 from models.forecast.core.series import Series
 from models.twin.experiment.evaluation import Setting
 from models.twin.experiment.scenario import parts
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
 from pipelines.train.agent import contest, lesson
@@ -26,9 +26,9 @@ from tests.unit.test_dqn_policy import agent
     [(0.0, "It departs where a second over the target costs 1 to 10 s"), (1e9, "It does what it is advised")],
 )
 def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
-    learned = replace(agent(1), heeds=np.array([0.1, 0.3, 1e9]))
-    judged = as_judged(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("heed", chosen),))}))
-    assert judged.heeds.tolist() == (learned.heeds + chosen).tolist()
+    learned = replace(agent(1), margins=np.array([0.1, 0.3, 1e9]))
+    judged = as_judged(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("margin", chosen),))}))
+    assert judged.margins.tolist() == (learned.margins + chosen).tolist()
     assert departing(judged).startswith(said)
 
 
@@ -94,10 +94,10 @@ def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(mon
 def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
     settings = load(replay={"speed": 720})
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
-    terms = lesson.terms_of(settings, contract, lesson.of_contract(contract))
-    assert (terms.lead_s, terms.speed) == (14.0, 720)
-    assert (terms.looks.every_s, terms.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
-    assert lesson.terms_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
+    setup = lesson.setup_of(settings, contract, lesson.of_contract(contract))
+    assert (setup.lead_s, setup.speed) == (14.0, 720)
+    assert (setup.looks.every_s, setup.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
+    assert lesson.setup_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
@@ -108,17 +108,17 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
 
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
-    terms = lesson.terms_of(load(), CONTRACT, lesson.of_contract(CONTRACT))
-    tune, _ = parts("orders", series, terms)
-    learned = lesson.Lesson(CONTRACT, SimpleNamespace(series=series), terms, "").loads()[0]
+    setup = lesson.setup_of(load(), CONTRACT, lesson.of_contract(CONTRACT))
+    tune, _ = parts("orders", series, setup)
+    learned = lesson.Lesson(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
 
 
 def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     seen = []
     monkeypatch.setattr(contest, "listened", lambda *case: {})
-    monkeypatch.setattr(contest, "judged", lambda cases, terms, found, effort: [seen.extend(found)])
-    taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), terms=Terms())
+    monkeypatch.setattr(contest, "judged", lambda cases, setup, found, effort: [seen.extend(found)])
+    taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), setup=Setup())
     contest.contest(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
     assert (present.axes, present.setting, present.hears) == (new.axes, new.setting, new.hears) and new.axes

@@ -37,12 +37,12 @@ def test_a_peer_learns_with_our_settings_in_our_environment_under_our_mask(
 def test_never_moving_never_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done: list[np.ndarray] = []
 
-    class Watched(learner.Fleet):
+    class Watched(learner.VectorEnvironment):
         def step(self, moves: np.ndarray) -> np.ndarray:
             done.append(np.asarray(moves))
             return super().step(moves)
 
-    monkeypatch.setattr(learner, "Fleet", Watched)
+    monkeypatch.setattr(learner, "VectorEnvironment", Watched)
     monkeypatch.setattr(learner, "TRIAL", (1, 4, 8))
     monkeypatch.setattr(learner, "_learned", lambda *_: {"score": 0.0, "seconds": 1.0, "cpu_s": 1.0, "updates": 1})
     answer = {"score": -1.0, "seconds": 2.0, "cpu_s": 2.0, "updates": 1, "version": "2"}

@@ -9,10 +9,10 @@ from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
 from models.policy.rules.static import Static
 from models.twin.experiment.benchmark import Case, Effort, judged, listened
-from models.twin.experiment.evaluation import Entrant, Lane, Setting, _timetable, compete
+from models.twin.experiment.evaluation import Contender, Lane, Setting, _timetable, compete
 from models.twin.experiment.foresight import told
-from models.twin.experiment.scenario import ground, parts
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.scenario import parts, scenario
+from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import drawn
 from models.twin.sim.job import Job, TwinError, stack
 from models.twin.sim.run import Load, Looks, simulate
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.study
 
 STEP = 10.0
 SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour
-TERMS = Terms(lead_s=20.0)
+TERMS = Setup(lead_s=20.0)
 
 
-def made(series=SERIES, terms=TERMS, seeds=2, forecaster="last_value"):
-    tune, test = parts("toy", series, terms)
-    return ground("toy", series, test, terms, range(seeds), {forecaster: told(forecaster, series, tune.start)})
+def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
+    tune, test = parts("toy", series, setup)
+    return scenario("toy", series, test, setup, range(seeds), {forecaster: told(forecaster, series, tune.start)})
 
 
 GROUND = made()
@@ -45,7 +45,7 @@ def test_the_highest_rates_need_the_executors_that_the_terms_say():
 
 
 @pytest.mark.parametrize(
-    "series, terms, said",
+    "series, setup, said",
     [
         (Series(0.0, STEP, SERIES.values[:20]), TERMS, "toy: 20 steps of 10 s"),
         (Series(0.0, STEP, np.where(np.arange(360) == 300, -3.0, SERIES.values)), TERMS, "step 300 is -3"),
@@ -57,13 +57,13 @@ def test_the_highest_rates_need_the_executors_that_the_terms_say():
         (Series(0.0, 0.5, SERIES.values), TERMS, "steps of 0.5 s"),
     ],
 )
-def test_a_trace_that_cannot_be_judged_is_told_why(series, terms, said):
+def test_a_trace_that_cannot_be_judged_is_told_why(series, setup, said):
     with pytest.raises(TwinError, match=said):
-        parts("toy", series, terms)
+        parts("toy", series, setup)
 
 
 def test_a_static_policy_pays_for_what_it_has():
-    sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([30.0]))])[0]
+    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([30.0]))])[0]
     assert sheet.hours.shape == (1, 2)
     assert sheet.hours == pytest.approx(30 * 720 / 3600)  # how it came to them is over when the figures begin
     assert (sheet.violation == 0).all() and (sheet.actions == 0).all()
@@ -71,7 +71,7 @@ def test_a_static_policy_pays_for_what_it_has():
 
 def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
     longer = made(Series(0.0, STEP, np.tile(SERIES.values, 2)))
-    planner = Entrant("forecast", "forecast", "last_value", Setting(level=0.9))
+    planner = Contender("forecast", "forecast", "last_value", Setting(level=0.9))
     lanes = [Lane(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (GROUND, longer)]
     both = compete(planner, lanes)
     for lane, sheet in zip(lanes, both, strict=True):
@@ -105,22 +105,22 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
     broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=lambda contract: 0.0)
     monkeypatch.setitem(CATALOGUE, "static", broken)
     monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
-    sheet = compete(Entrant("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]
+    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]
     assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[158, 158]]  # a look every 10 s
     assert sheet.targets[-1].tolist() == [[TERMS.the_job.most] * 2]
 
 
 def test_who_knows_the_future_is_late_less_often_than_who_reacts():
-    lanes = [Lane(made(terms=Terms(lead_s=60.0)), Setting(level=0.9), np.array([1.0]))]
+    lanes = [Lane(made(setup=Setup(lead_s=60.0)), Setting(level=0.9), np.array([1.0]))]
     known, reacts = (compete(one, lanes)[0] for one in (
-        Entrant("true_future", "forecast", "truth"), Entrant("reactive", "reactive")
+        Contender("true_future", "forecast", "truth"), Contender("reactive", "reactive")
     ))  # fmt: skip
     assert known.violation.mean() < reacts.violation.mean() / 2
 
 
 def test_a_faster_clock_shortens_everything_but_the_job():
     fast = replace(TERMS, speed=5.0)
-    ground_ = made(terms=fast)
+    ground_ = made(setup=fast)
     assert ground_.seconds - ground_.warm_s == (GROUND.seconds - GROUND.warm_s) / 5
     assert ground_.told["last_value"].step_s == STEP / 5
     assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
@@ -129,14 +129,14 @@ def test_a_faster_clock_shortens_everything_but_the_job():
 
 def test_a_contest_is_of_a_query_that_is_warm():
     fitted = Job(0.9, 0.005, startup_s=(2.0, 3.0), cold_s=3.0, warmup=0.9, warmup_batches=12.0)
-    own, other = Terms(lead_s=2.5, job=fitted).the_job, Terms(lead_s=60.0, job=fitted).the_job
+    own, other = Setup(lead_s=2.5, job=fitted).the_job, Setup(lead_s=60.0, job=fitted).the_job
     assert own == replace(fitted, warmup=0.0)
     assert other.warmup == 0 and np.median(other.startup_s) == pytest.approx(60.0)
 
 
 def test_two_knob_values_are_enough():
     case = Case("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
-    found = judged([case], TERMS, [Entrant("static", "static")], Effort(knobs=2, seeds=1, yardsticks=0))
+    found = judged([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, yardsticks=0))
     assert len(set(found[0].sheets["static"].knobs.tolist())) == 2
 
 
@@ -145,19 +145,19 @@ def test_a_timetable_is_as_flat_as_the_days_that_it_was_learned_from(hours):
     a_day = round(24 / hours)
     values = np.where(np.arange(10 * a_day) % a_day < a_day // 2, 200.0, 100.0)
     series = Series(0.0, 3600.0 * hours, values)
-    table = _timetable(ground("t", series, parts("t", series, TERMS)[1], TERMS, range(1)))
+    table = _timetable(scenario("t", series, parts("t", series, TERMS)[1], TERMS, range(1)))
     assert sorted(table / table.max()) == [0.5] * 12 + [1.0] * 12
 
 
 def test_a_peak_cannot_need_more_executors_than_the_job_may_have():
-    assert Terms(job=Job(0.5, 0.005, most=8), executors=8).peak_executors == 8
+    assert Setup(job=Job(0.5, 0.005, most=8), executors=8).peak_executors == 8
     with pytest.raises(TwinError, match="executors=9: the job has 1 to 8"):
-        Terms(job=Job(0.5, 0.005, most=8), executors=9)
+        Setup(job=Job(0.5, 0.005, most=8), executors=9)
 
 
 def test_a_load_in_a_jobs_own_records_needs_the_job():
     with pytest.raises(TwinError, match="name one with --job"):
-        Terms(as_is=True)
+        Setup(as_is=True)
 
 
 def test_every_executor_that_is_asked_for_comes_and_is_paid():

@@ -6,16 +6,16 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.dqn.agent.actions import MOVES, STAY, allowed, best, floor, heeding
+from models.dqn.agent.actions import MOVES, STAY, allowed, best, floor, near_advice
 from models.dqn.agent.baseline import Advice
 from models.dqn.agent.observation import FEATURES, needs, pace_for
 from models.dqn.agent.reward import Bill, executor_seconds, parts
 from models.dqn.environment import synthetic_forecasts as foretold
-from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.recorded import Recorded, piece, recorded, usable
 from models.dqn.environment.streaming_job import StreamingJob
 from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speeds
 from models.twin.sim.job import Job
@@ -42,12 +42,12 @@ def test_one_run_and_many_are_one_implementation() -> None:
     environment = StreamingJob(decisions=4, lead_s=60.0, price=5.0)
     seen, _ = environment.reset(seed=7)
     chance = np.random.default_rng(np.random.PCG64(np.random.SeedSequence(7)))
-    fleet = Fleet(drawn(1, 4, (), chance, (), 5.0, 60.0), chance.integers(2**62, size=1))
-    np.testing.assert_array_equal(seen, fleet.seen[0])
+    vector = VectorEnvironment(drawn(1, 4, (), chance, (), 5.0, 60.0), chance.integers(2**62, size=1))
+    np.testing.assert_array_equal(seen, vector.seen[0])
     for move in (5, 2, 0, 3):
-        gained = fleet.step(np.array([move]))
+        gained = vector.step(np.array([move]))
         seen, reward, *_ = environment.step(np.int64(move))
-        np.testing.assert_array_equal(seen, fleet.seen[0])
+        np.testing.assert_array_equal(seen, vector.seen[0])
         assert reward == pytest.approx(gained[0] @ (1.0, 5.0))
 
 
@@ -64,14 +64,14 @@ def test_bounds_mask_the_moves_that_would_leave_them() -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from([5.0, 40.0, 700.0]))
 def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed: int, lead_s: float) -> None:
     chance = np.random.default_rng(seed)
-    fleet = Fleet(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
-    while not fleet.over:
-        bottom = floor(fleet.view, fleet.drawn.adviser.busy)
-        gained = fleet.step(chance.integers(len(MOVES), size=3))
-        view = fleet.view
+    vector = VectorEnvironment(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
+    while not vector.over:
+        bottom = floor(vector.view, vector.drawn.adviser.busy)
+        gained = vector.step(chance.integers(len(MOVES), size=3))
+        view = vector.view
         assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()
-        assert np.isfinite(fleet.seen).all()
-        assert (np.abs(fleet.seen) <= 4).all()
+        assert np.isfinite(vector.seen).all()
+        assert (np.abs(vector.seen) <= 4).all()
         assert ((gained[:, 1] <= 0) & (gained[:, 1] >= -1)).all()
 
 
@@ -96,7 +96,7 @@ def test_needs_are_the_inverse_of_capacity() -> None:
 
 def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
     def seen(job: Job) -> np.ndarray:
-        return Fleet(drawn(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
+        return VectorEnvironment(drawn(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
 
     faster = Job(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
     np.testing.assert_allclose(seen(JOB), seen(faster), atol=0.15)  # what is left is Poisson noise
@@ -104,13 +104,13 @@ def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
 
 def test_a_job_without_a_forecast_is_told_so() -> None:
     chance = np.random.default_rng(2)
-    fleet = Fleet(drawn(64, 2, (), chance, lead_s=60.0), np.arange(64))
-    heard = fleet.seen[:, FEATURES.index("heard")]
-    silent = np.isnan(fleet.drawn.said.rps[:, 0]).all(axis=(1, 2))
+    vector = VectorEnvironment(drawn(64, 2, (), chance, lead_s=60.0), np.arange(64))
+    heard = vector.seen[:, FEATURES.index("heard")]
+    silent = np.isnan(vector.drawn.said.rps[:, 0]).all(axis=(1, 2))
     assert 0 < silent.sum() < 40
     np.testing.assert_array_equal(heard, ~silent)
-    same = fleet.seen[silent][:, FEATURES.index("ahead_90")]
-    np.testing.assert_array_equal(same, fleet.seen[silent][:, FEATURES.index("now")])
+    same = vector.seen[silent][:, FEATURES.index("ahead_90")]
+    np.testing.assert_array_equal(same, vector.seen[silent][:, FEATURES.index("now")])
 
 
 def test_what_is_foretold_spreads_as_its_errors_do() -> None:
@@ -137,7 +137,7 @@ def test_the_pace_is_a_fifteenth_of_the_lead_time_in_whole_looks() -> None:
 def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
     target, plan = np.array([10.0, 10.0, 10.0]), np.array([10.0, 6.0, 30.0])
     advice = Advice(np.array([10.0, 10.0, 30.0]), plan, np.zeros(3, np.int64), np.zeros((3, 3)))
-    mask = heeding(np.ones((3, 6), bool), target, advice)
+    mask = near_advice(np.ones((3, 6), bool), target, advice)
     near, waiting, far = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
     assert near == [-1, 0, 1]
     assert waiting == [-2, -1, 0, 1]  # to let go before the adviser does is allowed
@@ -146,7 +146,7 @@ def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
 
 def test_following_the_advice_covers_what_it_asks_for() -> None:
     made = drawn(16, 128, (), np.random.default_rng(1_000_003), lead_s=60.0, price=10.0)
-    stay, follow = (Fleet(made, np.arange(16)) for _ in range(2))
+    stay, follow = (VectorEnvironment(made, np.arange(16)) for _ in range(2))
     gained = np.zeros((2, 16, 2))
     while not stay.over:
         gained[0] += stay.step(np.full(16, STAY))

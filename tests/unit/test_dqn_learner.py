@@ -51,9 +51,9 @@ TOY = Settings(
 
 
 def taught(settings: Settings, seed: int, transitions: int = 6000) -> np.ndarray:
-    ground = TwoStates(16)
-    learner = Learner(ground, settings, seed)
-    for _ in learner.learn(ground, transitions, every=10**9):
+    environment = TwoStates(16)
+    learner = Learner(environment, settings, seed)
+    for _ in learner.learn(environment, transitions, every=10**9):
         pass
     return learner.online(torch.eye(2)).detach().numpy()[:, :, 0]
 

@@ -15,10 +15,10 @@ from models.dqn.agent.model import Agent, AgentError, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.policy import Dqn, maker
 from models.dqn.agent.reward import PARTS
-from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.synthetic_loads import Trace
-from models.dqn.evaluation.trial import HEEDS, heeded, score, trials
+from models.dqn.environment.vector import VectorEnvironment
+from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials
 from models.dqn.learner.network import Values
 from models.dqn.learner.settings import FINE, Settings, Training
 from models.dqn.training import train
@@ -48,8 +48,8 @@ def agent(favourite: int, seed: int = 1) -> Agent:
 
 
 def view(runs: int = 4, **other: object) -> View:
-    fleet = Fleet(drawn(runs, 2, (), np.random.default_rng(SEED), lead_s=60.0), np.arange(runs))
-    return replace(fleet.view, **other)
+    vector = VectorEnvironment(drawn(runs, 2, (), np.random.default_rng(SEED), lead_s=60.0), np.arange(runs))
+    return replace(vector.view, **other)
 
 
 def asked(policy: Dqn, seen: View) -> tuple[np.ndarray, np.ndarray]:
@@ -114,26 +114,26 @@ def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
 
 def test_with_all_heed_it_does_what_it_is_advised() -> None:
     seen = at_rest()
-    policy = replace(Dqn.of("dqn", CONTRACT, agent(MOVES.index(1))), heed=HEEDS[-1])
+    policy = replace(Dqn.of("dqn", CONTRACT, agent(MOVES.index(1))), margin=MARGINS[-1])
     target, _ = asked(policy, seen)
     np.testing.assert_array_equal(target, advised(policy, seen).target)
-    assert (asked(replace(policy, heed=0.0), seen)[0] != target).any()
+    assert (asked(replace(policy, margin=0.0), seen)[0] != target).any()
 
 
 def test_another_move_than_the_advised_one_must_be_worth_enough_more() -> None:
     one, mask, price = agent(3), np.ones((2, len(MOVES)), bool), np.array([0.0, 99.0])
     seen, followed = np.zeros((2, len(FEATURES)), np.float32), np.array([STAY, STAY])
-    heeding = replace(one, heeds=np.full(3, 0.5))
-    assert heeding.moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
+    near_advice = replace(one, margins=np.full(3, 0.5))
+    assert near_advice.moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
     assert one.moves(seen, price, mask, followed).tolist() == [3, 3]
 
 
 def test_between_two_prices_the_more_heedful_counts() -> None:
-    one = replace(agent(3), heeds=np.array([0.1, 0.3, 1e9]))
-    assert one.heed_at(np.array([0.2, 1.0, 2.0, 10.0, 50.0, 100.0, 500.0])).tolist() == [
+    one = replace(agent(3), margins=np.array([0.1, 0.3, 1e9]))
+    assert one.margin_at(np.array([0.2, 1.0, 2.0, 10.0, 50.0, 100.0, 500.0])).tolist() == [
         0.1, 0.1, 0.3, 0.3, 1e9, 1e9, 1e9,
     ]  # fmt: skip
-    assert replace(one, prices=np.zeros(0), heeds=np.zeros(0)).heed_at(np.array([1.0])) == [0.0]
+    assert replace(one, prices=np.zeros(0), margins=np.zeros(0)).margin_at(np.array([1.0])) == [0.0]
 
 
 def test_the_target_is_never_below_what_the_observed_rate_needs() -> None:
@@ -198,6 +198,13 @@ def test_an_agent_is_kept_as_plain_values() -> None:
             revive(broken)
 
 
+def test_an_agent_of_the_old_spelling_is_read() -> None:
+    old = describe(agent(1))
+    old["heeds"] = [0.1, 0.3, 1e9]
+    del old["margins"]
+    assert revive(old).margins.tolist() == old["heeds"]
+
+
 def test_a_policy_without_an_agent_says_what_is_missing() -> None:
     with pytest.raises(SettingsError, match="needs an agent"):
         Dqn.of("dqn", CONTRACT, None)
@@ -216,7 +223,7 @@ def test_numpy_and_torch_say_the_same() -> None:
 
 
 SHORT = Training(
-    Settings(hidden=16, batch=32, warm=200, updates=2), fleets=2, runs=8, decisions=16, transitions=1600,
+    Settings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=1600,
     evaluate_every=50, trial=(4, 8), prices=2,
 )  # fmt: skip
 
@@ -227,7 +234,7 @@ def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
     assert json.dumps(describe(first)) == json.dumps(describe(again))
     assert [row["updates"] for row in first.curve[:2]] == [0, SHORT.evaluate_every] and len(first.curve) > 2
     job = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
-    short = replace(FINE, fleets=1, runs=8, decisions=8, transitions=400, learner=SHORT.learner, trial=(4, 8), prices=2)
+    short = replace(FINE, groups=1, runs=8, decisions=8, transitions=400, learner=SHORT.learner, trial=(4, 8), prices=2)
     fitted = train([job], (), short, seed=4, start=first)
     assert fitted.curve[0]["updates"] == 0
     assert np.isfinite(fitted.tried).all()
@@ -244,7 +251,7 @@ def test_the_best_network_is_kept_and_tried_on_rows_of_its_own(monkeypatch: pyte
 
         return noted
 
-    monkeypatch.setattr(training, "Fleets", noting(learned, training.Fleets, 1))
+    monkeypatch.setattr(training, "GroupedEnvironment", noting(learned, training.GroupedEnvironment, 1))
     monkeypatch.setattr(training, "trials", noting(tried, training.trials, 2))
     monkeypatch.setattr(training, "tried_at", noting(tried, training.tried_at, 3))
     days = np.arange(3000.0) + 1
@@ -253,7 +260,7 @@ def test_the_best_network_is_kept_and_tried_on_rows_of_its_own(monkeypatch: pyte
     assert all(not np.isin(rows, learned[0]).any() and rows.min() > learned[0].max() for rows in tried)
     # what is kept is the network that scored highest there, not the newest
     again = trials(SHORT, (), [Trace(days, 300.0).parted(training.HELD)[1]], 5)
-    plain = replace(made, prices=np.zeros(0), heeds=np.zeros(0))
+    plain = replace(made, prices=np.zeros(0), margins=np.zeros(0))
     assert score(plain, again) == max(row["score"] for row in made.curve)
 
 
@@ -288,17 +295,17 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
     trial = trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
-    assert heeded(always_more, 10.0, trial) == HEEDS[-1]
+    assert margin_for(always_more, 10.0, trial) == MARGINS[-1]
 
 
 @pytest.mark.study
 def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monkeypatch):
     asked_at = []
 
-    def heed(made, price, trial):
+    def margin(made, price, trial):
         asked_at.append(price)
-        return 0.3 if len(asked_at) < 3 else HEEDS[-1]
+        return 0.3 if len(asked_at) < 3 else MARGINS[-1]
 
-    monkeypatch.setattr("models.dqn.training.heeded", heed)
+    monkeypatch.setattr("models.dqn.training.margin_for", margin)
     made = train((), (), replace(SHORT, prices=5), 1)
-    assert made.heeds.tolist() == [0.3, 0.3, *[HEEDS[-1]] * 3] and asked_at == made.prices[:3].tolist()
+    assert made.margins.tolist() == [0.3, 0.3, *[MARGINS[-1]] * 3] and asked_at == made.prices[:3].tolist()

@@ -15,10 +15,10 @@ from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.live.replay import replayed
 from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
-from models.policy.received.peak_calibrator import EarsError, describe, revive
+from models.policy.received.peak_calibrator import PeakCalibratorError, describe, revive
 from models.policy.received.peaks import LEVELS, Moments, stretches
 from models.twin.experiment.foresight import Told, followed, heard
-from models.twin.experiment.peak_training import ears_of, looked_back
+from models.twin.experiment.peak_training import calibrator_of, looked_back
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
 PLANNING = Planning(lead_s=60, hold_s=30)
@@ -40,8 +40,8 @@ def forecaster():
 
 
 @pytest.fixture(scope="module")
-def ears(load, forecaster):
-    found = ears_of(forecaster, load, PLANNING, SCALE)
+def calibrator(load, forecaster):
+    found = calibrator_of(forecaster, load, PLANNING, SCALE)
     assert found is not None
     return found
 
@@ -77,19 +77,19 @@ def message(said: Told, at: int, wall: float):
     }  # fmt: skip
 
 
-def seen_by(name, memory, now, ears=None):
+def seen_by(name, memory, now, calibrator=None):
     policy = replace(build("mpc", CONTRACT), name=name) if name == "dqn" else build(name, CONTRACT)
-    return evaluate(memory, float(now), CONTRACT, policy, ears=ears)[1]
+    return evaluate(memory, float(now), CONTRACT, policy, calibrator=calibrator)[1]
 
 
 @pytest.mark.study
-def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, ears):
+def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, calibrator):
     said, arrived, moments = live
     assert len(moments) > 8
     for second, memory in moments:
-        ahead = seen_by("mpc", memory, second, ears).ahead
+        ahead = seen_by("mpc", memory, second, calibrator).ahead
         now, trends = looked_back(arrived, np.array([second]), int(SMOOTH_S))
-        wanted = ears.at(Moments(said.curves(np.array([float(second)])), now, trends))
+        wanted = calibrator.at(Moments(said.curves(np.array([float(second)])), now, trends))
         assert (ahead.offsets_s, ahead.levels) == (tuple(stretches(60, 30)), LEVELS)
         assert np.array(ahead.rps) == pytest.approx(wanted[0], rel=1e-4)
 
@@ -106,44 +106,44 @@ def test_without_ears_it_hears_the_curve_that_the_twin_hears(live):
         assert mine == pytest.approx(wanted, rel=1e-4)
 
 
-def test_only_policies_that_go_by_peaks_hear_them(live, ears):
+def test_only_policies_that_go_by_peaks_hear_them(live, calibrator):
     second, memory = live[2][0]
-    assert seen_by("forecast", memory, second, ears).ahead == seen_by("forecast", memory, second).ahead
-    assert seen_by("reactive", memory, second, ears).ahead is None
+    assert seen_by("forecast", memory, second, calibrator).ahead == seen_by("forecast", memory, second).ahead
+    assert seen_by("reactive", memory, second, calibrator).ahead is None
 
 
 @pytest.mark.parametrize("change", [{"lead_s": 90}, {"hold_s": 10}])
-def test_peaks_of_other_times_than_the_contracts_are_not_listened_to(live, ears, change):
+def test_peaks_of_other_times_than_the_contracts_are_not_listened_to(live, calibrator, change):
     second, memory = live[2][0]
     other = CONTRACT.model_copy(update={"planning": PLANNING.model_copy(update=change)})
-    seen = evaluate(memory, float(second), other, build("mpc", other), ears=ears)[1]
+    seen = evaluate(memory, float(second), other, build("mpc", other), calibrator=calibrator)[1]
     assert seen.ahead.levels != LEVELS and "peak" not in seen.forecast_note
 
 
-def test_a_decision_by_peaks_replays_from_its_log(live, ears):
+def test_a_decision_by_peaks_replays_from_its_log(live, calibrator):
     second, memory = live[2][3]
-    _, seen, made = evaluate(memory, float(second), CONTRACT, build("mpc", CONTRACT), ears=ears)
+    _, seen, made = evaluate(memory, float(second), CONTRACT, build("mpc", CONTRACT), calibrator=calibrator)
     inputs = json.loads(json.dumps({**seen.inputs(), "contract_hash": CONTRACT.hash}))
     assert "quantile of the peak" in seen.forecast_note
     known = {CONTRACT.hash: CONTRACT}
     assert replayed({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
 
 
-def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, ears):
-    assert ears.soon.gain < 1 and ears.then.gain < 1  # the burst can be foretold
+def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, calibrator):
+    assert calibrator.soon.gain < 1 and calibrator.then.gain < 1  # the burst can be foretold
     said = followed(forecaster, Series(0.0, STEP_S, load.values[:600]), load.values[600:])
     rate = np.repeat(load.values[600:], int(STEP_S))
     moments = np.arange(1200, len(rate) - 120, 97)
     now, trends = looked_back(np.concatenate([[0.0], np.cumsum(rate)]), moments, int(SMOOTH_S))
-    stays = ears.at(Moments(said.curves(said.begins_s + moments.astype(float)), now, trends))
+    stays = calibrator.at(Moments(said.curves(said.begins_s + moments.astype(float)), now, trends))
     highest = np.array([rate[m : m + 60].max() for m in moments])
     assert np.mean(highest <= stays[:, 0, LEVELS.index(0.9)]) == pytest.approx(0.9, abs=0.08)
 
 
-def test_ears_survive_as_json(live, ears):
-    again = revive(json.loads(json.dumps(describe(ears))))
+def test_ears_survive_as_json(live, calibrator):
+    again = revive(json.loads(json.dumps(describe(calibrator))))
     second, memory = live[2][1]
-    assert seen_by("mpc", memory, second, again) == seen_by("mpc", memory, second, ears)
+    assert seen_by("mpc", memory, second, again) == seen_by("mpc", memory, second, calibrator)
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,15 @@ def test_ears_survive_as_json(live, ears):
     ],
 )
 def test_what_is_no_ears_is_refused(data, said):
-    with pytest.raises(EarsError, match=said):
+    with pytest.raises(PeakCalibratorError, match=said):
         revive(data)
 
 
 def test_a_past_that_is_too_short_or_too_flattering_teaches_nothing(load, forecaster):
     short = Series(0.0, STEP_S, load.values[:200])
-    assert ears_of(forecaster, short, PLANNING, SCALE) is None
-    assert ears_of(forecaster, load, PLANNING, 720.0) is None  # 720 times as fast, six days are twelve minutes
-    assert ears_of(forecaster, load, PLANNING.model_copy(update={"lead_s": 0.0}), SCALE) is None
+    assert calibrator_of(forecaster, short, PLANNING, SCALE) is None
+    assert calibrator_of(forecaster, load, PLANNING, 720.0) is None  # 720 times as fast, six days are twelve minutes
+    assert calibrator_of(forecaster, load, PLANNING.model_copy(update={"lead_s": 0.0}), SCALE) is None
     fitted = Naive(forecaster.task)
-    assert ears_of(fitted, load, PLANNING, SCALE) is not None
-    assert ears_of(object(), load, PLANNING, SCALE) is None
+    assert calibrator_of(fitted, load, PLANNING, SCALE) is not None
+    assert calibrator_of(object(), load, PLANNING, SCALE) is None

@@ -8,7 +8,7 @@ import pytest
 from configs.contract import Contract, Planning
 from models.policy.core.batches import Batches, ended, looked
 from models.policy.core.capacity import BatchModel, busy, learn, parallelism
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from models.twin.sim import state as s
 from models.twin.sim.job import Belief, Job, stack
 from models.twin.sim.run import Load, Looks, act, advance, view
@@ -56,12 +56,12 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
 
 
 def test_a_backtest_gives_no_policy_the_truth_and_its_batches_have_noise() -> None:
-    terms = Terms()
-    planning, job = terms.contract.planning, terms.the_job
+    setup = Setup()
+    planning, job = setup.contract.planning, setup.the_job
     assert job.noise > 0
     for told, true in ((planning.overhead_s, job.overhead_s), (planning.per_record_s, job.per_record_s)):
         assert abs(told / true - 1) > 0.1
-    assert terms.belief == Belief.of(planning)
+    assert setup.belief == Belief.of(planning)
 
 
 @pytest.mark.parametrize("lead_s", [8.0, 40.0])
@@ -70,6 +70,7 @@ def test_a_job_of_ones_own_is_judged_under_its_own_contract(lead_s: float) -> No
         job="orders", planning=Planning(lead_s=lead_s, hold_s=9.0, cooldown_s=7.0, max_step_up=2, batch_s=1.5)
     )
     fitted = replace(of_contract(own), per_record_s=0.02, most=17)
-    terms = Terms(lead_s=20.0, job=fitted, as_is=True, own=own)
-    assert terms.contract is own and terms.planned_s == (lead_s, 9.0) and terms.looks.batch_s == 1.5
-    assert terms.the_job.most == own.executors.max and terms.the_job.per_record_s == 0.02
+    setup = Setup(lead_s=20.0, job=fitted, as_is=True, own=own)
+    assert setup.contract is own and setup.planned_s == (lead_s, 9.0) and setup.looks.batch_s == 1.5
+    assert of_contract(own).noise > 0
+    assert setup.the_job.most == own.executors.max and setup.the_job.per_record_s == 0.02

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.twin.experiment.contenders import entrants
+from models.twin.experiment.contenders import contenders
 from models.twin.experiment.evaluation import Sheet
 from models.twin.experiment.results import Judged, plain
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from models.twin.experiment.value import as_shipped, cells, forecast_adds, summary
 
 
@@ -21,8 +21,8 @@ def sheet(violation, hours, knobs=None):
 
 def case(name, **hours):
     """Policies that cost so much at 0.1 % and at 1 %."""
-    ground = SimpleNamespace(name=name, terms=SimpleNamespace(lead_s=60.0))
-    return Judged(ground, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
+    scenario = SimpleNamespace(name=name, setup=SimpleNamespace(lead_s=60.0))
+    return Judged(scenario, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
 
 
 STEEP = case("steep", hpa=(120, 110), reactive=(110, 100), true_future=(90, 80), forecast=(100, 85), mpc=(95, 82))
@@ -75,13 +75,13 @@ def test_what_the_forecast_adds_is_told_beside_the_same_planner_without_it():
 
 
 def test_the_planner_without_a_forecast_takes_part_wherever_the_planner_does():
-    contract = Terms().contract
-    names = [one.name for one in entrants(["mpc"], contract)[0]]
+    contract = Setup().contract
+    names = [one.name for one in contenders(["mpc"], contract)[0]]
     assert names == ["mpc", "mpc:none", "mpc:last_value", "true_future"]
-    without = {one.name: one for one in entrants(["all"], contract)[0]}
+    without = {one.name: one for one in contenders(["all"], contract)[0]}
     assert not without["mpc:none"].listens and without["mpc:last_value"].hears == "last_value"
     assert min(without["mpc:none"].axes[0]["utilisation"]) < 1  # it has room to be safe by
-    assert "mpc:none" not in {one.name for one in entrants(["hpa"], contract)[0]}
+    assert "mpc:none" not in {one.name for one in contenders(["hpa"], contract)[0]}
 
 
 def test_what_is_shipped_is_compared_at_its_own_violation():

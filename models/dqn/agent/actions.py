@@ -27,7 +27,7 @@ def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
     return mask
 
 
-def heeding(mask: Mask, target: Floats, advice: Advice) -> Mask:
+def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
     """(runs, 6) those that end within `REACH` of what is advised; where there is none, the nearest to it."""
     after = target[:, None] + _MOVES
     low, high = np.minimum(advice.plan, advice.target) - REACH, advice.target + REACH

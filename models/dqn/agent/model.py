@@ -68,7 +68,7 @@ class Agent:
         dueling: as of `Values`.
         familiar: what it was trained on.
         prices: (P,) prices at which it was tried, rising.
-        heeds: (P,) what a move must be worth more than the advised one to be made instead, in units of the root of
+        margins: (P,) what a move must be worth more than the advised one to be made instead, in units of the root of
             `1 + price`, because what is not known of violations grows with what they cost.
         tried: (P, 2) executors paid over executors needed, and violation, at these prices.
         curve: one entry per evaluation: updates, transitions, loss, score.
@@ -78,7 +78,7 @@ class Agent:
     dueling: bool
     familiar: Familiar
     prices: Floats
-    heeds: Floats
+    margins: Floats
     tried: Floats
     curve: tuple[Mapping[str, float], ...] = field(default=())
 
@@ -97,25 +97,25 @@ class Agent:
         return worth
 
     def moves(
-        self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, heed: Floats | float = 0.0
+        self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, margin: Floats | float = 0.0
     ) -> Integers:
         """(runs,) the allowed move of highest worth; the advised one where no other is worth enough more.
 
-        With `heed` it must be worth more by that much more than `heeds` say.
+        With `margin` it must be worth more by that much more than `margins` say.
         """
         values = self.values(seen)
         worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
-        worth[np.arange(len(worth)), advised] += (self.heed_at(price) + heed) * np.sqrt(1 + price)
+        worth[np.arange(len(worth)), advised] += (self.margin_at(price) + margin) * np.sqrt(1 + price)
         return best(worth, mask)
 
-    def heed_at(self, price: Floats) -> Floats:
-        """(runs,) `heeds` at prices, the higher of the two beside each; 0 for an agent that was never tried."""
+    def margin_at(self, price: Floats) -> Floats:
+        """(runs,) `margins` at prices, the higher of the two beside each; 0 for an agent that was never tried."""
         if not len(self.prices):
             return np.zeros(len(price))
         below = np.searchsorted(self.prices, price, side="right") - 1
         beside = np.clip([below, np.searchsorted(self.prices, price)], 0, len(self.prices) - 1)
-        heeded: Floats = self.heeds[beside].max(axis=0)
-        return heeded
+        margin_for: Floats = self.margins[beside].max(axis=0)
+        return margin_for
 
     def price_for(self, budget: float) -> float:
         """The lowest price at which the violation of the trial was within the budget; the highest if it never was."""
@@ -133,7 +133,7 @@ def describe(agent: Agent) -> dict[str, Any]:
             "low": known.low.tolist(), "high": known.high.tolist(), "mean": known.mean.tolist(),
             "inverse": known.inverse.tolist(), "limit": known.limit,
         },
-        "prices": agent.prices.tolist(), "heeds": agent.heeds.tolist(), "tried": agent.tried.tolist(),
+        "prices": agent.prices.tolist(), "margins": agent.margins.tolist(), "tried": agent.tried.tolist(),
         "curve": [dict(row) for row in agent.curve],
     }  # fmt: skip
 
@@ -154,8 +154,9 @@ def revive(described: Mapping[str, Any]) -> Agent:
         known = described["familiar"]
         parts = {name: np.asarray(known[name], float) for name in ("low", "high", "mean", "inverse")}
         familiar = Familiar(**parts, limit=float(known["limit"]))
-        prices, heeds, tried = (np.asarray(described[name], float) for name in ("prices", "heeds", "tried"))
-        agent = Agent(weights, bool(described["dueling"]), familiar, prices, heeds, tried, tuple(described["curve"]))
+        described = {"margins": described.get("heeds"), **described}  # as they were called until version 0.1
+        prices, margins, tried = (np.asarray(described[name], float) for name in ("prices", "margins", "tried"))
+        agent = Agent(weights, bool(described["dueling"]), familiar, prices, margins, tried, tuple(described["curve"]))
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
     shapes = [layer.shape for pair in weights.values() for layer in pair]
@@ -164,7 +165,7 @@ def revive(described: Mapping[str, Any]) -> Agent:
     if shapes != fitting or not all(np.isfinite(layer).all() for pair in weights.values() for layer in pair):
         raise AgentError(f"weights of shapes {shapes} do not fit, {fitting} would; train the agent again")
     wide, priced = len(FEATURES), len(prices)
-    kept = [*(part.shape for part in parts.values()), prices.shape, heeds.shape, tried.shape]
+    kept = [*(part.shape for part in parts.values()), prices.shape, margins.shape, tried.shape]
     fitting = [(wide,), (wide,), (wide,), (wide, wide), (priced,), (priced,), (priced, 2)]
     if kept != fitting or not priced:
         raise AgentError(f"limits and prices of shapes {kept} do not fit, {fitting} would; train the agent again")

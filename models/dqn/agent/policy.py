@@ -11,7 +11,7 @@ import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.agent.actions import allowed, floor, heeding, moved, nearest
+from models.dqn.agent.actions import allowed, floor, moved, near_advice, nearest
 from models.dqn.agent.baseline import advise, caution_at
 from models.dqn.agent.model import Agent
 from models.dqn.agent.observation import FEATURES, Facts, fresh, observe, pace_for
@@ -42,7 +42,7 @@ class Dqn:
         caution: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a sweep
             passes through evenly changes executors and violation evenly.
         utilisation, hold_s: of the adviser.
-        heed: added to the agent's own; with `trial.HEEDS[-1]` it does what it is advised.
+        margin: added to the agent's own; with `trial.MARGINS[-1]` it does what it is advised.
         name: dqn.
     """
 
@@ -54,7 +54,7 @@ class Dqn:
     caution: Floats | float
     utilisation: Floats | float
     hold_s: float
-    heed: Floats | float = 0.0
+    margin: Floats | float = 0.0
     name: str = "dqn"
     knob: ClassVar[str] = "caution"
 
@@ -92,8 +92,8 @@ class Dqn:
         facts = Facts(self.lead_s, self.latency_s, price, pace_s)
         remembered, seen = observe(_part(memory, "obs_"), view, facts, advice)
         memory |= advised | remembered | {"dqn_at": np.full(view.runs, view.now_s)}
-        mask = heeding(allowed(view.target, view.least, view.most), view.target, advice)
-        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target), self.heed)
+        mask = near_advice(allowed(view.target, view.least, view.most), view.target, advice)
+        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target), self.margin)
         strange = self.agent.familiar.strange(seen.astype(float))
         target = np.where(strange, np.maximum(advice.target, bottom), moved(view, moves, bottom))
         ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)

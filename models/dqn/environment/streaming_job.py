@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from models.dqn.agent.actions import MOVES
 from models.dqn.agent.observation import FEATURES
-from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.vector import VectorEnvironment
 from models.twin.sim.job import Job
 
 
 class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
     """Keep a streaming job within its latency target with few executors.
 
-    Underneath is a `Fleet` of one run, which training uses with many.
+    Underneath is a `VectorEnvironment` of one run, which training uses with many.
 
     Observation: `Box(-4, 4, (40,))`, the columns of `observation.FEATURES`, without units.
 
     Action: `Discrete(6)`, a change of the target by `actions.MOVES` executors. A move out of bounds stops at the bound;
-    `info["action_mask"]` tells which ones are allowed and end near what `mpc` advises (`actions.heeding`). The target
+    `info["action_mask"]` tells which are allowed and end near what `mpc` advises (`actions.near_advice`). The target
     never falls below `actions.floor`.
 
     Reward: `(reward.executor_seconds + needed * seconds) / (most * seconds)`: 1 is what all executors of the job cost
@@ -52,7 +52,7 @@ class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
         self._drawn_from = (traces, jobs, decisions, price, lead_s)
         self.observation_space = spaces.Box(-4.0, 4.0, (len(FEATURES),), np.float32)
         self.action_space = spaces.Discrete(len(MOVES))
-        self._fleet: Fleet | None = None
+        self._fleet: VectorEnvironment | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -61,7 +61,7 @@ class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
         super().reset(seed=seed)
         traces, jobs, decisions, price, lead_s = self._drawn_from
         made = drawn(1, decisions, traces, self.np_random, jobs, price, lead_s)
-        self._fleet = Fleet(made, self.np_random.integers(2**62, size=1))
+        self._fleet = VectorEnvironment(made, self.np_random.integers(2**62, size=1))
         return self._fleet.seen[0], {"action_mask": self._fleet.mask[0]}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:

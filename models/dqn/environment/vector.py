@@ -1,59 +1,78 @@
-"""Groups of runs of drawn jobs and loads, as the ground that a learner learns on."""
+"""Many jobs in the twin, one decision at a time: what the agent is trained in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from models.dqn.environment.group import Fleet
-from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.synthetic_loads import Trace
-from models.dqn.learner.returns import Outcome
-from models.dqn.learner.settings import Training
+from models.dqn.agent.actions import allowed, floor, moved, near_advice, nearest
+from models.dqn.agent.baseline import advise
+from models.dqn.agent.observation import fresh, observe
+from models.dqn.agent.reward import Bill, parts
+from models.dqn.environment.randomisation import Drawn
 from models.policy.core.capacity import Floats, Integers
-from models.twin.sim.job import Job
+from models.policy.core.view import View
+from models.twin.sim import run as twin
+from models.twin.sim import state as s
+from models.twin.sim.job import LEAST, MOST, TARGET_S
 
-SPARSE = 16
-"""Every so many observations one is kept to know what the agent was trained on."""
 
+class VectorEnvironment:
+    """Drawn runs from their first decision to their last."""
 
-class Fleets:
-    """Groups of runs as one ground; a group that is over gives way to a new one."""
+    def __init__(self, drawn: Drawn, seeds: Integers) -> None:
+        """At the first decision."""
+        self.drawn, self.look = drawn, 0
+        self._state = s.begin(drawn.jobs, drawn.first, seeds)
+        self._memory, self._advised = fresh(len(drawn.load.row)), drawn.adviser.fresh(len(drawn.load.row))
+        self.view: View
+        self.seen: np.ndarray
+        self.mask: np.ndarray
+        self.advice: Integers
+        self._look()
 
-    def __init__(self, training: Training, traces: Sequence[Trace], jobs: Sequence[Job], seed: int) -> None:
-        """The groups are at different places of their runs from the start."""
-        self._training, self._traces, self._jobs = training, traces, jobs
-        self._chance = np.random.default_rng(seed)
-        self._fleets = [self._new() for _ in range(training.fleets)]
-        self._number = 0
-        self.sample: list[np.ndarray] = []
-        self._show()
+    @property
+    def over(self) -> bool:
+        """Whether the last decision has been made; the job itself would go on."""
+        return self.look >= self.drawn.decisions
 
-    def _new(self) -> Fleet:
-        how = self._training
-        made = drawn(
-            how.runs, how.decisions, self._traces, self._chance, self._jobs, price=how.price, lead_s=how.lead_s
-        )
-        return Fleet(made, self._chance.integers(2**62, size=how.runs))
+    @property
+    def weight(self) -> Floats:
+        """(runs, 2) worth of the reward's parts."""
+        price = self.drawn.facts.of(len(self.drawn.load.row))[2]
+        return np.stack([np.ones(len(price)), price], axis=1)
 
-    def _show(self) -> None:
-        self.seen = np.concatenate([fleet.seen for fleet in self._fleets])
-        self.mask = np.concatenate([fleet.mask for fleet in self._fleets])
-        self.advice: Integers | None = np.concatenate([fleet.advice for fleet in self._fleets])
-        self.weight: Floats = np.concatenate([fleet.weight for fleet in self._fleets])
+    def step(self, moves: Integers) -> Floats:
+        """(runs, 2) the reward's parts of one decision; `seen` and `mask` are what comes then."""
+        drawn, before = self.drawn, self._account()
+        pace, every = drawn.pace_s, drawn.looks.every_s
+        begin = self.look * pace
+        use = drawn.adviser.busy
+        asked = moved(self.view, moves, floor(self.view, use))
+        for now in range(begin, begin + pace, every):
+            if now > begin:  # between two decisions only the floor moves the target, as in `policy.Dqn`
+                between = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, now, None)
+                asked = np.maximum(between.target, floor(between, use))
+            twin.act(self._state, drawn.jobs, asked, now)
+            twin.advance(self._state, drawn.jobs, drawn.load, now, now + every)
+        self.look += 1
+        needed = drawn.needed[:, self.look - 1]
+        self._look()
+        paid, over, changed = self._account() - before
+        return parts(Bill(paid, np.clip(over, 0, pace), changed), needed, drawn.jobs.fact(MOST), float(pace))
 
-    def step(self, moves: Integers) -> Outcome:
-        """Act in every run of every group."""
-        runs = self._training.runs
-        gained = [fleet.step(moves[i * runs : (i + 1) * runs]) for i, fleet in enumerate(self._fleets)]
-        after, mask = np.concatenate([f.seen for f in self._fleets]), np.concatenate([f.mask for f in self._fleets])
-        # Groups start over one after the other, so that the buffer never holds one hour of the day alone.
-        self._number += 1
-        self.sample.append(after[self._number % SPARSE :: SPARSE])
-        spread = self._training.decisions // len(self._fleets)
-        young = [i * spread for i in range(len(self._fleets))]
-        cut = [f.over or (self._number == young[i] and i > 0) for i, f in enumerate(self._fleets)]
-        self._fleets = [self._new() if gone else fleet for fleet, gone in zip(self._fleets, cut, strict=True)]
-        self._show()
-        return Outcome(np.concatenate(gained), after, mask, np.zeros(len(moves), bool), np.repeat(cut, runs))
+    def _account(self) -> Floats:
+        """(3, runs) executor-seconds, seconds over the target with those that still wait, changes; so far."""
+        x, now = self._state.x, self.look * self.drawn.pace_s
+        waits = np.maximum(now - x[:, s.OLDEST] - self.drawn.jobs.fact(TARGET_S), 0.0)
+        return np.stack([x[:, s.PAID], x[:, s.OVER] + waits, x[:, s.CHANGES]])
+
+    def _look(self) -> None:
+        drawn = self.drawn
+        now = self.look * drawn.pace_s
+        ahead = drawn.said.at(min(self.look, drawn.decisions - 1))
+        self.view = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, now, ahead)
+        self._advised, advice = advise(drawn.adviser, self._advised, self.view)
+        self._memory, self.seen = observe(self._memory, self.view, drawn.facts, advice)
+        within = allowed(self.view.target, drawn.jobs.fact(LEAST), drawn.jobs.fact(MOST))
+        self.mask = near_advice(within, self.view.target, advice)
+        self.advice = nearest(self.mask, self.view.target, advice.target)

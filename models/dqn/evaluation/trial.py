@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from models.dqn.agent.model import Agent
-from models.dqn.environment.group import Fleet
 from models.dqn.environment.randomisation import HEARD_LEADS_S, Drawn, drawn
 from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.settings import Training
 from models.policy.core.capacity import Floats
 from models.twin.sim.job import MOST, Job
 
-HEEDS = (0.1, 0.3, 1.0, 1e9)
-"""Of `Agent.heeds`; with the last one the agent does what it is advised."""
+MARGINS = (0.1, 0.3, 1.0, 1e9)
+"""Of `Agent.margins`; with the last one the agent does what it is advised."""
 SURE = 2.0
 """Standard errors by which departures must have earned more than the advice at a price, on runs of their own."""
 
@@ -37,9 +37,9 @@ def scores(agent: Agent, trial: Sequence[Drawn]) -> Floats:
     """(all runs,) mean reward of an agent, divided by `1 + price / 30` so that no price outshouts the rest."""
     said = []
     for made in trial:
-        fleet = Fleet(made, np.arange(len(made.needed)))
-        gained = _rolled(fleet, agent)
-        said.append((gained * fleet.weight).sum(axis=1) / (1 + fleet.weight[:, 1] / 30))
+        vector = VectorEnvironment(made, np.arange(len(made.needed)))
+        gained = _rolled(vector, agent)
+        said.append((gained * vector.weight).sum(axis=1) / (1 + vector.weight[:, 1] / 30))
     return np.concatenate(said)
 
 
@@ -50,7 +50,7 @@ def tried_at(
     paid = need = over = 0.0
     groups = trials(replace(training, price=price), jobs, loads, seed)
     for made in groups:
-        gained = _rolled(Fleet(made, np.arange(training.trial[0])), agent)
+        gained = _rolled(VectorEnvironment(made, np.arange(training.trial[0])), agent)
         most = made.jobs.fact(MOST)
         need += made.needed.mean()
         paid += (made.needed.mean(axis=1) - gained[:, 0] * most).mean()
@@ -58,23 +58,23 @@ def tried_at(
     return paid / need, over / len(groups)
 
 
-def heeded(made: Agent, price: float, trial: Sequence[Drawn]) -> float:
-    """How much the agent heeds at a price: what earns most, if it surely earns more than doing what is advised."""
+def margin_for(made: Agent, price: float, trial: Sequence[Drawn]) -> float:
+    """How much the agent margins at a price: what earns most, if it surely earns more than doing what is advised."""
 
-    def earned(heed: float) -> Floats:
-        return scores(replace(made, prices=np.array([price]), heeds=np.array([heed])), trial)
+    def earned(margin: float) -> Floats:
+        return scores(replace(made, prices=np.array([price]), margins=np.array([margin])), trial)
 
-    advised, best, most = earned(HEEDS[-1]), HEEDS[-1], 0.0
-    for heed in HEEDS[:-1]:
-        more = earned(heed) - advised
+    advised, best, most = earned(MARGINS[-1]), MARGINS[-1], 0.0
+    for margin in MARGINS[:-1]:
+        more = earned(margin) - advised
         if more.mean() > max(most, SURE * float(more.std()) / np.sqrt(len(more))):
-            best, most = heed, float(more.mean())
+            best, most = margin, float(more.mean())
     return best
 
 
-def _rolled(fleet: Fleet, agent: Agent) -> Floats:
+def _rolled(vector: VectorEnvironment, agent: Agent) -> Floats:
     """(runs, 2) mean of the reward's parts over runs."""
-    total: Floats = np.zeros((len(fleet.seen), 2))
-    while not fleet.over:
-        total += fleet.step(agent.moves(fleet.seen, fleet.weight[:, 1], fleet.mask, fleet.advice))
-    return total / fleet.drawn.decisions
+    total: Floats = np.zeros((len(vector.seen), 2))
+    while not vector.over:
+        total += vector.step(agent.moves(vector.seen, vector.weight[:, 1], vector.mask, vector.advice))
+    return total / vector.drawn.decisions

@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al. 2015; the source paper's Algorithm 1) over many runs at once, on any ground."""
+"""Deep Q-learning (Mnih et al. 2015; the source paper's Algorithm 1) over many runs at once, on any environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from models.dqn.learner.settings import Settings
 from models.policy.core.capacity import Floats, Integers
 
 
-class Ground(Protocol):
+class Environment(Protocol):
     """Runs to learn from; `seen` (runs, F), `mask` (runs, A) and `weight` (runs, K) are of the present.
 
     So is `advice` (runs,), the move of somebody who knows a good one; None where there is nobody.
@@ -46,9 +46,9 @@ class Progress:
 class Learner:
     """The network that learns, its target and its memory."""
 
-    def __init__(self, ground: Ground, settings: Settings, seed: int) -> None:
-        """Untrained, for a ground's shapes."""
-        features, actions, parts = ground.seen.shape[1], ground.mask.shape[1], ground.weight.shape[1]
+    def __init__(self, environment: Environment, settings: Settings, seed: int) -> None:
+        """Untrained, for a environment's shapes."""
+        features, actions, parts = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
         generator = torch.Generator().manual_seed(seed)
         made = [Values(features, actions, parts, settings.hidden, settings.dueling, generator) for _ in range(2)]
         self.settings, self.online, self.held = settings, made[0], made[1]
@@ -59,14 +59,14 @@ class Learner:
         self._pending: deque[tuple[np.ndarray, Integers, Outcome, Floats]] = deque(maxlen=settings.steps)
         self.updates = self.transitions = 0
 
-    def learn(self, ground: Ground, transitions: int, every: int) -> Iterator[Progress]:
+    def learn(self, environment: Environment, transitions: int, every: int) -> Iterator[Progress]:
         """Act and learn until so many transitions were made; a report after each `every` updates."""
         losses: list[float] = []
         first = self.transitions
         while self.transitions - first < transitions:
             done = (self.transitions - first) / transitions
             rate = max(self.settings.explore, 1 - done / self.settings.explore_for * (1 - self.settings.explore))
-            self.collect(ground, rate)
+            self.collect(environment, rate)
             if len(self.replay) < self.settings.warm:
                 continue
             for group in self._optimizer.param_groups:
@@ -77,16 +77,16 @@ class Learner:
                     yield Progress(self.updates, self.transitions, float(np.mean(losses)))
                     losses.clear()
 
-    def collect(self, ground: Ground, explore: float) -> None:
+    def collect(self, environment: Environment, explore: float) -> None:
         """One decision of every run, random with that chance, and what it teaches into the buffer."""
-        seen, weight = ground.seen, ground.weight
-        moves = self.greedy(seen, ground.mask, weight)
+        seen, weight = environment.seen, environment.weight
+        moves = self.greedy(seen, environment.mask, weight)
         random = self.chance.random(len(seen)) < explore
-        drawn = np.where(ground.mask, self.chance.random(ground.mask.shape), -1.0).argmax(axis=1)
-        if ground.advice is not None:
-            drawn = np.where(self.chance.random(len(seen)) < self.settings.advised, ground.advice, drawn)
+        drawn = np.where(environment.mask, self.chance.random(environment.mask.shape), -1.0).argmax(axis=1)
+        if environment.advice is not None:
+            drawn = np.where(self.chance.random(len(seen)) < self.settings.advised, environment.advice, drawn)
         moves = np.where(random, drawn, moves)
-        self._pending.append((seen, moves, ground.step(moves), weight))
+        self._pending.append((seen, moves, environment.step(moves), weight))
         self.transitions += len(seen)
         if len(self._pending) == self.settings.steps:
             self.replay.add(summed(list(self._pending), self.settings.gamma))

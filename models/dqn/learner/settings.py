@@ -72,7 +72,7 @@ class Training:
 
     Attributes:
         learner: hyper-parameters.
-        fleets: groups of runs that share a lead time.
+        groups: groups of runs that share a lead time.
         runs: in a group.
         decisions: of a run.
         transitions: in all.
@@ -83,7 +83,7 @@ class Training:
     """
 
     learner: Settings = DEFAULT
-    fleets: int = 6
+    groups: int = 6
     runs: int = 64
     decisions: int = 128
     transitions: int = 1_000_000
@@ -95,6 +95,6 @@ class Training:
 
 
 FINE = Training(
-    replace(DEFAULT, learning_rate=2e-4, explore_for=1e-9), fleets=2, transitions=150_000, evaluate_every=500
+    replace(DEFAULT, learning_rate=2e-4, explore_for=1e-9), groups=2, transitions=150_000, evaluate_every=500
 )
 """For fitting an agent to one job: the lead time is the job's, so two groups do."""

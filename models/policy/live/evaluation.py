@@ -14,7 +14,7 @@ from models.policy.live.memory import Memory
 from models.policy.live.observation import Observation
 from models.policy.live.plan import Plan, plan
 from models.policy.received.outlook import Moment, outlook
-from models.policy.received.peak_calibrator import Ears
+from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0
 NEVER_S = 1e6
@@ -31,13 +31,13 @@ def evaluate(
     policy: Policy,
     version: str | None = None,
     stand_in: str = "",
-    ears: Ears | None = None,
+    calibrator: PeakCalibrator | None = None,
 ) -> tuple[Memory, Observation | None, Plan | None]:
     """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old.
 
     The policy's own memory goes on from its last decision, and begins afresh after another policy's. `version` is that
     of a learned policy's agent; `stand_in` says why this policy decides in the place of the one that was asked for;
-    `ears` are those of the forecast that is held.
+    `calibrator` are those of the forecast that is held.
     """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None
@@ -45,7 +45,7 @@ def evaluate(
         return memory, None, None
     memory = _resynced(memory, now, contract)
     batches, batch_s = looked(memory.batches, memory.lag_records)
-    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy, ears)
+    seen = _observation(replace(memory, batches=batches), now, batch_s, contract, policy, calibrator)
     seen = replace(seen, version=version, stand_in=stand_in)
     after, made = plan(seen, contract, policy)
     changed = now if made.executors != memory.target else memory.changed_at
@@ -57,14 +57,19 @@ def evaluate(
 
 
 def _observation(
-    memory: Memory, now: float, batch_s: float | None, contract: Contract, policy: Policy, ears: Ears | None
+    memory: Memory,
+    now: float,
+    batch_s: float | None,
+    contract: Contract,
+    policy: Policy,
+    calibrator: PeakCalibrator | None,
 ) -> Observation:
     assert memory.target is not None and memory.executors is not None
     ahead, upper, note = None, None, ""
     moment = Moment(now, memory.job_s(now), memory.time_scale, sum(memory.arrivals) / len(memory.arrivals), memory.past)
     if policy.name in LISTENERS:
-        ears = ears if policy.name in BY_PEAKS else None
-        ahead, upper, note = outlook(memory.forecast, moment, contract.planning, ears)
+        calibrator = calibrator if policy.name in BY_PEAKS else None
+        ahead, upper, note = outlook(memory.forecast, moment, contract.planning, calibrator)
     kept = memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1))
     return Observation(
         now_s=now,

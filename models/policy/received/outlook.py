@@ -13,7 +13,7 @@ from models.policy.core.capacity import Floats
 from models.policy.core.view import Ahead
 from models.policy.received.nowcast import Curves, corrected, offsets
 from models.policy.received.past import Past
-from models.policy.received.peak_calibrator import Ears
+from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import TRENDS_S, Moments
 
@@ -68,19 +68,19 @@ class Moment:
 
 
 def outlook(
-    held: dict[str, Any], moment: Moment, planning: Planning, ears: Ears | None = None
+    held: dict[str, Any], moment: Moment, planning: Planning, calibrator: PeakCalibrator | None = None
 ) -> tuple[Outlook | None, float | None, str]:
     """What is heard of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
 
-    It is what a backtest lets the same policy hear: the peaks of two stretches where ears for these times are given,
-    else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.
+    It is what a backtest lets the same policy hear: the peaks of two stretches where a calibrator for these times is
+    given, else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.
     Without a usable forecast both are None and the text says why.
 
     Args:
         held: the newest forecast (fields as in `tidecast.messages.Forecast`), empty before one.
         moment: of the decision.
         planning: how old a forecast may be, lead, hold and quantile.
-        ears: of the version that made the forecast.
+        calibrator: of the version that made the forecast.
     """
     if not held:
         return None, None, "no forecast yet"
@@ -91,10 +91,10 @@ def outlook(
     if curves.age_s[0] >= curves.step_s * len(held["quantiles"]):
         return None, None, f"late forecast: its {len(held['quantiles'])} steps are over"
     rate = np.array([moment.arrival_rps])
-    peaked = ears is not None and ears.fits(planning, moment.scale)
-    if ears is not None and peaked:
-        ends, levels = ears.ends_s, tuple(PEAK_LEVELS)
-        said = ears.at(Moments(curves, rate, _trends(moment)))
+    peaked = calibrator is not None and calibrator.fits(planning, moment.scale)
+    if calibrator is not None and peaked:
+        ends, levels = calibrator.ends_s, tuple(PEAK_LEVELS)
+        said = calibrator.at(Moments(curves, rate, _trends(moment)))
     else:
         ends, levels = _ends(curves, planning), curves.levels
         said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)

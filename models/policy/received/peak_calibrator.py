@@ -15,12 +15,12 @@ from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretches
 _CLOSE = 1e-6
 
 
-class EarsError(ValueError):
+class PeakCalibratorError(ValueError):
     """What was kept is no such thing, or belongs to other times than the contract's."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ears:
+class PeakCalibrator:
     """What a policy of `configs.policies.BY_PEAKS` hears with.
 
     Attributes:
@@ -50,25 +50,33 @@ class Ears:
         return all(math.isclose(a, b, rel_tol=_CLOSE) for a, b in zip(mine, theirs, strict=True))
 
 
-def describe(ears: Ears) -> dict[str, Any]:
+def describe(calibrator: PeakCalibrator) -> dict[str, Any]:
     """As JSON values."""
-    both = {name: _described(peaks) for name, peaks in (("soon", ears.soon), ("then", ears.then))}
-    return {"lead_s": ears.lead_s, "hold_s": ears.hold_s, "scale": ears.scale, "levels": list(LEVELS), **both}
+    both = {name: _described(peaks) for name, peaks in (("soon", calibrator.soon), ("then", calibrator.then))}
+    return {
+        "lead_s": calibrator.lead_s,
+        "hold_s": calibrator.hold_s,
+        "scale": calibrator.scale,
+        "levels": list(LEVELS),
+        **both,
+    }
 
 
-def revive(data: Any) -> Ears:
+def revive(data: Any) -> PeakCalibrator:
     """From its JSON values.
 
     Raises:
-        EarsError: they are none of this code's.
+        PeakCalibratorError: they are none of this code's.
     """
     try:
         if data["levels"] != list(LEVELS):
-            raise EarsError(f"peaks at the levels {data['levels']}; this code has {list(LEVELS)}: train again")
+            raise PeakCalibratorError(
+                f"peaks at the levels {data['levels']}; this code has {list(LEVELS)}: train again"
+            )
         soon, then = (_revived(data[name]) for name in ("soon", "then"))
-        return Ears(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
+        return PeakCalibrator(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
     except (KeyError, TypeError) as error:
-        raise EarsError(f"no peaks of this code ({error!r}); train again") from None
+        raise PeakCalibratorError(f"no peaks of this code ({error!r}); train again") from None
 
 
 def _described(peaks: Peaks) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A whole contest: every entrant is tuned on the first part of the traces and judged on the last."""
+"""A whole contest: every contender is tuned on the first part of the traces and judged on the last."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.twin.experiment.evaluation import Entrant, Lane, Sheet, compete
+from models.twin.experiment.evaluation import Contender, Lane, Sheet, compete
 from models.twin.experiment.foresight import FORECASTERS, Told, coarseness, told
 from models.twin.experiment.references import least_hours, optimum
 from models.twin.experiment.results import ALLOWED, OPTIMUM, Judged
-from models.twin.experiment.scenario import ground, parts, told_from
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.scenario import parts, scenario, told_from
+from models.twin.experiment.setup import Setup
 from models.twin.experiment.tuning import moved, refined, tuned
 
 TUNE_SEED = 1000
@@ -48,19 +48,19 @@ class Effort:
     yardsticks: int = 1
 
 
-def listened(name: str, series: Series, terms: Terms, forecasters: Sequence[str] = FORECASTERS) -> dict[str, Told]:
+def listened(name: str, series: Series, setup: Setup, forecasters: Sequence[str] = FORECASTERS) -> dict[str, Told]:
     """What forecasters say from the tuning part on, and before it as far as peaks are learned from.
 
     Raises:
-        TwinError: see `ground.parts`.
+        TwinError: see `scenario.parts`.
     """
-    tune, _ = parts(name, series, terms)
-    many = coarseness(terms.step_s(series), sum(terms.planned_s))
-    return {forecaster: told(forecaster, series, told_from(series, tune, terms), many) for forecaster in forecasters}
+    tune, _ = parts(name, series, setup)
+    many = coarseness(setup.step_s(series), sum(setup.planned_s))
+    return {forecaster: told(forecaster, series, told_from(series, tune, setup), many) for forecaster in forecasters}
 
 
 def judged(
-    cases: Sequence[Case], terms: Terms, entrants: Sequence[Entrant], effort: Effort,
+    cases: Sequence[Case], setup: Setup, contenders: Sequence[Contender], effort: Effort,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[Judged]:  # fmt: skip
     """One result per case.
@@ -68,17 +68,17 @@ def judged(
     Raises:
         TwinError: a trace does not do.
     """
-    cut = [parts(case.name, case.series, terms) for case in cases]
+    cut = [parts(case.name, case.series, setup) for case in cases]
     at = [(case, *both) for case, both in zip(cases, cut, strict=True)]
-    tuning = [ground(c.name, c.series, tune, terms, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in at]
-    tests = [ground(c.name, c.series, test, terms, range(effort.seeds), c.said) for c, _, test in at]
+    tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in at]
+    tests = [scenario(c.name, c.series, test, setup, range(effort.seeds), c.said) for c, _, test in at]
     found = [Judged(test, {}) for test in tests]
     swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
-    for entrant in entrants:
-        lanes = tuned(entrant, tuning, swept)
-        upstream = CATALOGUE[entrant.policy].upstream if entrant.name == entrant.policy else None
+    for contender in contenders:
+        lanes = tuned(contender, tuning, swept)
+        upstream = CATALOGUE[contender.policy].upstream if contender.name == contender.policy else None
         lanes = moved(lanes, tests, upstream)
-        sheets = compete(entrant, lanes)
+        sheets = compete(contender, lanes)
         left = effort.knobs - swept
         while left:
             some = min(ROUND, left)
@@ -86,15 +86,15 @@ def judged(
                 replace(lane, knobs=refined(sheet.knobs, sheet.violation.mean(axis=1), some))
                 for lane, sheet in zip(lanes, sheets, strict=True)
             ]
-            sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(entrant, closer), strict=True)]
+            sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(contender, closer), strict=True)]
             left -= some
         for one, lane, sheet in zip(found, lanes, sheets, strict=True):
-            one.sheets[entrant.name], one.settings[entrant.name] = sheet, lane.setting
-        tell(entrant.name)
+            one.sheets[contender.name], one.settings[contender.name] = sheet, lane.setting
+        tell(contender.name)
     for one in found if effort.yardsticks else []:
-        one.sheets[OPTIMUM] = optimum(one.ground, min(effort.yardsticks, effort.seeds))
-        one.bound.update(zip(ALLOWED, least_hours(one.ground, 1, ALLOWED).tolist(), strict=True))
-        tell(f"optimum of {one.ground.name}")
+        one.sheets[OPTIMUM] = optimum(one.scenario, min(effort.yardsticks, effort.seeds))
+        one.bound.update(zip(ALLOWED, least_hours(one.scenario, 1, ALLOWED).tolist(), strict=True))
+        tell(f"optimum of {one.scenario.name}")
     return found
 
 
@@ -104,8 +104,8 @@ def near(sheet: Sheet, allowed: float) -> float:
     return float(sheet.knobs[int(np.argmin(np.abs(share - np.log(allowed))))])
 
 
-def followed(entrant: Entrant, one: Judged, allowed: float) -> Sheet:
+def followed(contender: Contender, one: Judged, allowed: float) -> Sheet:
     """The policy once more, with one seed and the knob value that came nearest to a violation, its targets kept."""
-    alone = replace(one.ground, arrived=one.ground.arrived[:1])
-    knob = np.array([near(one.sheets[entrant.name], allowed)])
-    return compete(entrant, [Lane(alone, one.settings[entrant.name], knob)], keep=True)[0]
+    alone = replace(one.scenario, arrived=one.scenario.arrived[:1])
+    knob = np.array([near(one.sheets[contender.name], allowed)])
+    return compete(contender, [Lane(alone, one.settings[contender.name], knob)], keep=True)[0]

@@ -1,4 +1,4 @@
-"""Who takes part in a contest: every policy of the catalogue, and our planners with other ears."""
+"""Who takes part in a contest: every policy of the catalogue, and our planners with other calibrator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.catalogue import build, named
-from models.twin.experiment.evaluation import TRUTH, Entrant, Setting
+from models.twin.experiment.evaluation import TRUTH, Contender, Setting
 from models.twin.experiment.foresight import LEVELS
 
 TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
@@ -27,16 +27,16 @@ USUAL_HOLD_S = 30.0
 DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
 USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
 HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
-HEED: dict[str, tuple[float, ...]] = {"heed": (1e9, 0.0)}
+MARGIN: dict[str, tuple[float, ...]] = {"margin": (1e9, 0.0)}
 """Whether the agent does what it is advised, or departs from it as it learned to."""
 ALONE: dict[str, tuple[float, ...]] = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
 """Without a forecast its price moves nothing, and room is the only way to be safe."""
 HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 
 
-def entrants(
+def contenders(
     names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None, live: bool = False
-) -> tuple[list[Entrant], dict[str, str]]:
+) -> tuple[list[Contender], dict[str, str]]:
     """The policies of these names ("all" for every one), and why others are left out.
 
     `true_future` is always among them, and beside `mpc` stand `UNFORECAST`.
@@ -53,7 +53,7 @@ def entrants(
     asked = list(names)
     found, left_out = [], {}
     for name in named(asked):
-        one = entrant(name, (learned or {}).get(name))
+        one = contender(name, (learned or {}).get(name))
         reason = "" if name == "schedule" else _missing(one, contract)
         if reason and name in asked:
             raise SettingsError(reason)
@@ -62,47 +62,53 @@ def entrants(
         else:
             found.append(one)
     if "mpc" in {one.name for one in found}:
-        found += [with_ears(entrant("mpc"), name.partition(":")[2].replace("none", ""), name) for name in UNFORECAST]
-    found.append(with_ears(entrant("forecast"), TRUTH, TRUE_FUTURE))
+        found += [
+            with_forecaster(contender("mpc"), name.partition(":")[2].replace("none", ""), name) for name in UNFORECAST
+        ]
+    found.append(with_forecaster(contender("forecast"), TRUTH, TRUE_FUTURE))
     return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
 
 
-def ablations(found: Iterable[Entrant]) -> list[Entrant]:
+def ablations(found: Iterable[Contender]) -> list[Contender]:
     """`forecast` with the last value, and `mpc` with the true future, where they are among them."""
-    ears = {"forecast": LAST_VALUE, "mpc": TRUTH}
-    return [with_ears(one, ears[one.name], f"{one.name}:{ears[one.name]}") for one in found if one.name in ears]
+    calibrator = {"forecast": LAST_VALUE, "mpc": TRUTH}
+    return [
+        with_forecaster(one, calibrator[one.name], f"{one.name}:{calibrator[one.name]}")
+        for one in found
+        if one.name in calibrator
+    ]
 
 
-def entrant(name: str, learned: Any = None) -> Entrant:
+def contender(name: str, learned: Any = None) -> Contender:
     """The policy of that name with what it hears, and the hyper-parameters that are chosen for it."""
     if name == "forecast":
         setting = Setting(level=0.9)
-        return Entrant(name, name, "blend", setting, (HEARING, DELAYS))
+        return Contender(name, name, "blend", setting, (HEARING, DELAYS))
     if name == "reactive":
-        return Entrant(name, name, axes=(DELAYS,))
+        return Contender(name, name, axes=(DELAYS,))
     if name == "mpc":
-        return Entrant(name, name, "blend", axes=(USE, HOLD))
+        return Contender(name, name, "blend", axes=(USE, HOLD))
     if name == "dqn":  # its adviser is an mpc
-        return Entrant(name, name, "blend", axes=(USE, HOLD | HEED), learned=learned)
-    return Entrant(name, name, learned=learned)
+        return Contender(name, name, "blend", axes=(USE, HOLD | MARGIN), learned=learned)
+    return Contender(name, name, learned=learned)
 
 
-def with_ears(one: Entrant, hears: str, name: str) -> Entrant:
+def with_forecaster(one: Contender, hears: str, name: str) -> Contender:
     """The same policy, hearing somebody else."""
     axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
     if one.policy == "mpc" and not hears:
         axes = tuple(ALONE if axis == USE else axis for axis in axes)
-    return Entrant(name, one.policy, hears, one.setting, axes, one.learned)
+    return Contender(name, one.policy, hears, one.setting, axes, one.learned)
 
 
-def _as_live(one: Entrant, contract: Contract) -> Entrant:
+def _as_live(one: Contender, contract: Contract) -> Contender:
     """With the contract's own hyper-parameters; whether an agent departs from its advice is still chosen."""
     nearest = min(LEVELS, key=lambda level: abs(level - contract.planning.quantile))
     setting = one.setting if one.setting.level is None else Setting(level=nearest)
-    return replace(one, setting=setting, axes=(HEED,) if one.policy in LEARNED else ())
+    return replace(one, setting=setting, axes=(MARGIN,) if one.policy in LEARNED else ())
 
 
-def _paced(one: Entrant, contract: Contract) -> Entrant:
+def _paced(one: Contender, contract: Contract) -> Contender:
     """With its times shorter where a job decides more often than every 15 s."""
     pace = contract.planning.hold_s / USUAL_HOLD_S
     axes = tuple(
@@ -112,7 +118,7 @@ def _paced(one: Entrant, contract: Contract) -> Entrant:
     return replace(one, axes=axes)
 
 
-def _missing(one: Entrant, contract: Contract) -> str:
+def _missing(one: Contender, contract: Contract) -> str:
     if one.policy in LEARNED and one.learned is None:
         return f"policy {one.name!r} has no agent; train one and name it with --agent"
     try:

@@ -1,4 +1,4 @@
-"""Policies on the same ground: every knob value, seed and trace is a run, and many runs share one simulation."""
+"""Policies on the same scenario: every knob value, seed and trace is a run, and many runs share one simulation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
 from models.policy.rules.schedule import DAY_S, SLOTS, Timetable, learned
 from models.twin.experiment.foresight import LEVELS, heard, true
-from models.twin.experiment.scenario import Ground
+from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
 from models.twin.sim.run import Foresight, Load, Outcome, simulate
 
@@ -51,7 +51,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
+class Contender:
     """Who takes part.
 
     Attributes:
@@ -78,9 +78,9 @@ class Entrant:
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """A ground, the setting that a policy has there, and (N,) values of its knob."""
+    """A scenario, the setting that a policy has there, and (N,) values of its knob."""
 
-    ground: Ground
+    scenario: Scenario
     setting: Setting
     knobs: Floats
 
@@ -119,69 +119,69 @@ class Sheet:
         return Sheet(**parts)
 
 
-def compete(entrant: Entrant, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
-    """One sheet per lane. The lanes have the same terms and as many knob values.
+def compete(contender: Contender, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
+    """One sheet per lane. The lanes have the same setup and as many knob values.
 
     Raises:
         SettingsError: the policy cannot be built.
     """
     found: dict[int, Sheet] = {}
-    for chunk in _chunks(entrant, lanes):
-        simulated = _simulated(entrant, [lanes[i] for i in chunk])
+    for chunk in _chunks(contender, lanes):
+        simulated = _simulated(contender, [lanes[i] for i in chunk])
         found |= {i: _sheet(lanes[i], part, keep) for i, part in zip(chunk, simulated, strict=True)}
     return [found[i] for i in range(len(lanes))]
 
 
-def _chunks(entrant: Entrant, lanes: Sequence[Lane]) -> Iterable[list[int]]:
-    """Lanes of the same fields and ears, longest first, in simulations of at most `RUNS` runs."""
+def _chunks(contender: Contender, lanes: Sequence[Lane]) -> Iterable[list[int]]:
+    """Lanes of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
     groups: dict[Any, list[int]] = {}
-    for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].ground.seconds):
-        groups.setdefault((lanes[i].setting.fields, _by_peaks(entrant, lanes[i])), []).append(i)
+    for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].scenario.seconds):
+        groups.setdefault((lanes[i].setting.fields, _by_peaks(contender, lanes[i])), []).append(i)
     for group in groups.values():
-        many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].ground.seeds))
+        many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].scenario.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
 
 
-def _simulated(entrant: Entrant, lanes: list[Lane]) -> list[tuple[Outcome, slice]]:
+def _simulated(contender: Contender, lanes: list[Lane]) -> list[tuple[Outcome, slice]]:
     """The outcome, and where in it each lane's runs are: by knob, then seed."""
-    terms, seeds, knobs = lanes[0].ground.terms, lanes[0].ground.seeds, len(lanes[0].knobs)
+    setup, seeds, knobs = lanes[0].scenario.setup, lanes[0].scenario.seeds, len(lanes[0].knobs)
     each = knobs * seeds
     load = _load(lanes)
-    policy = _policy(entrant, lanes)
-    foresight = _foresight(entrant, lanes) if entrant.listens else None
-    jobs = stack([terms.the_job] * (each * len(lanes)), terms.belief)
+    policy = _policy(contender, lanes)
+    foresight = _foresight(contender, lanes) if contender.listens else None
+    jobs = stack([setup.the_job] * (each * len(lanes)), setup.belief)
     chance = np.tile(np.arange(seeds), knobs * len(lanes))
-    outcome = simulate(jobs, load, policy, terms.looks, chance, foresight)
+    outcome = simulate(jobs, load, policy, setup.looks, chance, foresight)
     return [(outcome, slice(at * each, (at + 1) * each)) for at in range(len(lanes))]
 
 
 def _load(lanes: list[Lane]) -> Load:
-    """What arrives, a row per ground and seed."""
-    grounds = list(dict.fromkeys(lane.ground for lane in lanes))
-    seeds, longest = grounds[0].seeds, max(ground.seconds for ground in grounds)
-    arrived = np.empty((len(grounds) * seeds, longest + 1))
-    for at, ground in enumerate(grounds):
+    """What arrives, a row per scenario and seed."""
+    scenarios = list(dict.fromkeys(lane.scenario for lane in lanes))
+    seeds, longest = scenarios[0].seeds, max(scenario.seconds for scenario in scenarios)
+    arrived = np.empty((len(scenarios) * seeds, longest + 1))
+    for at, scenario in enumerate(scenarios):
         rows = arrived[at * seeds : (at + 1) * seeds]
-        rows[:, : ground.seconds + 1] = ground.arrived
-        rows[:, ground.seconds + 1 :] = ground.arrived[:, -1:]
+        rows[:, : scenario.seconds + 1] = scenario.arrived
+        rows[:, scenario.seconds + 1 :] = scenario.arrived[:, -1:]
     row = np.concatenate(
-        [np.tile(grounds.index(lane.ground) * seeds + np.arange(seeds), len(lane.knobs)) for lane in lanes]
+        [np.tile(scenarios.index(lane.scenario) * seeds + np.arange(seeds), len(lane.knobs)) for lane in lanes]
     )
     lasts, counts = (
-        np.repeat(seconds, seeds) for seconds in zip(*((g.seconds, g.warm_s) for g in grounds), strict=True)
+        np.repeat(seconds, seeds) for seconds in zip(*((g.seconds, g.warm_s) for g in scenarios), strict=True)
     )
     return Load(arrived, row, lasts, counts)
 
 
-def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
-    seeds = lanes[0].ground.seeds
+def _policy(contender: Contender, lanes: list[Lane]) -> Policy:
+    seeds = lanes[0].scenario.seeds
     knob = np.concatenate([np.repeat(lane.knobs, seeds) for lane in lanes])
-    taught = entrant.learned
-    if entrant.policy == "schedule":
-        tables = np.stack([_timetable(lane.ground) for lane in lanes])
-        day_s = DAY_S / lanes[0].ground.terms.speed
+    taught = contender.learned
+    if contender.policy == "schedule":
+        tables = np.stack([_timetable(lane.scenario) for lane in lanes])
+        day_s = DAY_S / lanes[0].scenario.setup.speed
         taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), day_s)
-    policy = build(entrant.policy, lanes[0].ground.terms.contract, taught, knob)
+    policy = build(contender.policy, lanes[0].scenario.setup.contract, taught, knob)
     turn: dict[str, Any] = dict(lanes[0].setting.fields)
     if not turn:
         return policy
@@ -191,29 +191,29 @@ def _policy(entrant: Entrant, lanes: list[Lane]) -> Policy:
     return turned
 
 
-def _timetable(ground: Ground) -> Floats:
-    """(slots,) rates of the day's slots in the past, the first of which begins with the ground."""
-    past, day_s = ground.past, DAY_S / ground.terms.speed
+def _timetable(scenario: Scenario) -> Floats:
+    """(slots,) rates of the day's slots in the past, the first of which begins with the scenario."""
+    past, day_s = scenario.past, DAY_S / scenario.setup.speed
     many = math.ceil(past.step_s / (day_s / SLOTS))  # a long step says something of every slot that it covers
-    since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - ground.begins_s
+    since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - scenario.begins_s
     return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
 
 
-def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
+def _foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
     """A row per seed and whatever differs in what lanes hear; shorter ones are filled up with nothing."""
-    terms, seeds = lanes[0].ground.terms, lanes[0].ground.seeds
-    ends = heard_at = offsets(*terms.planned_s)
+    setup, seeds = lanes[0].scenario.setup, lanes[0].scenario.seeds
+    ends = heard_at = offsets(*setup.planned_s)
     level = lanes[0].setting.level
     levels: tuple[float, ...] = LEVELS if level is None else (level,)
-    if all(_by_peaks(entrant, lane) for lane in lanes):
-        ends, levels = stretches(*terms.planned_s), PEAK_LEVELS
-    ears = [(id(lane.ground), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
-    first = {ear: ears.index(ear) for ear in ears}
-    looks = max(len(lane.ground.looks_s) for lane in lanes)
+    if all(_by_peaks(contender, lane) for lane in lanes):
+        ends, levels = stretches(*setup.planned_s), PEAK_LEVELS
+    calibrator = [(id(lane.scenario), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
+    first = {ear: calibrator.index(ear) for ear in calibrator}
+    looks = max(len(lane.scenario.looks_s) for lane in lanes)
     rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
     for at, i in enumerate(first.values()):
-        rps[at * seeds : (at + 1) * seeds, : len(lanes[i].ground.looks_s)] = _said(entrant, lanes[i], heard_at)
-    begins = [list(first).index(ear) * seeds for ear in ears]
+        rps[at * seeds : (at + 1) * seeds, : len(lanes[i].scenario.looks_s)] = _said(contender, lanes[i], heard_at)
+    begins = [list(first).index(ear) * seeds for ear in calibrator]
     row = np.concatenate(
         [np.tile(b + np.arange(seeds), len(lane.knobs)) for b, lane in zip(begins, lanes, strict=True)]
     )
@@ -221,27 +221,27 @@ def _foresight(entrant: Entrant, lanes: list[Lane]) -> Foresight:
     return Foresight(ends, levels, rps, row)
 
 
-def _said(entrant: Entrant, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
+def _said(contender: Contender, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
     """(seeds or 1, decisions, ends, levels)."""
-    ground, setting = lane.ground, lane.setting
-    if entrant.hears == TRUTH:
-        every = np.concatenate([ground.rate, ground.after])
-        return true(every, ground.looks_s, ends)[None, :, :, None]  # the same at every level
-    if _by_peaks(entrant, lane):
-        return ground.foretold[entrant.hears]
-    said, moments = ground.told[entrant.hears], ground.begins_s + ground.looks_s.astype(np.float64)
+    scenario, setting = lane.scenario, lane.setting
+    if contender.hears == TRUTH:
+        every = np.concatenate([scenario.rate, scenario.after])
+        return true(every, scenario.looks_s, ends)[None, :, :, None]  # the same at every level
+    if _by_peaks(contender, lane):
+        return scenario.foretold[contender.hears]
+    said, moments = scenario.told[contender.hears], scenario.begins_s + scenario.looks_s.astype(np.float64)
     memory_s = setting.memory_steps * said.step_s
-    return np.stack([heard(said, moments, now, ends, memory_s, setting.level) for now in ground.looked_back[0]])
+    return np.stack([heard(said, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]])
 
 
-def _by_peaks(entrant: Entrant, lane: Lane) -> bool:
+def _by_peaks(contender: Contender, lane: Lane) -> bool:
     """Whether the policy hears the peaks whose quantiles the past has kept, instead of the forecaster's own."""
-    return entrant.policy in BY_PEAKS and entrant.hears in lane.ground.peaks
+    return contender.policy in BY_PEAKS and contender.hears in lane.scenario.peaks
 
 
 def _sheet(lane: Lane, simulated: tuple[Outcome, slice], keep: bool) -> Sheet:
     outcome, runs = simulated
-    shape, looks = (len(lane.knobs), lane.ground.seeds), len(lane.ground.looks_s)
+    shape, looks = (len(lane.knobs), lane.scenario.seeds), len(lane.scenario.looks_s)
     why = outcome.why[:looks, runs]
     none, clamped = ((why & int(flag) > 0).sum(axis=0).reshape(shape) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
     targets = outcome.targets[:looks, runs].reshape(looks, *shape) if keep else np.zeros((0, 0, 0))

@@ -13,7 +13,7 @@ from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
-from models.policy.received.peak_calibrator import Ears
+from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit
 from models.twin.experiment.foresight import Told, followed
 from models.twin.sim.arrivals import filled, rates
@@ -62,7 +62,7 @@ def schooled(
     return fit(known, soon, highest[0]), fit(known, then, highest[1])
 
 
-def ears_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> Ears | None:
+def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
     """What a job's past teaches a policy to hear in this forecaster's words; None where it is too short.
 
     Learned as a backtest of the job learns it, but by the forecaster's own steps and the shorter smoothing of a live
@@ -85,7 +85,7 @@ def ears_of(forecaster: Forecaster, series: Series, planning: Planning, scale: f
     said = followed(forecaster, older, series.values[first:]).scaled(1.0, scale)
     rate = rates(filled(series.values)[first:], said.step_s)
     both = schooled(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
-    return None if both is None else Ears(both[0], both[1], planning.lead_s, planning.hold_s, scale)
+    return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)
 
 
 def _highest(rate: Floats, moments: Integers, begin: int, end: int) -> Floats:

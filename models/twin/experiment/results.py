@@ -12,7 +12,7 @@ from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
 from models.twin.experiment.evaluation import Setting, Sheet
 from models.twin.experiment.frontier import cheapest_at
-from models.twin.experiment.scenario import Ground
+from models.twin.experiment.scenario import Scenario
 
 ALLOWED = (0.001, 0.01, 0.05)
 """Violations at which costs are compared."""
@@ -26,13 +26,13 @@ class Judged:
     """A trace's contest.
 
     Attributes:
-        ground: on which it was.
+        scenario: on which it was.
         sheets: by name, the optimum's among them where it was made.
         settings: hyper-parameters that were chosen, by name.
         bound: executor-hours that no policy can go below, by allowed violation.
     """
 
-    ground: Ground
+    scenario: Scenario
     sheets: dict[str, Sheet]
     settings: dict[str, Setting] = field(default_factory=dict)
     bound: dict[float, float] = field(default_factory=dict)

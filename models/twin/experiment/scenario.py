@@ -1,4 +1,4 @@
-"""The ground on which policies meet: a part of a trace, scaled to a job, at one lead time."""
+"""The scenario on which policies meet: a part of a trace, scaled to a job, at one lead time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import Told
 from models.twin.experiment.peak_training import DAYS as SCHOOL_DAYS
 from models.twin.experiment.peak_training import looked_back, schooled
-from models.twin.experiment.setup import DAY_S, Terms
+from models.twin.experiment.setup import DAY_S, Setup
 from models.twin.sim.arrivals import drawn, filled, rates
 from models.twin.sim.job import TwinError
 
@@ -25,12 +25,12 @@ GAP_STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class Scenario:
     """A part of a trace.
 
     Attributes:
         name: of the trace.
-        terms: of the contest.
+        setup: of the contest.
         begins_s: epoch seconds, divided by the speed, of its first second.
         warm_s: seconds at its beginning that do not count, because nobody can do anything about them.
         rate: (T,) records/s at every second, and (A,) `after` it as far as the trace goes.
@@ -41,7 +41,7 @@ class Ground:
     """
 
     name: str
-    terms: Terms
+    setup: Setup
     begins_s: float
     warm_s: int
     rate: Floats
@@ -64,12 +64,12 @@ class Ground:
     @cached_property
     def looks_s(self) -> Integers:
         """(D,) seconds of the decisions."""
-        return np.arange(0, self.seconds, self.terms.looks.every_s)
+        return np.arange(0, self.seconds, self.setup.looks.every_s)
 
     @cached_property
     def looked_back(self) -> tuple[Floats, Floats]:
         """(S, D) records/s of the last seconds at every decision, and (S, D, trends) how much more than before."""
-        now, smooth_s = self.looks_s, self.terms.looks.smooth_s
+        now, smooth_s = self.looks_s, self.setup.looks.smooth_s
         both = [looked_back(arrived, now, smooth_s) for arrived in self.arrived]
         return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
 
@@ -86,7 +86,7 @@ class Ground:
         return found
 
 
-def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
+def parts(name: str, series: Series, setup: Setup) -> tuple[range, range]:
     """Steps of the series in which hyper-parameters are chosen, and those in which policies are judged.
 
     The latter are the newest fifth, at most `test_days`; the former as many before it, at most `tune_days`.
@@ -94,19 +94,19 @@ def parts(name: str, series: Series, terms: Terms) -> tuple[range, range]:
     Raises:
         TwinError: the trace is too short for the lead time, a rate in these parts is missing or negative.
     """
-    step = terms.step_s(series)
+    step = setup.step_s(series)
     if step < 1:
         raise TwinError(f"{name}: steps of {step:g} s of the job's clock; a second or more is expected. Take a --step.")
     day = DAY_S / step
     steps = len(series)
-    test = max(min(int(TEST_SHARE * steps), round(terms.test_days * day)), 0)
-    tune = min(test, max(1, round(terms.tune_days * day)))
-    reach = sum(terms.planned_s)
+    test = max(min(int(TEST_SHARE * steps), round(setup.test_days * day)), 0)
+    tune = min(test, max(1, round(setup.tune_days * day)))
+    reach = sum(setup.planned_s)
     if test * step <= reach:
         needed = math.ceil((reach / step + 1) / TEST_SHARE)
         raise TwinError(
             f"{name}: {steps} steps of {step:g} s, of which the newest fifth, {test * step:g} s, is the test: no "
-            f"longer than the horizon of {reach:g} s (lead time and {terms.hold_s:g} s). Take {needed} steps or more, "
+            f"longer than the horizon of {reach:g} s (lead time and {setup.hold_s:g} s). Take {needed} steps or more, "
             "or a shorter lead time."
         )
     _check(name, series, steps - test - tune)
@@ -134,33 +134,33 @@ def _check(name: str, series: Series, first: int) -> None:
         )
 
 
-def ground(
-    name: str, series: Series, steps: range, terms: Terms, seeds: range, said: dict[str, Told] | None = None
-) -> Ground:
-    """Those steps of a series as a ground; `said` is in the series' own unit.
+def scenario(
+    name: str, series: Series, steps: range, setup: Setup, seeds: range, said: dict[str, Told] | None = None
+) -> Scenario:
+    """Those steps of a series as a scenario; `said` is in the series' own unit.
 
     Raises:
         TwinError: negative rates.
     """
-    factor, step, start = terms.factor(series), terms.step_s(series), series.start / terms.speed
+    factor, step, start = setup.factor(series), setup.step_s(series), series.start / setup.speed
     values = filled(series.values) * factor
-    more = math.ceil(sum(terms.planned_s) / step) + 1
-    warm_s = min(terms.warm_s, int(steps.start * step // terms.looks.every_s) * terms.looks.every_s)
+    more = math.ceil(sum(setup.planned_s) / step) + 1
+    warm_s = min(setup.warm_s, int(steps.start * step // setup.looks.every_s) * setup.looks.every_s)
     low, high = max(steps.start - 1 - math.ceil(warm_s / step), 0), min(steps.stop + more, len(values))
     every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
     seconds = round(len(steps) * step) + warm_s
     rate, after = every[:seconds], every[seconds:]
-    arrived = np.stack([drawn(rate, seed, terms.dispersion) for seed in seeds])
+    arrived = np.stack([drawn(rate, seed, setup.dispersion) for seed in seeds])
     past = Series(start, step, series.values[: steps.start] * factor)
-    told = {forecaster: one.scaled(factor, terms.speed) for forecaster, one in (said or {}).items()}
-    since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + terms.looks.smooth_s) / step), 0)
+    told = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
+    since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
     before = rates(values[since : steps.start], step) if told and steps.start > since + 1 else np.zeros(0)
-    times, smooth_s = terms.planned_s, terms.looks.smooth_s
+    times, smooth_s = setup.planned_s, setup.looks.smooth_s
     learnt = {of: schooled(one, before, start + since * step, times, smooth_s, seeds.start) for of, one in told.items()}
     peaks = {of: one for of, one in learnt.items() if one is not None}
-    return Ground(name, terms, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
+    return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
 
 
-def told_from(series: Series, tune: range, terms: Terms) -> int:
+def told_from(series: Series, tune: range, setup: Setup) -> int:
     """The step from which forecasters must be heard, so that the past can teach peaks."""
-    return max(tune.start - round(SCHOOL_DAYS * DAY_S / terms.step_s(series)), tune.start // 3)
+    return max(tune.start - round(SCHOOL_DAYS * DAY_S / setup.step_s(series)), tune.start // 3)

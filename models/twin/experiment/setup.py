@@ -1,4 +1,4 @@
-"""The terms of a contest: the job that a trace is replayed on, how it is looked at, what is the same for everybody."""
+"""The setup of a contest: the job that a trace is replayed on, how it is looked at, what is the same for everybody."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GUESSED = 1.2, 2.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class Setup:
     """What is the same for every policy.
 
     Attributes:
@@ -77,7 +77,7 @@ class Terms:
 
     @property
     def warm_s(self) -> int:
-        """Seconds before a ground's first that counts: what was asked for must have come, what is too much gone."""
+        """Seconds before a scenario's first that counts: what was asked for must have come, what is too much gone."""
         return self.looks.every_s * math.ceil((3 * self.lead_s + 900.0) / self.looks.every_s)
 
     def step_s(self, series: Series) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
-from models.twin.experiment.evaluation import Entrant, Lane, Sheet, compete
+from models.twin.experiment.evaluation import Contender, Lane, Sheet, compete
 from models.twin.experiment.frontier import cheapest_at
-from models.twin.experiment.scenario import Ground
+from models.twin.experiment.scenario import Scenario
 
 JUDGED = (0.01, 0.001)
 """Violations at which settings are compared."""
@@ -22,32 +22,32 @@ AIMED = (*JUDGED, 0.05)
 _LEAST, _STEEP = 1e-5, 30.0
 
 
-def tuned(entrant: Entrant, grounds: Sequence[Ground], knobs: int) -> list[Lane]:
-    """For each ground the setting that is cheapest there at equal violation, and so many values of the knob.
+def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Lane]:
+    """For each scenario the setting that is cheapest there at equal violation, and so many values of the knob.
 
-    The grounds are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
+    The scenarios are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
     """
-    wide = sweep(entrant, grounds[0])
-    lanes = [Lane(ground, entrant.setting, wide) for ground in grounds]
-    sheets = compete(entrant, lanes) if not entrant.axes else []
-    for axes in entrant.axes:
+    wide = sweep(contender, scenarios[0])
+    lanes = [Lane(scenario, contender.setting, wide) for scenario in scenarios]
+    sheets = compete(contender, lanes) if not contender.axes else []
+    for axes in contender.axes:
         choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-        tried = [Lane(lane.ground, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
-        found = compete(entrant, tried)
+        tried = [Lane(lane.scenario, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
+        found = compete(contender, tried)
         best = [
             at + int(np.argmin([_score(sheet) for sheet in found[at : at + len(choices)]]))
             for at in range(0, len(tried), len(choices))
         ]
         lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
     return [
-        Lane(lane.ground, lane.setting, narrowed(wide, sheet.violation.mean(axis=1), knobs))
+        Lane(lane.scenario, lane.setting, narrowed(wide, sheet.violation.mean(axis=1), knobs))
         for lane, sheet in zip(lanes, sheets, strict=True)
     ]
 
 
-def sweep(entrant: Entrant, ground: Ground) -> Floats:
+def sweep(contender: Contender, scenario: Scenario) -> Floats:
     """The catalogue's values of the knob, rising."""
-    return np.sort(np.array(entry(entrant.policy).sweep(ground.terms.contract), float))
+    return np.sort(np.array(entry(contender.policy).sweep(scenario.setup.contract), float))
 
 
 def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
@@ -117,12 +117,12 @@ def _place(knobs: Floats, violation: Floats, level: float) -> float:
     return place[-1] - at if falling else at
 
 
-def moved(lanes: Iterable[Lane], grounds: Iterable[Ground], further: float | None = None) -> list[Lane]:
-    """The lanes' settings and knobs on other grounds, with one more knob value where one is given."""
+def moved(lanes: Iterable[Lane], scenarios: Iterable[Scenario], further: float | None = None) -> list[Lane]:
+    """The lanes' settings and knobs on other scenarios, with one more knob value where one is given."""
     more = [] if further is None else [further]
     return [
-        Lane(ground, lane.setting, np.concatenate([lane.knobs, more]))
-        for lane, ground in zip(lanes, grounds, strict=True)
+        Lane(scenario, lane.setting, np.concatenate([lane.knobs, more]))
+        for lane, scenario in zip(lanes, scenarios, strict=True)
     ]
 
 

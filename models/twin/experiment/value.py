@@ -33,7 +33,7 @@ def _cell(one: Judged, allowed: float) -> Cell:
     ours = {name: hours[name] for name in (*OURS, *UNFORECAST) if name in hours}
     gap = 1 - known / base
     return {
-        "trace": one.ground.name, "lead_s": one.ground.terms.lead_s, "violation": allowed,
+        "trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s, "violation": allowed,
         "best_reactive": reactive, "gap": gap, "hours": hours,
         "ratio": {name: cost / base for name, cost in ours.items()},
         "captured": {name: (base - cost) / (base - known) if gap >= GAP else math.nan for name, cost in ours.items()},
@@ -49,7 +49,7 @@ def as_shipped(one: Judged) -> list[dict[str, Any]]:
         if said:
             ratio = {rival: cost / said["executor_hours"] for rival, cost in said.pop("others").items()}
             found.append({
-                "trace": one.ground.name, "lead_s": one.ground.terms.lead_s, "policy": name, **said, "ratio": ratio
+                "trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s, "policy": name, **said, "ratio": ratio
             })  # fmt: skip
     return found
 

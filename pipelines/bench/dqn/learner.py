@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from models.dqn.agent.actions import STAY
-from models.dqn.environment.group import Fleet
+from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.vector import Fleets
+from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import DEFAULT, Settings, Training
 
@@ -24,7 +24,7 @@ LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""
 SHORT = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)
 """Quicker than what a million steps are learned with; the peer gets the same."""
-FLEETS, RUNS, DECISIONS, TRIAL_SEED = 4, 16, 128, 1_000_003
+GROUPS, RUNS, DECISIONS, TRIAL_SEED = 4, 16, 128, 1_000_003
 TRIAL = 16, 16, 128
 """Groups, runs of each, decisions."""
 _PEER = Path(__file__).with_name("peer.py")
@@ -54,24 +54,26 @@ def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, An
             runs["peer"].append(_peer(peer, steps, seed, settings))
     return {
         "steps": steps, "seeds": list(seeds), **{name: _median(each) for name, each in runs.items() if each},
-        "stay": earned(lambda fleet: np.full(len(fleet.seen), STAY)), "advised": earned(lambda fleet: fleet.advice),
+        "stay": earned(lambda vector: np.full(len(vector.seen), STAY)), "advised": earned(lambda vector: vector.advice),
     }  # fmt: skip
 
 
-def vector(seed: int) -> Fleets:
+def vector(seed: int) -> GroupedEnvironment:
     """The environment of both: `RUNS` jobs side by side."""
-    runs = RUNS // FLEETS
-    return Fleets(Training(fleets=FLEETS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed)
+    runs = RUNS // GROUPS
+    return GroupedEnvironment(
+        Training(groups=GROUPS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
+    )
 
 
-def earned(choose: Callable[[Fleet], np.ndarray]) -> float:
+def earned(choose: Callable[[VectorEnvironment], np.ndarray]) -> float:
     """Mean reward per decision over the groups of the trial."""
     chance, total = np.random.default_rng(TRIAL_SEED), 0.0
     groups, runs, decisions = TRIAL
     for _ in range(groups):
-        fleet = Fleet(drawn(runs, decisions, (), chance, (), PRICE, LEAD_S), np.arange(runs))
-        while not fleet.over:
-            total += float((fleet.step(choose(fleet)) * fleet.weight).sum(axis=1).mean())
+        vector = VectorEnvironment(drawn(runs, decisions, (), chance, (), PRICE, LEAD_S), np.arange(runs))
+        while not vector.over:
+            total += float((vector.step(choose(vector)) * vector.weight).sum(axis=1).mean())
     return total / (groups * decisions)
 
 
@@ -88,7 +90,7 @@ def _learned(settings: Settings, steps: int, seed: int) -> dict[str, Any]:
     learner = Learner(environment, settings, seed)
     environment.step(np.full(RUNS, STAY))  # compiles the twin
     took = timed(lambda: list(learner.learn(environment, steps, every=steps * settings.updates)))
-    score = earned(lambda fleet: learner.greedy(fleet.seen, fleet.mask, fleet.weight))
+    score = earned(lambda vector: learner.greedy(vector.seen, vector.mask, vector.weight))
     return {**took, "score": score, "updates": learner.updates}
 
 

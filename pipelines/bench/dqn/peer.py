@@ -126,7 +126,7 @@ def main() -> None:
     )  # fmt: skip
     learner.chance, learner.advised = np.random.default_rng(asked["seed"]), ours["advised"]
     took = timed(lambda: learner.learn(asked["steps"]))
-    score = earned(lambda fleet: learner.policy.predict(shown(fleet.seen, fleet.mask), deterministic=True)[0])
+    score = earned(lambda vector: learner.policy.predict(shown(vector.seen, vector.mask), deterministic=True)[0])
     print(json.dumps({**took, "score": score, "updates": learner._n_updates, "version": stable_baselines3.__version__}))
 
 

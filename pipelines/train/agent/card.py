@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from models.dqn.agent.model import Agent
 from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS
-from models.dqn.evaluation.trial import HEEDS
+from models.dqn.evaluation.trial import MARGINS
 from models.twin.experiment.frontier import frontier
 from models.twin.experiment.results import ALLOWED, Judged
 from pipelines.train.agent.lesson import Lesson
@@ -24,7 +24,7 @@ _LEAST = 1e-4
 
 def departing(agent: Agent) -> str:
     """In words, at which prices it departs from its advice."""
-    at = agent.prices[agent.heeds < HEEDS[-1]]
+    at = agent.prices[agent.margins < MARGINS[-1]]
     if not len(at):
         return "It does what it is advised: its own moves did not surely earn more, or cost more on the tuning part."
     return f"It departs where a second over the target costs {at.min():.2g} to {at.max():.2g} s of all executors."
@@ -32,7 +32,7 @@ def departing(agent: Agent) -> str:
 
 def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
     """The card as Markdown."""
-    contract, terms, data = lesson.contract, lesson.terms, lesson.source.lineage()
+    contract, setup, data = lesson.contract, lesson.setup, lesson.source.lineage()
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
     met = (
         "the contract's error budget"
@@ -46,14 +46,14 @@ def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, rea
         "from that by an executor at most. Outside what it was trained on, the adviser "
         "answers; the target is never below what the observed rate needs.",
         departing(agent),
-        f"Twin: {lesson.twin}. Executors take {terms.lead_s:g} s to come, as the contract says; latency target "
+        f"Twin: {lesson.twin}. Executors take {setup.lead_s:g} s to come, as the contract says; latency target "
         f"{contract.latency_target_s:g} s.",
         f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "
         f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from what lies "
         "before the parts on which policies are tuned and judged, from "
         f"{len(lesson.others)} recorded loads of others, and from drawn ones.",
-        f"Gate: on the newest {result.ground.seconds:,} s of the job's clock, at {allowed:.3g} of them over the target "
-        f"({met}), the agent "
+        f"Gate: on the newest {result.scenario.seconds:,} s of the job's clock, at {allowed:.3g} of them over the "
+        f"target ({met}), the agent "
         f"may not be dearer than the cheaper of {' and '.join(RIVALS)}, nor than the champion. {reason}.",
         _table(result, levels),
         "Limits: costs are those of the twin. It knows the load's forecast and the job's state, no plans and no "

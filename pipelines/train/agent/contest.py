@@ -10,7 +10,7 @@ from models.dqn.agent.model import Agent
 from models.dqn.agent.policy import maker
 from models.dqn.evaluation.gate import AGENT, CHAMPION
 from models.twin.experiment.benchmark import Case, Effort, judged, listened
-from models.twin.experiment.contenders import entrants
+from models.twin.experiment.contenders import contenders
 from models.twin.experiment.results import Judged
 from pipelines.backtest.load import Trace
 from pipelines.backtest.report import Backtest, figures
@@ -23,13 +23,13 @@ def contest(lesson: Lesson, agent: Agent, champion: Agent | None, training: Agen
     Raises:
         TwinError: the load is too short or has gaps.
     """
-    job, series, terms = lesson.contract.job, lesson.source.series, lesson.terms
-    found, _ = entrants(["all"], terms.contract, {AGENT: maker(agent)}, live=True)
+    job, series, setup = lesson.contract.job, lesson.source.series, lesson.setup
+    found, _ = contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
         found += [replace(one, name=CHAMPION, learned=maker(champion)) for one in found if one.name == AGENT]
-    case = Case(job, series, listened(job, series, terms))
-    return judged([case], terms, found, Effort(training.knobs, training.seeds))[0]
+    case = Case(job, series, listened(job, series, setup))
+    return judged([case], setup, found, Effort(training.knobs, training.seeds))[0]
 
 
 def hours(result: Judged, allowed: float) -> dict[str, float]:
@@ -40,4 +40,4 @@ def hours(result: Judged, allowed: float) -> dict[str, float]:
 def told(lesson: Lesson, result: Judged) -> dict[str, Any]:
     """The result as JSON values, as `tidecast backtest --json` writes them."""
     trace = Trace(lesson.contract.job, "records/s", lesson.source.series)
-    return figures(Backtest(trace, lesson.terms, result, {}, {}))
+    return figures(Backtest(trace, lesson.setup, result, {}, {}))

@@ -16,7 +16,7 @@ from models.dqn.environment.synthetic_loads import Trace
 from models.forecast.core.series import Series
 from models.twin.calibration.fit import UnfinishedFitError, fit
 from models.twin.experiment.scenario import parts
-from models.twin.experiment.setup import Terms
+from models.twin.experiment.setup import Setup
 from models.twin.sim.job import Job
 from models.twin.sim.run import Looks
 from pipelines.backtest.fit import from_lake
@@ -31,15 +31,15 @@ FARTHEST_S = 1860.0
 
 
 @dataclass(frozen=True)
-class LiveTerms(Terms):
-    """Terms under which policies look as often as an agent decides about a live job.
+class LiveSetup(Setup):
+    """Setup under which policies look as often as an agent decides about a live job.
 
     With the fewer looks of a backtest a job with a short lead time is unlike any that agents are trained on.
     """
 
     @cached_property
     def looks(self) -> Looks:
-        """As of `Terms`, at least every `pace_for`."""
+        """As of `Setup`, at least every `pace_for`."""
         usual = super().looks
         every = min(usual.every_s, int(pace_for(self.lead_s, 1.0)))
         return Looks(every, usual.smooth_s, usual.batch_s)
@@ -52,14 +52,14 @@ class Lesson:
     Attributes:
         contract: of the job.
         source: its load.
-        terms: its twin. Start-ups take the contract's lead time, because that is what its live policies plan with.
+        setup: its twin. Start-ups take the contract's lead time, because that is what its live policies plan with.
         twin: where the twin's figures come from, in words.
         others: recorded loads of others, to learn from as well.
     """
 
     contract: Contract
     source: Source
-    terms: Terms
+    setup: Setup
     twin: str
     others: Sequence[Trace] = ()
 
@@ -70,13 +70,13 @@ class Lesson:
             TwinError: the load is too short or has gaps.
         """
         series = self.source.series
-        tune, _ = parts(self.contract.job, series, self.terms)
+        tune, _ = parts(self.contract.job, series, self.setup)
         own = Series(series.start, series.step_s, series.values[: tune.start])
-        return [recorded(own, sum(self.terms.planned_s), self.terms.speed), *self.others]
+        return [recorded(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
     def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
         """The twin, and jobs like it: nobody knows it better than to a tenth."""
-        job, chance = self.terms.the_job, np.random.default_rng(seed)
+        job, chance = self.setup.the_job, np.random.default_rng(seed)
         factors = np.exp(spread * chance.standard_normal((many - 1, 2)))
         alike = (
             replace(job, overhead_s=job.overhead_s * a, per_record_s=job.per_record_s * b) for a, b in factors.tolist()
@@ -96,7 +96,7 @@ def read(settings: Settings, job: str) -> Lesson:
     twin, said = twin_of(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
     others = [recorded(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
-    return Lesson(contract, source, terms_of(settings, contract, twin), said, others)
+    return Lesson(contract, source, setup_of(settings, contract, twin), said, others)
 
 
 def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
@@ -117,10 +117,10 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
     return of_contract(contract), f"the contract's guess (lake: {missing})"
 
 
-def terms_of(settings: Settings, contract: Contract, twin: Job) -> Terms:
-    """The terms of training and contest: the job's own load, on its own clock, under its own contract."""
+def setup_of(settings: Settings, contract: Contract, twin: Job) -> Setup:
+    """The setup of training and contest: the job's own load, on its own clock, under its own contract."""
     lead_s = max(contract.planning.lead_s, 1.0)
-    return LiveTerms(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract)
+    return LiveSetup(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract)
 
 
 def loads_of_others(settings: Settings, job: str) -> list[Shipped]:

@@ -57,7 +57,7 @@ def train_on(registry: AgentRegistry, training: AgentTraining, lesson: Lesson) -
     job = lesson.contract.job
     with registry.run(job, f"agent of {job} {moment(lesson.source.series.end)}") as run:
         run.parameters({
-            **training.model_dump(), "error_budget": lesson.contract.error_budget, "lead_s": lesson.terms.lead_s,
+            **training.model_dump(), "error_budget": lesson.contract.error_budget, "lead_s": lesson.setup.lead_s,
             "loads": 1 + len(lesson.others),
         })  # fmt: skip
         run.tags({**lesson.source.lineage(), "kind": "agent", "twin": lesson.twin[:500]})
@@ -115,13 +115,13 @@ def taught(lesson: Lesson, training: AgentTraining) -> tuple[Agent, dict[str, An
 
 def as_judged(agent: Agent, result: Judged) -> Agent:
     """The agent as the contest had it: where departing cost more on the tuning part, it does what it is advised."""
-    heed = dict(result.settings[AGENT].fields).get("heed", 0.0)
-    return replace(agent, heeds=agent.heeds + heed)
+    margin = dict(result.settings[AGENT].fields).get("margin", 0.0)
+    return replace(agent, margins=agent.margins + margin)
 
 
 def _budgeted(training: Training, transitions: int) -> Training:
     """With so many transitions and about `LOOKS` evaluations, which are smaller where there is little to evaluate."""
-    runs = training.fleets * training.runs
+    runs = training.groups * training.runs
     updates = transitions / runs * training.learner.updates
     learner = replace(training.learner, warm=min(training.learner.warm, transitions // 4))
     share = min(1.0, transitions / FULL_TRIAL)

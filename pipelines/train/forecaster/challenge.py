@@ -78,10 +78,10 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
     run.metrics(gate(backtests))
     taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
     run.tags(taught)
-    ears = peaks.learned(chosen.forecaster, source.series, live)
+    calibrator = peaks.learned(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
-        fresh = ears if alike else peaks.learned(champion, source.series, live)
+        fresh = calibrator if alike else peaks.learned(champion, source.series, live)
         if fresh is not None:
             registry.keep_peaks(run, job, champion_version, fresh)
     notes = [
@@ -89,14 +89,14 @@ def _challenge(registry: Registry, run: Run, job: str, training: Training, sourc
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {taught[teachers.WHY]}.",
         remark,
-        peaks.told(ears, chosen.forecaster, live),
+        peaks.told(calibrator, chosen.forecaster, live),
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **taught}, alias=CHALLENGER)
-    if ears is not None:
-        registry.keep_peaks(run, job, version, ears)
+    if calibrator is not None:
+        registry.keep_peaks(run, job, version, calibrator)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 

@@ -8,8 +8,8 @@ from configs.contract import Planning, load_contract
 from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Series
-from models.policy.received.peak_calibrator import Ears
-from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, ears_of
+from models.policy.received.peak_calibrator import PeakCalibrator
+from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, calibrator_of
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,20 @@ def live(settings: Settings, job: str) -> Live | None:
     return Live(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
 
 
-def learned(forecaster: Forecaster, series: Series, live: Live | None) -> Ears | None:
+def learned(forecaster: Forecaster, series: Series, live: Live | None) -> PeakCalibrator | None:
     """What the load's past says of its peaks in the words of a forecaster; None where that cannot be told."""
-    return None if live is None else ears_of(forecaster, series, live.planning, live.scale)
+    return None if live is None else calibrator_of(forecaster, series, live.planning, live.scale)
 
 
-def told(ears: Ears | None, forecaster: Forecaster, live: Live | None) -> str:
+def told(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: Live | None) -> str:
     """The same in a sentence for the model card."""
     if live is None:
         return ""
-    if ears is None:
+    if calibrator is None:
         return f"Peaks: none learned, {_why(forecaster, live)}. Policies hear the forecaster's own quantiles."
     return (
-        f"Peaks: learned for {ears.lead_s:g} s until an executor works and {ears.hold_s:g} s after; loss "
-        f"{ears.soon.gain:.2f} and {ears.then.gain:.2f} of that of the present rate alone."
+        f"Peaks: learned for {calibrator.lead_s:g} s until an executor works and {calibrator.hold_s:g} s after; loss "
+        f"{calibrator.soon.gain:.2f} and {calibrator.then.gain:.2f} of that of the present rate alone."
     )
 
 
