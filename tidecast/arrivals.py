@@ -72,10 +72,10 @@ class Arrivals:
         sample = MetricSample(
             job=job.name,
             kind="interval",
-            time=job.clock.at(since),
-            wall_time=wall,
+            time=round(job.clock.at(since), 3),
+            wall_time=round(wall, 3),
             time_scale=job.clock.scale,
-            span_s=(wall - since) * job.clock.scale,
+            span_s=round((wall - since) * job.clock.scale, 3),
             arrival_rps=round(arrived(before, ends) / (wall - since), 3),
             lag_records=lag(ends, job.committed),
             executors=len(job.live()),

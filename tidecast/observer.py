@@ -85,14 +85,16 @@ class Observer:
         job = self._job
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
             return  # a replay that has not begun has no time of its own
-        behind = None if batch.watermark is None else (job.clock.at(batch.finished) - batch.watermark) / job.clock.scale
+        behind = None
+        if batch.watermark is not None:
+            behind = round((job.clock.at(batch.finished) - batch.watermark) / job.clock.scale, 3)
         sample = MetricSample(
             job=job.name,
             kind="batch",
-            time=job.clock.at(batch.finished - batch.batch_s),
-            wall_time=time.time(),
+            time=round(job.clock.at(batch.finished - batch.batch_s), 3),
+            wall_time=round(time.time(), 3),
             time_scale=job.clock.scale,
-            span_s=batch.batch_s * job.clock.scale,
+            span_s=round(batch.batch_s * job.clock.scale, 3),
             processed_rps=round(batch.processed_rps, 3),
             lag_records=waiting,
             batch_id=batch.batch_id,

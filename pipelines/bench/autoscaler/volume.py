@@ -28,7 +28,7 @@ from tidecast.outbox import Outbox
 JOB = "volume"
 STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400
 TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "heartbeats", "contracts", "control", "rejects")
-WARM_S = 120.0
+WARM_S = 90.0
 """Until the servers have begun and said what they say once."""
 
 
@@ -115,22 +115,24 @@ class _Job:
         arrived = float(self._chance.poisson(mean))
         executors = next(many for at, many in reversed(self._coming) if at <= now)
         common: dict[str, Any] = {
-            "job": JOB, "wall_time": now, "lag_records": int(2 * arrived), "executors": executors,
+            "job": JOB, "wall_time": round(now, 3), "lag_records": int(2 * arrived), "executors": executors,
             "pending_executors": self._coming[-1][1] - executors if self._coming[-1][1] > executors else 0,
             "cores": executors, "task_ceiling": 8, "mode": "act",
         }  # fmt: skip
         self._outbox.send("metrics", JOB, MetricSample(
-            kind="interval", time=now - 1, arrival_rps=arrived, span_s=1 + 0.001 * self._chance.normal(), **common
+            kind="interval", time=round(now - 1, 3), arrival_rps=arrived,
+            span_s=round(1 + 0.001 * self._chance.normal(), 3), **common
         ))  # fmt: skip
         self._batch += 1
         if self._batch % 2 == 0:
             rows = int(2 * mean)
-            took = planning.overhead_s + planning.per_record_s * rows / executors * self._chance.normal(1, 0.03)
+            work_s = planning.per_record_s * rows / executors * self._chance.normal(1, 0.03)
+            took = round(planning.overhead_s + work_s, 3)
             p50, p95, most = (round(took + late, 3) for late in (0.9, 1.9, 2.1))
             self._outbox.send("metrics", JOB, MetricSample(
-                kind="batch", time=now - took, span_s=took, processed_rps=round(rows / took, 3), batch_id=self._batch,
-                batch_rows=rows, batch_s=took, stage_s=0.7 * took, state_rows=50_000, latency_p50_s=p50,
-                latency_p95_s=p95, latency_max_s=most, watermark_lag_s=took + 2.5, **common
+                kind="batch", time=round(now - took, 3), span_s=took, processed_rps=round(rows / took, 3),
+                batch_id=self._batch, batch_rows=rows, batch_s=took, stage_s=round(0.7 * took, 3), state_rows=50_000,
+                latency_p50_s=p50, latency_p95_s=p95, latency_max_s=most, watermark_lag_s=round(took + 2.5, 3), **common
             ))  # fmt: skip
         while self._outbox.step(0):
             pass
