@@ -60,6 +60,8 @@ def connected(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None,
     client_of: Any = kind
     network = client_of.DEFAULT_CONFIG["kafka_client"]
     secured = client_options(security or {})
+    if unknown := sorted(set(secured) - set(client_of.DEFAULT_CONFIG)):
+        raise ValueError(f"security: kafka-python has no option {unknown[0]!r}; its names are like sasl_plain_username")
     settings = {"bootstrap_timeout_ms": CONNECT_MS, **options, **secured}
     try:
         made_client: C = client_of(bootstrap_servers=bootstrap, kafka_client=kept, **settings)

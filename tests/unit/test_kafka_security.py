@@ -11,6 +11,7 @@ from pipelines.kafka.broker import spark_options
 from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.security import java, librdkafka
 from tidecast.security import client_options, from_spark
+from tidecast.transport import consumer
 
 LOGIN = {
     "security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": 'o"brien',
@@ -67,6 +68,11 @@ def test_an_old_form_of_key_is_named_with_the_remedy(tmp_path):
 def test_the_fast_path_refuses_before_it_connects():
     with pytest.raises(SettingsError, match="sasl_kerberos_name"):
         Sender(load(kafka={"bootstrap": "b:1", "security": {"sasl_kerberos_name": "x"}}).kafka)
+
+
+def test_an_option_that_kafka_python_does_not_have_is_named_before_it_connects():
+    with pytest.raises(ValueError, match="no option 'sasl_username'"):
+        consumer("b:1", {"sasl_username": "u"})
 
 
 def test_a_truth_value_may_be_text():
