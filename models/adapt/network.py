@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from models.forecast.neural.gru_pass import run
-
 CONTEXT = 24
 """Steps the network reads."""
 DROPOUT = 0.2
@@ -50,8 +48,8 @@ class TravellingGru(nn.Module):
         for convolution in (self.first, self.second):
             z = torch.relu(convolution(pad(z, (_KERNEL - 1, 0))))  # (B, C, T)
             z = _dropped(z, generator)
-        states = run(self.gru, z.permute(2, 0, 1))  # (T, B, hidden)
-        return z.mean(dim=2), x[:, -1:] + self.head(states[-1])
+        states, _ = self.gru(z.transpose(1, 2))  # (B, T, hidden)
+        return z.mean(dim=2), x[:, -1:] + self.head(states[:, -1])
 
     def convolutions(self) -> list[nn.Parameter]:
         """What makes the features; frozen while fine-tuning."""

@@ -1,7 +1,5 @@
 """The paper's networks: their size, their arithmetic, and that they learn and repeat themselves."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from torch import nn
 
 from models.forecast.core.scores import rmse
 from models.forecast.core.series import SeriesError
-from models.forecast.neural import gru_pass
 from models.forecast.replication.gru import CONTEXT, NETWORKS, SeededDropout, network
 from models.forecast.replication.training import cut, fit, predict, scale_of, windows
 
@@ -66,17 +63,6 @@ def gru(inputs, hidden, layers=1):
     return layer
 
 
-def test_a_gru_of_zero_weights_climbs_to_its_candidate():
-    layer = gru(1, 1)
-    with torch.no_grad():
-        for weight in layer.parameters():
-            weight.zero_()
-        layer.bias_ih_l0[2] = 1.0
-    states = gru_pass.run(layer, torch.zeros(40, 1, 1)).flatten().tolist()
-    assert states[:4] == pytest.approx([0.380797, 0.571196, 0.666395, 0.713995], abs=1e-6)
-    assert states[-1] == pytest.approx(math.tanh(1), abs=1e-6)
-
-
 def test_the_reset_gate_acts_after_the_product():
     """W = [[0,1],[1,0]], h = (1,0), R = (1,0): torch's form says R·(W·h) = (0,0), the paper's W·(R·h) = (0,1)."""
     layer = gru(1, 2)
@@ -87,31 +73,9 @@ def test_the_reset_gate_acts_after_the_product():
         layer.bias_ih_l0[2:4] = torch.tensor([-50.0, -50.0])  # z = 0: the state becomes the candidate
         layer.bias_ih_l0[4] = 50.0  # after one step from 0 the state is (1, 0)
         layer.weight_hh_l0[4:] = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-        first, second = gru_pass.run(layer, torch.zeros(2, 1, 1))[:, 0]
+        first, second = layer(torch.zeros(2, 1, 1))[0][:, 0]
     assert first.tolist() == pytest.approx([1, 0])
     assert second[1].item() == pytest.approx(0.0)  # the paper's form: tanh(1)
-
-
-@pytest.mark.study
-def test_the_pass_and_its_gradients_are_torchs():
-    layer, sequences = gru(3, 8, layers=2), torch.randn(12, 5, 3, generator=seeded(2), requires_grad=True)
-    weights = torch.randn(12, 5, 8, generator=seeded(3))
-    found = []
-    for states in (gru_pass.run(layer, sequences), layer(sequences)[0]):
-        grads = torch.autograd.grad((states * weights).sum(), [sequences, *layer.parameters()])
-        found.append((states, *grads))
-    for ours, torchs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, torchs, rtol=1e-5, atol=1e-5)
-
-
-def test_stepped_cells_with_carried_state_are_the_layer_over_the_sequence():
-    layer, cell, sequence = gru(1, 6), nn.GRUCell(1, 6), torch.randn(30, 1, 1, generator=seeded())
-    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
-    state = torch.zeros(1, 6)
-    with torch.no_grad():
-        for value, whole in zip(sequence, gru_pass.run(layer, sequence), strict=True):
-            state = cell(value, state)
-            torch.testing.assert_close(state, whole, rtol=0, atol=1e-6)
 
 
 def test_windows_and_the_split_are_as_specified():

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from models.forecast.neural import gru_pass
 from models.forecast.neural.windows import BEHIND, BESIDE, STATES, View
 
 Cell = Literal["gru", "lstm"]
@@ -124,9 +123,6 @@ class Recurrent(nn.Module):
 
     def _recur(self, read: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         if isinstance(self.rnn, nn.GRU):
-            if read.shape[1] > 1:
-                states = gru_pass.run(self.rnn, read.transpose(0, 1).contiguous(), hidden)
-                return states.transpose(0, 1), states[-1]
             said, after = self.rnn(read, hidden[None])
             return said, after[0]
         first, second = torch.chunk(hidden[None], 2, dim=-1)

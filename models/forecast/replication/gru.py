@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from models.forecast.core.series import SeriesError
-from models.forecast.neural import gru_pass
 
 CONTEXT = 24
 """Steps a network reads."""
@@ -49,10 +48,7 @@ class Recurrent(nn.Module):
     def forward(self, windows: Tensor) -> Tensor:
         """(B, CONTEXT) scaled loads to (B,) the next one."""
         sequences = windows.t()[..., None].contiguous()  # (T, B, 1)
-        if isinstance(self.cells, nn.GRU):
-            states = gru_pass.run(self.cells, sequences)
-        else:
-            states, _ = self.cells(sequences)
+        states, _ = self.cells(sequences)
         out: Tensor = self.head(self.dropout(states[-1]))[:, 0]
         return out
 
