@@ -12,7 +12,7 @@ from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
 from tidecast.guard import judge
 from tidecast.job import Job
-from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode
+from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, keyed
 from tidecast.modes import obey
 from tidecast.outcomes import outcome
 from tidecast.sensors import lag
@@ -115,11 +115,11 @@ class Commands:
                 if record.value is not None:
                     self._obey(key, decode(Control, record.value, now))
             elif record.topic == HEARTBEATS and key == self._job.name:
-                beat = decode(Heartbeat, record.value, now)
+                beat = keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
                     heard(self._job, beat.wall_time, now)
             elif record.topic == DECISIONS and key == self._job.name:
-                self._decided(decode(Decision, record.value, now), now)
+                self._decided(keyed(Decision, key, record.value, now), now)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", self._job.name, record.topic, error)
             at = record.topic, record.partition, record.offset

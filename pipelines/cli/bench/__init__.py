@@ -2,8 +2,15 @@
 
 import typer
 
-from pipelines.cli.bench import agent, dqn, fastpath, twin, volume
+from pipelines.cli.bench import agent, borders, dqn, fastpath, twin, volume
 
 app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
-for name, module in (("agent", agent), ("dqn", dqn), ("fastpath", fastpath), ("twin", twin), ("volume", volume)):
+for name, module in (
+    ("agent", agent),
+    ("borders", borders),
+    ("dqn", dqn),
+    ("fastpath", fastpath),
+    ("twin", twin),
+    ("volume", volume),
+):
     app.command(name)(module.bench)

@@ -1,0 +1,11 @@
+"""One corpus before every reader without Spark: the same verdict, and nothing that stops."""
+
+from pipelines.bench.borders.compare import measure
+
+
+def test_every_reader_gives_the_same_verdict_and_none_stops():
+    found = measure(None)
+    assert found["records"] >= 500 and len(found["readers"]) == 6
+    assert found["stopped"] == []
+    assert found["unexpected"] == []
+    assert found["differing"] == []
