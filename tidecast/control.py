@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.clock import Clock
+from tidecast.fields import job_name
 from tidecast.messages import Control, encode
 from tidecast.transport import producer
 
@@ -33,7 +34,7 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
     """
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
-    _send(bootstrap, mode_key(job), Control(job, time.time(), mode=mode), security)
+    _send(bootstrap, mode_key(job), Control(job_name(job), time.time(), mode=mode), security)
 
 
 def set_clock(bootstrap: str, job: str, clock: Clock | None, security: Mapping[str, Any] | None = None) -> None:
@@ -42,7 +43,7 @@ def set_clock(bootstrap: str, job: str, clock: Clock | None, security: Mapping[s
     Raises:
         ConnectionError: the broker did not take the message within 10 s.
     """
-    now = time.time()
+    job, now = job_name(job), time.time()
     word = (
         Control(job, now)
         if clock is None

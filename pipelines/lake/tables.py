@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.errors import FinalError
+from tidecast.fields import job_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,7 +143,7 @@ class Lake:
 
         Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists).
         """
-        mine = self.read("forecasts").where(f"job = {json.dumps(job)}")
+        mine = self.read("forecasts").where(f"job = '{job_name(job)}'")
         newest = mine.agg({"time": "max"}).first()
         since = (newest[0] or 0.0) - span_s if newest else 0.0
         wanted = mine.where(mine["time"] > since).orderBy("wall_time")

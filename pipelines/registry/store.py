@@ -12,6 +12,7 @@ from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.runs import Run
 from pipelines.registry.tracking import opened
+from tidecast.fields import job_name
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -34,8 +35,12 @@ class Store:
 
     @classmethod
     def model_name(cls, job: str) -> str:
-        """The name under which a job's models are registered."""
-        return f"{job}-{cls.what}"
+        """The name under which a job's models are registered.
+
+        Raises:
+            MessageError: no job can have the name.
+        """
+        return f"{job_name(job)}-{cls.what}"
 
     def champion_version(self, job: str) -> str | None:
         """Version that the job's alias `champion` points to; None where there is none. A few milliseconds."""

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pipelines.bench.borders.compare import measure
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.parse import parsed, quarantined, rules, stored
 from tests.fakes.records import GOOD, NOW, bad_records, record
@@ -81,3 +82,9 @@ def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
         gate(rows, [Within("rate", 0, 1e6)], ("id",))
     verdict = gate(rows.localCheckpoint(), [Within("rate", 0, 1e6)], ("id",))
     assert [row.reasons for row in verdict.bad.collect()] == [["rate=nan: at least 0 and at most 1000000 is expected"]]
+
+
+def test_the_lake_takes_of_the_whole_corpus_what_live_readers_take(spark):
+    found = measure(spark)
+    assert "ingest" in found["readers"]
+    assert (found["stopped"], found["unexpected"], found["differing"]) == ([], [], [])

@@ -13,6 +13,7 @@ from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import Batches, Startups, most_rows, trigger
 from models.twin.sim.job import Job
 from pipelines.report.actions import APPLIED
+from tidecast.fields import job_name
 
 _NEAR_S = 1.0
 
@@ -27,6 +28,7 @@ def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, J
     from pipelines.lake.tables import Lake
     from pipelines.spark.session import local_session
 
+    job = job_name(job)
     spark = local_session("twin", delta=True, kafka=False)
     try:
         lake = Lake(spark, root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from pipelines.bench.borders.corpus import Entry, corpus
+from pipelines.bench.borders.corpus import OddRecord, corpus
 from pipelines.bench.borders.readers import ingested, readers
 
 if TYPE_CHECKING:
@@ -43,5 +43,5 @@ def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
     return found | {f"n_{name}": len(found[name]) for name in ("stopped", "differing", "unexpected")}
 
 
-def _said(entry: Entry) -> str:
+def _said(entry: OddRecord) -> str:
     return f"{entry.topic}: {entry.name}"

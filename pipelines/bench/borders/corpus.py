@@ -27,7 +27,7 @@ DRAWN = 60
 """Records by draw on every topic."""
 
 
-class Entry(NamedTuple):
+class OddRecord(NamedTuple):
     """One record.
 
     Attributes:
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     good: bool | None
 
 
-def corpus(now: float, seed: int = 7) -> list[Entry]:
+def corpus(now: float, seed: int = 7) -> list[OddRecord]:
     """All of them, for a reader whose wall clock shows about `now`."""
     draw = random.Random(seed)
     found = []
@@ -51,17 +51,17 @@ def corpus(now: float, seed: int = 7) -> list[Entry]:
         good = json.loads(encode(sound(now)[topic]))
         key = _key(topic, good)
         for name, fields, fine in _changed(good, now):
-            found.append(Entry(topic, key, json.dumps(fields).encode(), name, fine))
+            found.append(OddRecord(topic, key, json.dumps(fields).encode(), name, fine))
         for name, value, fine in _bytes(json.dumps(good).encode()):
-            found.append(Entry(topic, key, value, name, fine))
+            found.append(OddRecord(topic, key, value, name, fine))
         if topic not in ("control", "rejects"):
             found += [
-                Entry(topic, k, json.dumps(good).encode(), f"key {k!r}", False) for k in (None, b"", b"x", b"\xff")
+                OddRecord(topic, k, json.dumps(good).encode(), f"key {k!r}", False) for k in (None, b"", b"x", b"\xff")
             ]
         for i in range(DRAWN):
             fields = {**good, **{n: _odd(draw) for n in draw.sample(sorted(kind.__annotations__), draw.randint(1, 2))}}
             fields = {name: value for name, value in fields.items() if draw.random() > 0.02}
-            found.append(Entry(topic, key, json.dumps(fields).encode(), f"drawn {i}", None))
+            found.append(OddRecord(topic, key, json.dumps(fields).encode(), f"drawn {i}", None))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.contract import Contract
 from models.policy.live.memory import fresh
-from pipelines.bench.borders.corpus import JOB, KINDS, Entry
+from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
 from pipelines.serve.arrivals import Arrival
@@ -27,7 +27,7 @@ from tidecast.messages import MessageError, decode, keyed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Read = Callable[[Entry, float], bool]
+Read = Callable[[OddRecord, float], bool]
 """Whether a reader accepts a record at a wall time."""
 STEP_S = 60.0
 
@@ -46,7 +46,7 @@ def readers() -> Iterator[dict[str, tuple[frozenset[str], Read]]]:
         }
 
 
-def ingested(spark: SparkSession, entries: list[Entry], now: float) -> dict[int, bool]:
+def ingested(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
     """What the lake's gate makes of those of its topics, by their place in the list."""
     from pipelines.ingest.parse import parsed
 
@@ -60,11 +60,11 @@ def ingested(spark: SparkSession, entries: list[Entry], now: float) -> dict[int,
     return found
 
 
-def _key(entry: Entry) -> str | None:
+def _key(entry: OddRecord) -> str | None:
     return None if entry.key is None else entry.key.decode("utf-8", "replace")
 
 
-def _decode(entry: Entry, now: float) -> bool:
+def _decode(entry: OddRecord, now: float) -> bool:
     try:
         if entry.topic not in ("control", "rejects"):
             keyed(KINDS[entry.topic], _key(entry), entry.value, now)
@@ -76,7 +76,7 @@ def _decode(entry: Entry, now: float) -> bool:
     return True
 
 
-def _sample(entry: Entry, now: float) -> bool:
+def _sample(entry: OddRecord, now: float) -> bool:
     try:
         read_sample(entry.value or b"", now, _key(entry) or "")
     except MessageError:
@@ -84,28 +84,28 @@ def _sample(entry: Entry, now: float) -> bool:
     return True
 
 
-def _fast(entry: Entry, now: float, folder: Path) -> bool:
+def _fast(entry: OddRecord, now: float, folder: Path) -> bool:
     with tempfile.TemporaryDirectory(dir=folder) as home, Store.open(Path(home), 1 << 26) as store:
         core = Core(store, STEP_S, {JOB}, epoch=1)
         core.take([Arrival(entry.value or b"", ("metrics", 0, 0), b"1", _key(entry) or "")], now)
         return not any(name.startswith("refused") for name in core.counts)
 
 
-def _stream(entry: Entry, now: float, folder: Path) -> bool:
+def _stream(entry: OddRecord, now: float, folder: Path) -> bool:
     key = _key(entry) or ""
     row = {"key": key, "value": entry.value, "partition": 0, "offset": 0}
     _, out = FleetStep(key, STEP_S, folder / "sets", {JOB}, 1).take(None, [row], now)
     return not any(topic == "rejects" for topic, _, _ in out)
 
 
-def _scaler(entry: Entry, now: float) -> bool:
+def _scaler(entry: OddRecord, now: float) -> bool:
     contract = Contract(job=JOB)
     row = {"topic": entry.topic, "value": entry.value, "partition": 0, "offset": 0}
     _, _, rejects = Scaler(_key(entry) or "", contract, "forecast", "act").take(fresh(contract), [row], now)
     return not rejects
 
 
-def _agent(entry: Entry, now: float) -> bool:
+def _agent(entry: OddRecord, now: float) -> bool:
     rejected: list[Any] = []
     job: Any = SimpleNamespace(
         name=JOB, mode="observe", lock=_Open(), owns_executors=False, live=list, limits=None, ceiling=lambda: None,
