@@ -66,7 +66,7 @@ def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed
     chance = np.random.default_rng(seed)
     vector = VectorEnvironment(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
     while not vector.over:
-        bottom = floor(vector.view, vector.drawn.adviser.busy)
+        bottom = floor(vector.view, vector.drawn.baseline.busy)
         gained = vector.step(chance.integers(len(MOVES), size=3))
         view = vector.view
         assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()
@@ -140,7 +140,7 @@ def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
     mask = near_advice(np.ones((3, 6), bool), target, advice)
     near, waiting, far = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
     assert near == [-1, 0, 1]
-    assert waiting == [-2, -1, 0, 1]  # to let go before the adviser does is allowed
+    assert waiting == [-2, -1, 0, 1]  # to let go before the baseline does is allowed
     assert far == [4]
 
 

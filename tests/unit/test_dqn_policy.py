@@ -10,7 +10,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.dqn import training
 from models.dqn.agent.actions import MOVES, REACH, STAY, floor
-from models.dqn.agent.baseline import Advice, advise, caution_at
+from models.dqn.agent.baseline import Advice, advise, violation_cost_at
 from models.dqn.agent.model import Agent, AgentError, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.policy import Dqn, maker
@@ -58,9 +58,9 @@ def asked(policy: Dqn, seen: View) -> tuple[np.ndarray, np.ndarray]:
 
 
 def advised(policy: Dqn, seen: View) -> Advice:
-    """What the adviser says at first sight."""
-    adviser = replace(policy.adviser, caution=caution_at(10.0**policy.caution))
-    return advise(adviser, adviser.fresh(seen.runs), seen)[1]
+    """What the baseline says at first sight."""
+    baseline = replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost))
+    return advise(baseline, baseline.fresh(seen.runs), seen)[1]
 
 
 def at_rest(runs: int = 4, **other: object) -> View:
@@ -84,7 +84,9 @@ def test_the_move_of_highest_value_is_made_among_those_near_the_advice() -> None
         said = advised(policy, seen)
         low, high = np.minimum(said.plan, said.target) - REACH, said.target + REACH
         target, why = asked(policy, seen)
-        bottom = floor(seen, replace(policy.adviser, caution=caution_at(10.0**policy.caution)).busy)
+        bottom = floor(
+            seen, replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost)).busy
+        )
         near = (seen.target + move >= low) & (seen.target + move <= high)
         np.testing.assert_array_equal(target[near], np.maximum(seen.target + move, bottom)[near])
         assert ((target <= np.maximum(high, bottom)) & (target >= low)).all()
@@ -140,7 +142,10 @@ def test_the_target_is_never_below_what_the_observed_rate_needs() -> None:
     seen, policy = view(target=np.full(4, 2.0)), Dqn.of("dqn", CONTRACT, agent(0))
     seen = replace(seen, arrival_rps=seen.capacity.rps(seen.most - 0.0) * 0.9)
     target, _ = asked(policy, seen)
-    assert (target >= floor(seen, replace(policy.adviser, caution=caution_at(10.0**policy.caution)).busy)).all()
+    assert (
+        target
+        >= floor(seen, replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost)).busy)
+    ).all()
     assert (target > 2).all()
 
 
@@ -176,7 +181,7 @@ def test_a_combination_never_seen_is_strange_though_each_number_was() -> None:
 
 
 def test_the_price_is_the_lowest_that_kept_the_budget() -> None:
-    assert Dqn.of("dqn", CONTRACT, agent(0)).caution == 1
+    assert Dqn.of("dqn", CONTRACT, agent(0)).violation_cost == 1
     assert agent(0).price_for(0.5) == 1
     assert agent(0).price_for(0.0) == 100
 
@@ -281,15 +286,15 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
     trained = agent(2)
     trained.weights["last"][0][:] = np.random.default_rng(1).standard_normal(trained.weights["last"][0].shape)
     made = drawn(3, 20, (), np.random.default_rng(3), lead_s=60.0)
-    cautions = np.array([-0.5, 1.0, 2.4])
+    costs = np.array([-0.5, 1.0, 2.4])
 
-    def targets(caution: np.ndarray | float) -> np.ndarray:
-        policy = build("dqn", CONTRACT, maker(trained), caution)
+    def targets(violation_cost: np.ndarray | float) -> np.ndarray:
+        policy = build("dqn", CONTRACT, maker(trained), violation_cost)
         return simulate(made.jobs, made.load, policy, made.looks, np.arange(3)).targets
 
-    together = targets(cautions)
-    for run, caution in enumerate(cautions):
-        np.testing.assert_array_equal(together[:, run], targets(float(caution))[:, run])
+    together = targets(costs)
+    for run, violation_cost in enumerate(costs):
+        np.testing.assert_array_equal(together[:, run], targets(float(violation_cost))[:, run])
 
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():

@@ -41,9 +41,9 @@ def test_provides_what_costs_least_by_hand():
 
 
 @given(st.lists(st.floats(1, 500), min_size=3, max_size=3), st.floats(50, 3000), st.floats(-1, 4), st.floats(1, 40))
-def test_nothing_costs_less_than_what_is_provided(steps, first, caution, most):
+def test_nothing_costs_less_than_what_is_provided(steps, first, violation_cost, most):
     quantiles, levels = first + np.cumsum([0.0, *steps[:2]]), (0.5, 0.9, 0.99)
-    per_rps, price = 1 / 200, 10**caution * most
+    per_rps, price = 1 / 200, 10**violation_cost * most
     found = cheapest(quantiles[None], levels, np.array([per_rps]), np.array([price]))[0]
     unsure = quantiles * (1 + 0.012 * (-np.log1p(-np.asarray(levels)) - np.log(2)))
     others = np.linspace(unsure[0], unsure[-1] + 10 * sum(steps) + 3000, 4000)
@@ -53,9 +53,9 @@ def test_nothing_costs_less_than_what_is_provided(steps, first, caution, most):
 
 def test_where_lateness_costs_little_batches_may_grow():
     # 4,000 records/s. Above a price of 10^0.5 of all executors each carries 200; two factors of ten below, 16 % more.
-    policy = replace(POLICY, caution=np.array([4.0, 0.5, -1.5]))
+    policy = replace(POLICY, violation_cost=np.array([4.0, 0.5, -1.5]))
     assert policy.busy == pytest.approx([1.0, 1.0, 1.16])
-    counts = [answer(replace(POLICY, caution=c), arrival_rps=4000.0).observed[0] for c in policy.caution]
+    counts = [answer(replace(POLICY, violation_cost=c), arrival_rps=4000.0).observed[0] for c in policy.violation_cost]
     assert counts[0] == counts[1] > counts[2] == pytest.approx(counts[0] / 1.16, abs=1)
 
 
@@ -69,10 +69,10 @@ def test_an_unsure_moment_may_be_violated_more_often():
 
 def test_the_knob_may_be_one_per_run():
     view = a_view(2, tasks=2000, ahead=Ahead(np.array([30.0]), LEVELS, np.tile([500.0, 900.0, 1500.0], (2, 1, 1))))
-    policy = replace(POLICY, caution=np.array([-1.0, 1.5]))
+    policy = replace(POLICY, violation_cost=np.array([-1.0, 1.5]))
     targets = decide(policy, policy.fresh(2), view)[1].target
     each = [
-        decide(replace(POLICY, caution=c), policy.fresh(1), alone(view, i))[1].target[0]
+        decide(replace(POLICY, violation_cost=c), policy.fresh(1), alone(view, i))[1].target[0]
         for i, c in enumerate((-1.0, 1.5))
     ]
     assert targets.tolist() == each and targets[0] < targets[1]
@@ -133,8 +133,8 @@ def test_takes_the_numbers_of_a_contract():
     contract = Contract(job="j")
     policy = Mpc.of("mpc", contract)
     assert policy.ahead_s == contract.planning.lead_s + contract.planning.hold_s
-    # An executor that is needed in a hundredth of cases just pays: 10 ** caution * most * 0.01 == 1.
-    assert 10**policy.caution * contract.executors.max * contract.error_budget == pytest.approx(1)
+    # An executor that is needed in a hundredth of cases just pays: 10 ** violation_cost * most * 0.01 == 1.
+    assert 10**policy.violation_cost * contract.executors.max * contract.error_budget == pytest.approx(1)
 
 
 def test_of_a_forecast_with_one_level_that_is_provided_for():
@@ -146,7 +146,7 @@ def test_what_piles_up_until_a_raise_is_of_use_is_worked_off():
     # 47.5 a second for a minute. 1,180 records/s are six executors; with the backlog it takes a seventh.
     coming = Ahead(np.array([15.0, 30.0]), LEVELS, np.full((1, 2, 3), 1180.0))
     seen = dict(executors=4.0, target=4.0, arrival_rps=800.0, lag_records=0.0, ahead=coming, most=20.0)
-    lenient = replace(POLICY, caution=-3.0)  # provides for the lowest quantile
+    lenient = replace(POLICY, violation_cost=-3.0)  # provides for the lowest quantile
     lenient = replace(lenient, utilisation=1 / lenient.busy)
     assert answer(lenient, **seen).forecast[0] == 7
     assert answer(replace(lenient, lead_s=5.0), **seen).forecast[0] == 6  # a third of the backlog

@@ -19,15 +19,15 @@ SHARE = 0.2
 target, and most of them are over within the look or are made good by the next raise. Chosen on drawn runs."""
 
 
-def caution_at(price: Floats | float) -> Floats:
-    """The adviser's knob at a price of the agent's."""
+def violation_cost_at(price: Floats | float) -> Floats:
+    """The baseline's knob at a price of the agent's."""
     knob: Floats = np.log10(SHARE * np.asarray(price, float))
     return knob
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What the adviser says at one look.
+    """What the baseline says at one look.
 
     Attributes:
         target: (runs,) executors that it would ask for.
@@ -42,18 +42,18 @@ class Advice:
     needs: Floats
 
 
-def advise(adviser: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
-    """What the adviser carries on, and its advice; without a usable forecast it goes by what is observed."""
-    memory, choice = adviser.decide(memory, view)
+def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
+    """What the baseline carries on, and its advice; without a usable forecast it goes by what is observed."""
+    memory, choice = baseline.decide(memory, view)
     rate = np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
-    piled = backlog(view, adviser.batch_s) / adviser.catch_up_s
-    worth = np.repeat((rate / adviser.busy + piled)[:, None], len(FACTORS), axis=1)
+    piled = backlog(view, baseline.batch_s) / baseline.catch_up_s
+    worth = np.repeat((rate / baseline.busy + piled)[:, None], len(FACTORS), axis=1)
     if view.ahead is not None:
-        then = view.ahead.peak(adviser.ahead_s, adviser.lead_s)
-        per_rps = view.most / (view.capacity.rps(view.most) * adviser.busy)
-        price = 10.0 ** np.asarray(adviser.caution, float) * view.most
+        then = view.ahead.peak(baseline.ahead_s, baseline.lead_s)
+        per_rps = view.most / (view.capacity.rps(view.most) * baseline.busy)
+        price = 10.0 ** np.asarray(baseline.violation_cost, float) * view.most
         at = [cheapest(then, view.ahead.levels, per_rps, factor * price) for factor in FACTORS]
-        ahead = np.stack(at, axis=1) / np.reshape(adviser.busy, (-1, 1)) + piled[:, None]
+        ahead = np.stack(at, axis=1) / np.reshape(baseline.busy, (-1, 1)) + piled[:, None]
         worth = np.fmax(worth, ahead)
     plan = np.fmax(choice.observed, choice.forecast)
     return memory, Advice(np.clip(choice.target, view.least, view.most), plan, choice.why, worth)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.dqn.agent.baseline import caution_at
+from models.dqn.agent.baseline import violation_cost_at
 from models.dqn.agent.observation import Facts, needs, pace_for
 from models.dqn.environment.recorded import Recorded, piece, summed, usable
 from models.dqn.environment.synthetic_forecasts import Foretold, foretell
@@ -34,7 +34,7 @@ exponent of the capacity may be off, which nobody learns while the job runs."""
 SILENT = 0.15
 """Share of the runs without any forecast; a third of it where forecasts are real."""
 UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
-"""Of the adviser; it waits so many lead times before it drops anything. With less any move would be better than its."""
+"""Of the baseline policy; it waits so many lead times before it drops anything. With less any move would be better."""
 
 
 def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Job:
@@ -61,7 +61,7 @@ class Drawn:
         needed: (runs, D) executors that the expected load of each step needs.
         said: what is foretold at the D decisions.
         facts: of the runs.
-        adviser: who decides beside the agent.
+        baseline: who decides beside the agent.
         looks: how they are looked at.
         pace_s: seconds between two decisions, in whole looks.
         lead_s: of all of them.
@@ -73,7 +73,7 @@ class Drawn:
     needed: Floats
     said: Foretold
     facts: Facts
-    adviser: Mpc
+    baseline: Mpc
     looks: Looks
     pace_s: int
     lead_s: float
@@ -131,13 +131,13 @@ def drawn(
     prices = np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
     prices = prices if price is None else np.full(runs, price)
     facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
-    adviser = Mpc(
-        "mpc", caution_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
+    baseline = Mpc(
+        "mpc", violation_cost_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
         chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * lead,
     )  # fmt: skip
     needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
     first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]
-    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, adviser, looks, pace, lead)
+    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, baseline, looks, pace, lead)
 
 
 def _guess(job: Job, chance: np.random.Generator) -> Belief:

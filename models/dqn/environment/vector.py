@@ -23,7 +23,7 @@ class VectorEnvironment:
         """At the first decision."""
         self.drawn, self.look = drawn, 0
         self._state = s.begin(drawn.jobs, drawn.first, seeds)
-        self._memory, self._advised = fresh(len(drawn.load.row)), drawn.adviser.fresh(len(drawn.load.row))
+        self._memory, self._advised = fresh(len(drawn.load.row)), drawn.baseline.fresh(len(drawn.load.row))
         self.view: View
         self.seen: np.ndarray
         self.mask: np.ndarray
@@ -46,7 +46,7 @@ class VectorEnvironment:
         drawn, before = self.drawn, self._account()
         pace, every = drawn.pace_s, drawn.looks.every_s
         begin = self.look * pace
-        use = drawn.adviser.busy
+        use = drawn.baseline.busy
         asked = moved(self.view, moves, floor(self.view, use))
         for now in range(begin, begin + pace, every):
             if now > begin:  # between two decisions only the floor moves the target, as in `policy.Dqn`
@@ -71,7 +71,7 @@ class VectorEnvironment:
         now = self.look * drawn.pace_s
         ahead = drawn.said.at(min(self.look, drawn.decisions - 1))
         self.view = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, now, ahead)
-        self._advised, advice = advise(drawn.adviser, self._advised, self.view)
+        self._advised, advice = advise(drawn.baseline, self._advised, self.view)
         self._memory, self.seen = observe(self._memory, self.view, drawn.facts, advice)
         within = allowed(self.view.target, drawn.jobs.fact(LEAST), drawn.jobs.fact(MOST))
         self.mask = near_advice(within, self.view.target, advice)

@@ -1,4 +1,4 @@
-"""Model-predictive control with a price of violation: the executors that cost least, what they risk included.
+"""A newsvendor (cost-quantile) planner, called `mpc`: the executors that cost least, what they risk included.
 
 The plan covers the time until a raise asked for now is of use. Inside it: the start-up delay (what is asked for now
 serves the peak of the time after lead, what is let go now would be missed before), the start-ups already under way, the
@@ -74,8 +74,8 @@ class Mpc:
 
     Attributes:
         name: mpc.
-        caution: decimal logarithm of the price of a second over the target, in seconds of all executors that the job
-            may have; a number or one per run.
+        violation_cost: decimal logarithm of the price of a second over the target, in seconds of all executors that
+            the job may have; a number or one per run.
         utilisation: busy share of the capacity at which the latency target is still met, where violations are dear; it
             and `catch_up_s` may be one per run too.
         lead_s: seconds from now until what is asked for now works.
@@ -86,27 +86,27 @@ class Mpc:
     """
 
     name: str
-    caution: Floats | float
+    violation_cost: Floats | float
     utilisation: Floats | float
     lead_s: float
     ahead_s: float
     catch_up_s: Floats | float
     batch_s: float
     hold_s: float
-    knob: ClassVar[str] = "caution"
+    knob: ClassVar[str] = "violation_cost"
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Mpc:
         """With the numbers of a contract; an executor that is needed in the error budget's share of cases just pays."""
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
-        caution = -math.log10(max(contract.error_budget, _LEAST_BUDGET) * contract.executors.max)
-        return cls(name, caution, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
+        violation_cost = -math.log10(max(contract.error_budget, _LEAST_BUDGET) * contract.executors.max)
+        return cls(name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, hold_s)
 
     @property
     def busy(self) -> Floats | float:
         """Busy share of the capacity that is planned for, at this price of a violation."""
-        return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.caution, float), 0.0))
+        return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.violation_cost, float), 0.0))
 
     def fresh(self, runs: int) -> Memory:
         """No plan made yet."""
@@ -146,7 +146,7 @@ class Mpc:
         """(runs,) records/s to provide for; 0 without a usable forecast."""
         assert view.ahead is not None, "what is heard has quantiles"
         per_rps = view.most / (view.capacity.rps(view.most) * self.busy)
-        price = 10.0 ** np.asarray(self.caution, float) * view.most
+        price = 10.0 ** np.asarray(self.violation_cost, float) * view.most
         return np.where(usable, cheapest(quantiles, view.ahead.levels, per_rps, price), 0.0)
 
     def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -88,7 +88,7 @@ def contender(name: str, learned: Any = None) -> Contender:
         return Contender(name, name, axes=(DELAYS,))
     if name == "mpc":
         return Contender(name, name, "blend", axes=(USE, HOLD))
-    if name == "dqn":  # its adviser is an mpc
+    if name == "dqn":  # its baseline is an mpc
         return Contender(name, name, "blend", axes=(USE, HOLD | MARGIN), learned=learned)
     return Contender(name, name, learned=learned)
 

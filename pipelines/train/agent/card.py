@@ -43,7 +43,7 @@ def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, rea
         f"# dqn for {contract.job}",
         f"Chooses the change of the target of executors ({contract.executors.min} to {contract.executors.max}); what "
         "it observes and what it is paid is in `models/dqn`. `mpc` advises it at its own price, and it departs "
-        "from that by an executor at most. Outside what it was trained on, the adviser "
+        "from that by an executor at most. Outside what it was trained on, the baseline "
         "answers; the target is never below what the observed rate needs.",
         departing(agent),
         f"Twin: {lesson.twin}. Executors take {setup.lead_s:g} s to come, as the contract says; latency target "
