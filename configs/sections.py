@@ -33,13 +33,32 @@ class Ports(Section):
     mlflow: int = Field(0, ge=0, le=65535)
 
 
+class Retention(Section):
+    """Hours that records stay on their topic; `control`, `contracts` and `results` keep the newest of every key."""
+
+    events: float = Field(168, gt=0)
+    metrics: float = Field(1560, gt=0)
+    forecasts: float = Field(168, gt=0)
+    decisions: float = Field(168, gt=0)
+    outcomes: float = Field(720, gt=0)
+    heartbeats: float = Field(1, gt=0)
+    rejects: float = Field(720, gt=0)
+    windows: float = Field(168, gt=0)
+
+
 class Kafka(Section):
     """Where the broker is; None means the embedded one."""
 
     bootstrap: str | None = None
+    prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$")
     security: dict[str, str] = Field(default_factory=dict)
     replication: int = Field(1, ge=1)
     event_partitions: int = Field(8, ge=1)
+    retention_h: Retention = Retention()
+
+    def topic(self, name: str) -> str:
+        """What one of Tidecast's topics is called on this broker."""
+        return self.prefix + name
 
 
 class Spark(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +76,9 @@ def broker(own_var: Path) -> Iterator[Kafka]:
 
 @pytest.fixture
 def empty_topics(broker: Kafka) -> Kafka:
-    """The broker, all its topics created anew."""
-    from pipelines.kafka.broker import create_topics, delete_topics
+    """The broker with topics under a prefix of this test's own, so that all who take part have to mind it."""
+    from pipelines.kafka.broker import create_topics
 
-    delete_topics(broker)
-    create_topics(broker)
-    return broker
+    own = broker.model_copy(update={"prefix": f"{uuid.uuid4().hex[:8]}."})
+    create_topics(own)
+    return own

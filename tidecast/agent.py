@@ -27,7 +27,7 @@ from tidecast.source import BOOTSTRAP, Place, places, sources, subscribed
 
 log = logging.getLogger("tidecast")
 
-ADDRESS = "TIDECAST_KAFKA__BOOTSTRAP"
+ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
 AGAIN_S = 5.0
 """Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
 
@@ -45,6 +45,7 @@ def attach(
     source_bootstrap: str | None = None,
     source_security: Mapping[str, Any] | None = None,
     lost_contact_s: float = 60.0,
+    prefix: str | None = None,
 ) -> Agent:
     """Watch a running streaming query of this driver; with `mode="act"` also apply the decisions made for it.
 
@@ -68,6 +69,7 @@ def attach(
         source_security: client options for it; by default translated from the source's own `kafka.*` options.
         lost_contact_s: silence of the autoscaler after which an acting agent hands back: it sets the executors to the
             most of what it found, what runs and what was decided last, until it hears of the autoscaler again.
+        prefix: of the names of Tidecast's own topics (`kafka.prefix`); by default the environment's, else none.
 
     Raises:
         ValueError: an argument makes no sense, or no broker is known.
@@ -89,13 +91,15 @@ def attach(
     if not address:
         raise ValueError(f"no broker known for job {job!r}: give attach(..., bootstrap='host:port') or set {ADDRESS}")
     ours, source = places(address, security, own or address, source_security, found)
+    prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
         name=job,
+        prefix=prefix,
         granted=mode,
         clock=clock,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
         actuator=ExecutorActuator(cluster),
-        outbox=Outbox(*ours, f"tidecast-{job}-outbox"),
+        outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
         topics=tuple(topics or subscribed(found)),
         lost_contact_s=lost_contact_s,
         executors=cluster.executors(),

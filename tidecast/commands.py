@@ -71,13 +71,16 @@ class Commands:
             client_id=f"tidecast-{self._job.name}-commands", fetch_max_wait_ms=FETCH_MS,
         )  # fmt: skip
         try:
+            prefix = self._job.prefix
             parts = {
-                topic: [TopicPartition(topic, p) for p in sorted(client.partitions_for_topic(topic) or ())]
+                topic: [
+                    TopicPartition(prefix + topic, p) for p in sorted(client.partitions_for_topic(prefix + topic) or ())
+                ]
                 for topic in (DECISIONS, CONTROL, HEARTBEATS)
             }
             if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:
                 raise LookupError(
-                    f"topic {missing[0]!r} is not on the broker at {self._bootstrap}, or may not be read; "
+                    f"topic {prefix + missing[0]!r} is not on the broker at {self._bootstrap}, or may not be read; "
                     "`tidecast up` creates it"
                 )
             live = parts[DECISIONS] + parts[HEARTBEATS]
@@ -103,26 +106,26 @@ class Commands:
     def _look(self) -> None:
         """Begin anew once the topic of heartbeats is there."""
         self._look_at = time.monotonic() + LOOK_S
-        if self._client.partitions_for_topic(HEARTBEATS):
+        if self._client.partitions_for_topic(self._job.prefix + HEARTBEATS):
             self._client.close(timeout_ms=1000)
             self._client = None
 
     def _take(self, record: Any) -> None:
         key = (record.key or b"").decode("utf-8", "replace")
-        now = time.time()
+        now, topic = time.time(), record.topic.removeprefix(self._job.prefix)
         try:
-            if record.topic == CONTROL and key in (mode_key(self._job.name), clock_key(self._job.name)):
+            if topic == CONTROL and key in (mode_key(self._job.name), clock_key(self._job.name)):
                 if record.value is not None:
                     self._obey(key, decode(Control, record.value, now))
-            elif record.topic == HEARTBEATS and key == self._job.name:
+            elif topic == HEARTBEATS and key == self._job.name:
                 beat = keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
                     heard(self._job, beat.wall_time, now)
-            elif record.topic == DECISIONS and key == self._job.name:
+            elif topic == DECISIONS and key == self._job.name:
                 self._decided(keyed(Decision, key, record.value, now), now)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", self._job.name, record.topic, error)
-            at = record.topic, record.partition, record.offset
+            at = topic, record.partition, record.offset
             self._job.reject(Reject.of(*at, f"agent of {self._job.name}", error, record.value, now))
 
     def _obey(self, key: str, word: Control) -> None:

@@ -25,7 +25,7 @@ def clock_key(job: str) -> str:
     return f"{job}:clock"
 
 
-def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None) -> None:
+def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "") -> None:
     """Switch an agent to `observe`, `freeze` or `act`, at most to what it was attached with; later agents obey it too.
 
     Raises:
@@ -34,10 +34,12 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
     """
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
-    _send(bootstrap, mode_key(job), Control(job_name(job), time.time(), mode=mode), security)
+    _send(bootstrap, mode_key(job), Control(job_name(job), time.time(), mode=mode), security, prefix)
 
 
-def set_clock(bootstrap: str, job: str, clock: Clock | None, security: Mapping[str, Any] | None = None) -> None:
+def set_clock(
+    bootstrap: str, job: str, clock: Clock | None, security: Mapping[str, Any] | None = None, prefix: str = ""
+) -> None:
     """Announce a replay's clock to an agent attached with `clock=None`; None withdraws it, and the agent waits again.
 
     Raises:
@@ -49,17 +51,19 @@ def set_clock(bootstrap: str, job: str, clock: Clock | None, security: Mapping[s
         if clock is None
         else Control(job, now, None, clock.wall_start, clock.trace_start, clock.scale)
     )
-    _send(bootstrap, clock_key(job), word, security)
+    _send(bootstrap, clock_key(job), word, security, prefix)
 
 
-def _send(bootstrap: str, key: str, word: Control, security: Mapping[str, Any] | None) -> None:
+def _send(bootstrap: str, key: str, word: Control, security: Mapping[str, Any] | None, prefix: str) -> None:
     from kafka.errors import KafkaError
 
     try:
         client = producer(bootstrap, security, bootstrap_timeout_ms=int(SEND_S * 1000), max_block_ms=int(SEND_S * 1000))
         try:
-            client.send(TOPIC, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
+            client.send(prefix + TOPIC, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
         finally:
             client.close(timeout=1)
     except KafkaError as error:
-        raise ConnectionError(f"topic {TOPIC!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None
+        raise ConnectionError(
+            f"topic {prefix + TOPIC!r} at {bootstrap} did not take {key}: {error!r}. Is it there?"
+        ) from None

@@ -18,6 +18,8 @@ from tidecast.sensors import Curve, HeavyStage, Offsets, Partition
 class Job:
     """One job under the agent's eyes. `lock` guards what several threads change together: mode, target, tracker.
 
+    `prefix` stands before the names of Tidecast's own topics.
+
     `ends` are the newest sampled end offsets of its topics, `committed` the end offsets of its last finished batch
     (None before one), `executors` the cores of every registered executor by id. `granted` is the widest mode that
     `attach` allows, `found` the executors that were there when the agent took over. `heard_at` is the wall time of the
@@ -33,6 +35,7 @@ class Job:
     topics: tuple[str, ...]
     lost_contact_s: float = 60.0
     mode: str = "observe"
+    prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
     seen: Seen = field(default_factory=Seen)

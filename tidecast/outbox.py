@@ -20,8 +20,8 @@ KEPT = 20_000
 class Outbox:
     """A queue in front of a Kafka producer. `send` never blocks and never raises."""
 
-    def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str) -> None:
-        self._address, self._security, self._client_id = bootstrap, security, client_id
+    def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "") -> None:
+        self._address, self._security, self._client_id, self._prefix = bootstrap, security, client_id, prefix
         self._queue: queue.Queue[tuple[str, str, bytes]] = queue.Queue(KEPT)
         self._producer: Any = None
 
@@ -44,12 +44,12 @@ class Outbox:
         if self._producer is None:
             self._producer = producer(self._address, self._security, client_id=self._client_id, max_block_ms=5000)
             for topic in TOPICS:  # known before an outage, so that sending needs no answer during one
-                self._producer.partitions_for(topic)
+                self._producer.partitions_for(self._prefix + topic)
         try:
             topic, key, value = self._queue.get(timeout=wait_s)
         except queue.Empty:
             return False
-        self._producer.send(topic, key=key.encode(), value=value).add_errback(_lost, topic)
+        self._producer.send(self._prefix + topic, key=key.encode(), value=value).add_errback(_lost, topic)
         return True
 
     def close(self, timeout_s: float = 5.0) -> None:

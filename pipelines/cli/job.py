@@ -30,7 +30,7 @@ def job_mode(name: str, mode: str) -> None:
             "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
         )
     try:
-        set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security)
+        set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security, settings.kafka.prefix)
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
     print(f"{name}: {mode}")

@@ -28,6 +28,7 @@ from pipelines.report.headline import newcomer as newcomer_words
 from pipelines.report.page import render
 from pipelines.report.summary import summarise
 from pipelines.spark import class_archive
+from pipelines.stack.apart import apart
 from pipelines.stack.processes import members
 from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_trace
@@ -99,7 +100,8 @@ def new_run_dir(settings: Settings) -> Path:
 def fresh_stack(
     settings: Settings, parts: set[str], screen: Screen, of: int, kept: Collection[str] = ()
 ) -> Iterator[Stack]:
-    """The embedded stack, its parts empty except the kept ones; everything is stopped at the end."""
+    """An embedded stack apart in `var/demo`, empty except for the kept parts; everything is stopped at the end."""
+    settings = apart(settings, "demo")
     stack = Stack(settings, parts, fresh=parts - set(kept))
     try:
         with screen.stage(1, of, f"start {', '.join(sorted(parts))}"):

@@ -118,10 +118,11 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
 def _records(spark: SparkSession, settings: Settings, r: Range) -> DataFrame:
     """The range's records as Spark's Kafka source gives them."""
     source = spark.read.format("kafka").options(**broker.spark_options(settings.kafka))
+    name = settings.kafka.topic(r.topic)
     return (
-        source.option("assign", json.dumps({r.topic: sorted(r.end)}))
-        .option("startingOffsets", json.dumps({r.topic: r.start}))
-        .option("endingOffsets", json.dumps({r.topic: r.end}))
+        source.option("assign", json.dumps({name: sorted(r.end)}))
+        .option("startingOffsets", json.dumps({name: r.start}))
+        .option("endingOffsets", json.dumps({name: r.end}))
         .load()
     )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings, load
-from pipelines.kafka.broker import BrokerError, offsets, spark_options
+from pipelines.kafka.broker import BrokerError, offsets, spark_options, topic_out
 from pipelines.spark.jars import JarsError
 from pipelines.spark.java import JavaError
 from pipelines.spark.session import cluster_session
@@ -45,19 +45,23 @@ class Launch:
 
     def events(self) -> DataFrame:
         """The topic `events` as a stream."""
+        kafka = self.settings.kafka
         options = {
-            "subscribe": "events",
-            "startingOffsets": json.dumps({"events": {str(p): o for p, o in self.start["events"].items()}}),
+            "subscribe": kafka.topic("events"),
+            "startingOffsets": json.dumps(
+                {kafka.topic("events"): {str(p): o for p, o in self.start["events"].items()}}
+            ),
             "maxOffsetsPerTrigger": str(self.settings.job.max_offsets_per_trigger),
             # A cached consumer waits in a long poll; with little traffic every task would wait for the default 500 ms.
             "kafka.fetch.max.wait.ms": "20",
         }
-        return self.spark.readStream.format("kafka").options(**spark_options(self.settings.kafka), **options).load()
+        return self.spark.readStream.format("kafka").options(**spark_options(kafka), **options).load()
 
     def to_kafka(self, frame: DataFrame) -> StreamingQuery:
         """Start the query: columns topic, key, value in update mode to Kafka."""
         return (
-            frame.writeStream.queryName(self.job).format("kafka").options(**spark_options(self.settings.kafka))
+            frame.selectExpr(topic_out(self.settings.kafka), "key", "value")
+            .writeStream.queryName(self.job).format("kafka").options(**spark_options(self.settings.kafka))
             .option("checkpointLocation", str(self.run_dir / f"{self.job}.checkpoint"))
             .outputMode("update").trigger(processingTime=self.settings.job.trigger).start()
         )  # fmt: skip
@@ -104,6 +108,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         bounds, kafka = contract.executors, settings.kafka
         agent = attach(
             query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
+            prefix=kafka.prefix,
             executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
         )  # fmt: skip
     while query.isActive and not stop.wait(0.2):

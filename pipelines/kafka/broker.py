@@ -1,4 +1,7 @@
-"""Kafka for the pipeline: topics, publishing, following and reading ranges, rejecting what cannot be accepted."""
+"""Kafka for the pipeline: topics, publishing, following and reading ranges, rejecting what cannot be accepted.
+
+Topics are named without the prefix of the settings (`kafka.prefix`); it is put on and taken off here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from tidecast.transport import TOPICS, connected, consumer, producer
 C = TypeVar("C")
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
 """A record's key as an expression of Spark: whatever the bytes are, or without any, its reader sees it and rejects."""
-_KEPT_BY_KEY = {"control", "contracts", "results"}
+_HOUR_MS = 3_600_000
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -31,7 +34,7 @@ class BrokerError(CorrectableError, RuntimeError):
 
 @dataclass(frozen=True)
 class Record:
-    """One record as it lies in a topic; `timestamp` is the broker's, in seconds."""
+    """One record as it lies in a topic, named without the prefix; `timestamp` is the broker's, in seconds."""
 
     topic: str
     partition: int
@@ -48,15 +51,13 @@ def create_topics(kafka: Kafka) -> None:
         existing = set(admin.list_topics())
         wanted = [
             NewTopic(
-                name=topic,
+                name=kafka.topic(topic),
                 num_partitions=kafka.event_partitions if topic in ("events", "results") else 1,
                 replication_factor=kafka.replication,
-                topic_configs={"cleanup.policy": "compact"}
-                if topic in _KEPT_BY_KEY
-                else {"retention.ms": str(400 * 86_400_000)},
+                topic_configs=_configuration(kafka, topic),
             )
             for topic in TOPICS
-            if topic not in existing
+            if kafka.topic(topic) not in existing
         ]
         if wanted:
             admin.create_topics(wanted)
@@ -66,26 +67,20 @@ def create_topics(kafka: Kafka) -> None:
         admin.close()
 
 
-def delete_topics(kafka: Kafka, wait_s: float = 10.0) -> None:
-    """Delete every topic of ours with all it holds, and wait until the broker has forgotten the names."""
-    admin = admin_client(kafka)
-    try:
-        if found := sorted(set(admin.list_topics()) & set(TOPICS)):
-            admin.delete_topics(found)
-        until = time.monotonic() + wait_s
-        while set(admin.list_topics()) & set(TOPICS):
-            if time.monotonic() > until:
-                raise BrokerError(f"{kafka.bootstrap} still has topics {wait_s:.0f} s after they were deleted")
-            time.sleep(0.1)
-    finally:
-        admin.close()
+def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:
+    """A topic's retention; segments close often enough for it, because an open one is neither cut nor compacted."""
+    hours = getattr(kafka.retention_h, topic, None)
+    if hours is None:
+        return {"cleanup.policy": "compact", "segment.ms": str(6 * _HOUR_MS)}
+    kept = int(hours * _HOUR_MS)
+    return {"retention.ms": str(kept), "segment.ms": str(min(max(kept // 2, 600_000), 24 * _HOUR_MS))}
 
 
 class Publisher:
     """Sends messages; `close` waits until everything sent is acknowledged."""
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._address = _address(kafka)
+        self._address, self._name = _address(kafka), kafka.topic
         self._failure: Exception | None = None
         self._producer = _client(producer, kafka, **options)
 
@@ -98,7 +93,7 @@ class Publisher:
     ) -> Any:
         """Queue raw bytes; returns the client's future of the record's metadata."""
         stamp = None if timestamp_s is None else int(timestamp_s * 1000)
-        future = self._producer.send(topic, key=key, value=value, partition=partition, timestamp_ms=stamp)
+        future = self._producer.send(self._name(topic), key=key, value=value, partition=partition, timestamp_ms=stamp)
         future.add_errback(self._failed)
         return future
 
@@ -133,8 +128,9 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`)."""
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer = _client(consumer, kafka)
-        partitions = [TopicPartition(t, p) for t in topics for p in sorted(_partitions(self._consumer, t))]
+        self._consumer, self._prefix = _client(consumer, kafka), kafka.prefix
+        names = [kafka.topic(topic) for topic in topics]
+        partitions = [TopicPartition(t, p) for t in names for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
         if start == "latest":
             self._consumer.seek_to_end(*partitions)
@@ -146,7 +142,7 @@ class Follower:
     def poll(self, wait_s: float) -> list[Record]:
         """What came within the wait, in order per partition; may be empty."""
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
-        return [_record(r) for records in found.values() for r in records]
+        return [_record(r, self._prefix) for records in found.values() for r in records]
 
     def tail(self, records: int) -> list[Record]:
         """The newest records of each partition, so many at most; what comes next are those after them.
@@ -185,7 +181,8 @@ def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """First and next offset of every partition of a topic."""
     client = _client(consumer, kafka)
     try:
-        partitions = [TopicPartition(topic, p) for p in sorted(_partitions(client, topic))]
+        name = kafka.topic(topic)
+        partitions = [TopicPartition(name, p) for p in sorted(_partitions(client, name))]
         first, last = client.beginning_offsets(partitions), client.end_offsets(partitions)
         return {p.partition: (first[p], last[p]) for p in partitions}
     finally:
@@ -199,12 +196,12 @@ def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
         return  # a consumer without partitions cannot be told where to begin
     client = _client(consumer, kafka)
     try:
-        partitions = [TopicPartition(topic, p) for p in ends]
+        partitions = [TopicPartition(kafka.topic(topic), p) for p in ends]
         client.assign(partitions)
         client.seek_to_beginning(*partitions)
         while any(client.position(p) < ends[p.partition] for p in partitions):
             for records in client.poll(timeout_ms=500).values():
-                yield from (_record(r) for r in records if r.offset < ends[r.partition])
+                yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[r.partition])
     finally:
         client.close()
 
@@ -219,11 +216,21 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
     return {"kafka.bootstrap.servers": _address(kafka), **secured}
 
 
+def topic_in(kafka: Kafka) -> str:
+    """Spark SQL for the column `topic` of a Kafka source, without the prefix."""
+    return f"substr(topic, {len(kafka.prefix) + 1}) AS topic"
+
+
+def topic_out(kafka: Kafka) -> str:
+    """Spark SQL for the column `topic` of a Kafka sink, from names without the prefix."""
+    return f"concat('{kafka.prefix}', topic) AS topic"
+
+
 def topic_id(kafka: Kafka, topic: str) -> str:
     """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
     admin = admin_client(kafka)
     try:
-        return str(admin.describe_topics([topic])[0]["topic_id"])
+        return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
     finally:
         admin.close()
 
@@ -259,6 +266,6 @@ def _partitions(client: Any, topic: str) -> set[int]:
     return set(found)
 
 
-def _record(raw: Any) -> Record:
+def _record(raw: Any, prefix: str) -> Record:
     key = raw.key.decode("utf-8", "replace") if raw.key is not None else None
-    return Record(raw.topic, raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000)
+    return Record(raw.topic.removeprefix(prefix), raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000)

@@ -61,6 +61,7 @@ class Sender:
 
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
+        self._name = kafka.topic
         self._producer = Producer(
             {
                 **_options(kafka),
@@ -89,7 +90,7 @@ class Sender:
                 taken(error is None)
 
         try:
-            self._producer.produce(topic, value, key.encode(), headers=list(headers), on_delivery=told)
+            self._producer.produce(self._name(topic), value, key.encode(), headers=list(headers), on_delivery=told)
         except BufferError:
             raise BrokerError(f"{len(self._producer)} records wait for the broker. Is it there?") from None
 
@@ -113,7 +114,7 @@ class Feed:
     ) -> None:
         self._topic, self._sink, self._stop = topic, sink, threading.Event()
         self._consumer = _consumer(kafka)
-        self._consumer.assign([TopicPartition(topic, p, offset) for p, offset in start.items()])
+        self._consumer.assign([TopicPartition(kafka.topic(topic), p, offset) for p, offset in start.items()])
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=f"feed-{topic}", daemon=True)
         self._thread.start()
@@ -143,16 +144,16 @@ def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetch
     Raises:
         BrokerError: the broker does not answer, or no longer.
     """
-    client = _consumer(kafka)
+    client, name = _consumer(kafka), kafka.topic(topic)
     try:
-        found = client.list_topics(topic, 10).topics[topic]
+        found = client.list_topics(name, 10).topics[name]
         ends: dict[int, int] = {}
         starts = []
         for partition in found.partitions:
-            low, high = client.get_watermark_offsets(TopicPartition(topic, partition), 10)
+            low, high = client.get_watermark_offsets(TopicPartition(name, partition), 10)
             if high > low:
                 ends[partition] = high
-                starts.append(TopicPartition(topic, partition, low if newest is None else max(low, high - newest)))
+                starts.append(TopicPartition(name, partition, low if newest is None else max(low, high - newest)))
         client.assign(starts)
         records: list[Fetched] = []
         before: dict[int, int] = {}

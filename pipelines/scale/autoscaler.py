@@ -17,7 +17,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import KEY, Publisher, create_topics, offsets, spark_options
+from pipelines.kafka.broker import KEY, Publisher, create_topics, offsets, spark_options, topic_in, topic_out
 from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
@@ -47,17 +47,18 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
-        .option("subscribe", ",".join(_topics(settings)))
+        .option("subscribe", ",".join(map(settings.kafka.topic, _topics(settings))))
         .option("startingOffsets", _newest(settings))
         # Metrics that have left the topic are too old to decide on; failing over them would stop all scaling.
         .option("failOnDataLoss", "false")
         .option("kafka.fetch.max.wait.ms", "20")
         .load()
-        .selectExpr(KEY, "value", "topic", "partition", "offset")
+        .selectExpr(KEY, "value", topic_in(settings.kafka), "partition", "offset")
     )
     decisions = source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
     return (
-        decisions.writeStream.queryName("autoscaler")
+        decisions.selectExpr(topic_out(settings.kafka), "key", "value")
+        .writeStream.queryName("autoscaler")
         .format("kafka")
         .options(**spark_options(settings.kafka))
         .option("kafka.compression.type", "gzip")  # of the four the one that kafka-python reads by itself
@@ -76,7 +77,7 @@ def _topics(settings: Settings) -> tuple[str, ...]:
 def _newest(settings: Settings) -> str:
     """From the newest record of each partition on: the last forecast is known at once, and the first batch warms up."""
     return json.dumps({
-        t: {str(p): max(first, end - 1) for p, (first, end) in offsets(settings.kafka, t).items()}
+        settings.kafka.topic(t): {str(p): max(first, end - 1) for p, (first, end) in offsets(settings.kafka, t).items()}
         for t in _topics(settings)
     })  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from pipelines.kafka.broker import KEY, spark_options
+from pipelines.kafka.broker import KEY, spark_options, topic_out
 from pipelines.serve.fleet_step import publish as publish
 
 if TYPE_CHECKING:
@@ -34,12 +34,13 @@ def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known:
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
-        .option("subscribe", "metrics")
+        .option("subscribe", settings.kafka.topic("metrics"))
         .option("startingOffsets", "earliest")
         .load()
         .selectExpr(KEY, "value", "partition", "offset")
     )
-    writer = forecasts(source, settings, folder, known, 0).writeStream.queryName("serving").format("kafka")
+    found = forecasts(source, settings, folder, known, 0).selectExpr(topic_out(settings.kafka), "key", "value")
+    writer = found.writeStream.queryName("serving").format("kafka")
     query: StreamingQuery = (
         writer.options(**spark_options(settings.kafka))
         .option("checkpointLocation", str(checkpoint))

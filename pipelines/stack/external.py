@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from configs.settings import Settings
 from pipelines.stack.place import StackError
 
-_SETTINGS = {
+NAMES = {
     "broker": "TIDECAST_KAFKA__BOOTSTRAP",
     "spark": "TIDECAST_SPARK__MASTER",
     "airflow": "TIDECAST_AIRFLOW__URL",
@@ -32,12 +32,12 @@ def addresses(settings: Settings) -> dict[str, str]:
 def check(settings: Settings, parts: Collection[str]) -> None:
     """Raise `StackError` for a named service where nothing accepts connections."""
     for part, address in addresses(settings).items():
-        if part not in parts or part not in _SETTINGS:
+        if part not in parts or part not in NAMES:
             continue
         places = [place for one in address.split(",") if (place := _place(one))]
         if places and not any(_accepts(*place) for place in places):
             raise StackError(
-                f"{_SETTINGS[part]}={address}: nothing accepts connections there. "
+                f"{NAMES[part]}={address}: nothing accepts connections there. "
                 f"Start it, correct the address, or unset it to use the embedded one."
             )
 

@@ -84,7 +84,8 @@ def autoscaler(kafka, tmp_path, contracts, registry):
     """The process and its log; it must end by itself when it is asked to, in silence."""
     log = tmp_path / f"autoscale-{time.time_ns()}.log"
     env = {
-        **os.environ, "TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_CONTRACTS": str(contracts),
+        **os.environ, "TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix,
+        "TIDECAST_CONTRACTS": str(contracts),
         "TIDECAST_MLFLOW__TRACKING_URI": registry, "TIDECAST_VAR": str(tmp_path / "var"),
     }  # fmt: skip
     command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", "mpc", "--checkpoint", "checkpoint/a"]

@@ -26,7 +26,7 @@ def attached(empty_topics):
     jobs, threads = [], []
 
     def start(granted="act", **fields):
-        job = driver.job(granted=granted, lost_contact_s=LOST_S, **fields)
+        job = driver.job(granted=granted, lost_contact_s=LOST_S, prefix=empty_topics.prefix, **fields)
         following = commands.Commands(job, empty_topics.bootstrap, {}, waits_for_clock=False)
         run = threading.Thread(target=_repeat, args=(job, "following", following.step, 0.0, following.close))
         jobs.append(job), threads.append(run)
@@ -69,24 +69,26 @@ def beat(publisher):
 
 
 def test_a_kept_word_never_widens_what_the_code_allows(attached, empty_topics, publisher):
-    control.set_mode(empty_topics.bootstrap, "orders", "act")
+    control.set_mode(empty_topics.bootstrap, "orders", "act", prefix=empty_topics.prefix)
     job = attached("observe")
     settled(job)
-    control.set_mode(empty_topics.bootstrap, "orders", "act")  # neither does one that a person sends now
+    control.set_mode(
+        empty_topics.bootstrap, "orders", "act", prefix=empty_topics.prefix
+    )  # neither does one that a person sends now
     decide(publisher, 3, "d1")
     decide(publisher, 3, "the end")
-    wait_until(lambda: job.following._client.position(_part("decisions")) == 2, "both decisions")
+    wait_until(lambda: job.following._client.position(_part(empty_topics.topic("decisions"))) == 2, "both decisions")
     assert (job.mode, job.actuator.calls) == ("observe", [])
 
 
 def test_of_several_kept_words_the_last_alone_counts(attached, empty_topics):
     for word in ("act", "freeze", "act", "observe"):
-        control.set_mode(empty_topics.bootstrap, "orders", word)
+        control.set_mode(empty_topics.bootstrap, "orders", word, prefix=empty_topics.prefix)
     job = attached("act")
     settled(job)
     assert (job.mode, job.actuator.calls) == ("observe", [])
     for word in ("act", "freeze", "act"):  # what was attached to act can be switched
-        control.set_mode(empty_topics.bootstrap, "orders", word)
+        control.set_mode(empty_topics.bootstrap, "orders", word, prefix=empty_topics.prefix)
         wait_until(lambda word=word: job.mode == word, f"mode {word}")
     assert job.actuator.calls == ["take over"]
 
@@ -117,8 +119,8 @@ def test_silence_hands_back_and_a_heartbeat_takes_over_again(attached, publisher
 def test_an_older_pipeline_has_no_heartbeats_and_a_newer_one_is_found(attached, empty_topics, publisher, monkeypatch):
     monkeypatch.setattr(commands, "LOOK_S", 0.5)
     admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
-    admin.delete_topics(["heartbeats"])
-    wait_until(lambda: "heartbeats" not in admin.list_topics(), "the topic gone")
+    admin.delete_topics([empty_topics.topic("heartbeats")])
+    wait_until(lambda: empty_topics.topic("heartbeats") not in admin.list_topics(), "the topic gone")
     admin.close()
     job = attached("act")
     wait_until(lambda: job.mode == "act", "an acting agent")

@@ -33,10 +33,11 @@ KEY = forecast_key(JOB, STEP)
 class Server:
     """One process at a time over one folder, each forked from a process that has imported everything."""
 
-    def __init__(self, var, bootstrap):
+    def __init__(self, var, kafka):
         self.var, self.pid, self.started = var, None, 0
         self.log, self.said = var.parent / f"{var.name}.log", var.parent / f"{var.name}.said"
-        env = {**os.environ, "TIDECAST_VAR": str(var), "TIDECAST_KAFKA__BOOTSTRAP": bootstrap, "OMP_NUM_THREADS": "1"}
+        env = {**os.environ, "TIDECAST_VAR": str(var), "OMP_NUM_THREADS": "1"}
+        env |= {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix}
         env["TIDECAST_TRAINING__STEP_S"] = str(STEP)
         command = [sys.executable, "-m", "tests.fakes.fast_child"]
         with self.log.open("w") as log, self.said.open("w") as said:
@@ -119,7 +120,7 @@ def have_been_sent(kafka, count):
 
 
 def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, tmp_path):
-    kafka, server = empty_topics, Server(tmp_path / "var", empty_topics.bootstrap)
+    kafka, server = empty_topics, Server(tmp_path / "var", empty_topics)
     publisher = Publisher(kafka)
 
     def publish(first, last):

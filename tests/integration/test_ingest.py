@@ -13,11 +13,12 @@ from models.policy.live.replay import contracts_of, replayed
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import planned, take
-from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.broker import BrokerError, Publisher, create_topics
 from pipelines.lake import tables as lake
 from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler
 from tests.fakes.records import NOW, bad_records, record
+from tests.fakes.topics import delete_topics
 from tests.unit.test_processor import metric, row
 from tidecast.messages import ContractText, encode
 
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 @pytest.fixture
 def settings(empty_topics, tmp_path):
-    return load(var=tmp_path, kafka={"bootstrap": empty_topics.bootstrap})
+    return load(var=tmp_path, kafka=empty_topics.model_dump())
 
 
 def publish(settings, topic, values, key=None):
@@ -109,15 +110,13 @@ def test_a_crash_between_table_and_quarantine_is_healed_by_the_next_run(spark, s
     assert store.read("metrics").count() == 2
 
 
-def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, settings, broker):
-    from pipelines.kafka.broker import create_topics, delete_topics
-
+def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, settings):
     publish(settings, "metrics", [record("metrics")])
     ingest(spark, settings, "2014-10-22T04")
-    delete_topics(broker)
+    delete_topics(settings.kafka)
     with pytest.raises(BrokerError, match="metrics"):
         planned(settings, "2014-10-22T04", NOW)
-    create_topics(broker)
+    create_topics(settings.kafka)
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     with pytest.raises(OffsetsError, match="another topic of that name"):
         planned(settings, "2014-10-22T04", NOW)

@@ -32,6 +32,7 @@ def start(empty_topics, tmp_path):
     environment = {
         **os.environ,
         "TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap,
+        "TIDECAST_KAFKA__PREFIX": empty_topics.prefix,
         "TIDECAST_SPARK__MASTER": "local[2]",
         "TIDECAST_VAR": str(tmp_path / "var"),
         "TIDECAST_JOB__SERVICE_MS": "1",
@@ -100,7 +101,7 @@ def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_pat
 
 
 def test_history_is_published_as_intervals_of_trace_time(empty_topics):
-    settings = load(kafka={"bootstrap": empty_topics.bootstrap}, replay={"history_days": 2})
+    settings = load(kafka=empty_topics.model_dump(), replay={"history_days": 2})
     began = time.time()
     assert publish_history(settings) == 96
     samples = [decode(MetricSample, record.value, time.time()) for record in read_all(empty_topics, "metrics")]

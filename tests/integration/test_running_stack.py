@@ -8,19 +8,21 @@ from contextlib import contextmanager
 
 import pytest
 
+from pipelines.kafka.broker import Publisher, read_all, topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
+from tidecast.transport import TOPICS
 
 pytestmark = pytest.mark.integration
 
 
 @contextmanager
-def command(log, var, *arguments):
+def command(log, var, *arguments, **more):
     """A command of the real front door, told nothing but the folder of the stack."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("TIDECAST_")}
     with log.open("wb") as out:
         argv = [sys.executable, "-m", "pipelines.cli", *arguments]
         process = subprocess.Popen(
-            argv, env={**env, "TIDECAST_VAR": str(var)}, stdout=out, stderr=out, start_new_session=True
+            argv, env={**env, "TIDECAST_VAR": str(var), **more}, stdout=out, stderr=out, start_new_session=True
         )
     try:
         yield process
@@ -47,3 +49,21 @@ def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_pa
     with command(tmp_path / "log", own_var / "broker", "job", "mode", "orders", "freeze") as process:
         assert process.wait(PATIENCE_S) == 0
     assert (tmp_path / "log").read_text() == "orders: freeze\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run"], ["compare", "reactive"], ["bench", "agent"], ["bench", "fastpath", "--quick", "--only", "kafka"]],
+)
+def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_topics, tmp_path, arguments):
+    publisher = Publisher(empty_topics)
+    for topic in ("events", "metrics", "results"):
+        publisher.send_bytes(topic, b"orders", b"a person's record")
+    publisher.close()
+    told = {"TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap, "TIDECAST_KAFKA__PREFIX": empty_topics.prefix}
+    before = {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
+    with command(tmp_path / "log", tmp_path / "var", *arguments, **told) as process:
+        process.wait(PATIENCE_S)
+    assert "Unset TIDECAST_KAFKA__BOOTSTRAP" in (tmp_path / "log").read_text()
+    assert before == {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
+    assert sum(len(records) for _, records in before.values()) == 3

@@ -40,8 +40,8 @@ def ring(tmp_path_factory):
     facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     return {
         "dir": run_dir,
-        "lake": settings.lake_dir,
-        "registry": Registry(settings),
+        "lake": stack.settings.lake_dir,
+        "registry": Registry(stack.settings),
         "facts": facts,
         "summary": summarise(run_dir),
         "faults": screen.done,

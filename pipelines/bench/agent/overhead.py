@@ -21,6 +21,7 @@ from configs.sections import Kafka
 from configs.settings import Settings
 from pipelines.kafka.broker import Publisher, create_topics
 from pipelines.spark.session import local_session
+from pipelines.stack.apart import apart
 from pipelines.stack.stack import Stack
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) 
         interval `ratio_low`, `ratio_high`; the agent's shares of one core: `cpu_python` (its threads), `cpu_jvm` (the
         threads that answer them), `cpu` (both).
     """
-    settings = settings.model_copy(update={"var": settings.var_dir / "bench"})
+    settings = apart(settings, "bench")
     with Stack(settings, {"broker"}) as stack:
         kafka = stack.settings.kafka
         create_topics(kafka)

@@ -21,6 +21,7 @@ from configs.sections import Kafka
 from configs.settings import Settings
 from pipelines.kafka.broker import Follower, create_topics, offsets
 from pipelines.kafka.stored import stored_bytes
+from pipelines.stack.apart import apart
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, MetricSample, decode
 from tidecast.outbox import Outbox
@@ -38,7 +39,8 @@ def measure(settings: Settings, minutes: float, say: Callable[[str], None] = pri
     Returns:
         `kafka_mb_per_day` and by topic in `topics`: `bytes`, `records`, `mb_per_day`; `seconds` that were measured.
     """
-    var = settings.var_dir / "bench-volume"
+    settings = apart(settings, "bench")
+    var = settings.var_dir / "volume"
     contract = Contract(job=JOB, executors=Executors(max=8))
     (var / "contracts").mkdir(parents=True, exist_ok=True)
     (var / "contracts" / f"{JOB}.yaml").write_text(yaml.safe_dump(contract.model_dump(mode="json")))

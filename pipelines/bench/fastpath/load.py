@@ -14,6 +14,7 @@ from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.neural.training import Plan, fit_network
 from pipelines.serve.wire import Put, framed
+from pipelines.stack.apart import apart
 from pipelines.traces.shipped import find
 from tidecast.messages import MetricSample, encode
 
@@ -89,7 +90,8 @@ def settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
     contracts.mkdir(parents=True, exist_ok=True)
     for job in jobs:
         (contracts / f"{job}.yaml").write_text(yaml.safe_dump({"job": job}))
-    return load(
-        var=folder / "var", contracts=contracts, training={"step_s": STEP_S, "levels": LEVELS, "horizon": HORIZON},
+    own = load(
+        var=folder, contracts=contracts, training={"step_s": STEP_S, "levels": LEVELS, "horizon": HORIZON},
         serving={"alias_poll_s": 0.2},
     )  # fmt: skip
+    return apart(own, "bench")

@@ -10,7 +10,7 @@ from time import perf_counter_ns
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.kafka import produce
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, Feed
-from pipelines.kafka.broker import create_topics, delete_topics, offsets
+from pipelines.kafka.broker import create_topics, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Fetched, Sender
 from pipelines.serve.event import origin_of
@@ -32,21 +32,20 @@ def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) 
     """Nanoseconds from a sample on `metrics` to its forecast on `forecasts`, four samples a second over 16 jobs.
 
     Args:
-        stack: with a broker, settings as in `fastpath_load.settings`; its topics are created anew.
+        stack: with a broker, settings as in `fastpath_load.settings`; the topics are others than what ran before used.
         folder: for the set and the query's checkpoint.
         made: the champion.
         events: that count.
         warm: events before them.
     """
-    kafka, feed = stack.settings.kafka, Feed()
-    delete_topics(kafka)
+    kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), Feed()
     create_topics(kafka)
     for job in JOBS:
         serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
         publish(folder / "sets", job, serves, dict(made.members))
     produce(kafka, feed.history(JOBS, BEGUN))
     argv = command("fastpath_stream_query", folder / "checkpoint", folder / "sets")
-    query = stack.spawn("fastpath-query", argv, {"OMP_NUM_THREADS": "1"})
+    query = stack.spawn("fastpath-query", argv, {"OMP_NUM_THREADS": "1", "TIDECAST_KAFKA__PREFIX": kafka.prefix})
     heard = Heard()
     reader = TopicFeed(
         kafka, "forecasts", dict.fromkeys(offsets(kafka, "forecasts"), 0),

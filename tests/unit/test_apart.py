@@ -1,0 +1,50 @@
+"""What the demonstration and the benchmarks may touch: folders of their own, and services that they started."""
+
+import pytest
+
+from configs.errors import SettingsError
+from configs.settings import load
+from pipelines.bench.fastpath.load import settings as fastpath_settings
+from pipelines.demo.progress import Screen
+from pipelines.demo.run import fresh_stack
+from pipelines.stack.apart import apart
+
+
+@pytest.mark.parametrize(
+    ("section", "own", "variable"),
+    [
+        ("kafka", {"bootstrap": "prod:9092"}, "TIDECAST_KAFKA__BOOTSTRAP=prod:9092"),
+        ("mlflow", {"tracking_uri": "http://prod"}, "TIDECAST_MLFLOW__TRACKING_URI=http://prod"),
+        ("airflow", {"url": "http://prod"}, "TIDECAST_AIRFLOW__URL=http://prod"),
+    ],
+)
+def test_a_service_of_a_persons_own_is_refused(tmp_path, section, own, variable):
+    with pytest.raises(SettingsError, match=variable):
+        apart(load(var=tmp_path, **{section: own}), "demo")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bench_refuses_a_configured_broker(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "prod:9092")
+    with pytest.raises(SettingsError, match="Unset TIDECAST_KAFKA__BOOTSTRAP"):
+        fastpath_settings(tmp_path)
+
+
+def test_a_spark_master_of_a_persons_own_is_used(tmp_path):
+    settings = apart(load(var=tmp_path, spark={"master": "yarn"}, kafka={"prefix": "acme."}), "demo")
+    assert (settings.spark.master, settings.kafka.prefix, settings.var_dir) == ("yarn", "", tmp_path / "demo")
+
+
+def test_the_demonstration_leaves_the_lake_models_and_topics_of_the_folder(tmp_path, monkeypatch):
+    """Started for real but for the services, which take half a minute; what it empties is emptied before they start."""
+    kept = [tmp_path / name / "kept" for name in ("lake", "fast", "mlflow", "kafka", "airflow")]
+    again = tmp_path / "demo" / "lake" / "of the last run"
+    for path in (*kept, again):
+        path.parent.mkdir(parents=True)
+        path.write_text("mine")
+    monkeypatch.setattr("pipelines.stack.stack._STARTS", {"broker": lambda place: None})
+    monkeypatch.setattr("pipelines.demo.run.create_topics", lambda kafka: None)
+    with fresh_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
+        assert stack.settings.lake_dir == tmp_path / "demo" / "lake"
+        assert not again.exists()
+    assert [path.read_text() for path in kept] == ["mine"] * len(kept)
