@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 import threading
 import time
+from typing import NamedTuple
 
 import psutil
 
 from pipelines.demo.progress import Screen, View
 from pipelines.kafka.broker import Publisher
-from pipelines.stack.processes import alive
+from pipelines.stack.processes import alive, members
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
 
@@ -27,6 +29,7 @@ class FaultyScreen(Screen):
         super().__init__()
         self.stack, self.job = stack, job
         self.done: dict[str, float] = {}
+        self.killed = ""
         self.failed: dict[str, Exception] = {}
         self.threads: list[threading.Thread] = []
         self.plan = [
@@ -53,8 +56,17 @@ class FaultyScreen(Screen):
             self.done[fault.__name__] = time.time()
 
     def kill_executor(self) -> None:
-        newest_first = sorted(alive(self.stack.id), key=lambda process: -process.create_time())
-        next(process for process in newest_first if _is_executor(process)).kill()
+        """The newest executor of the job itself: it is the one that reports to a port of the job's own driver."""
+        ports = {
+            connection.laddr.port
+            for process in members([self.stack.processes[self.job].pid])
+            for connection in process.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        mine = [one for one in executors(self.stack.id) if one.port in ports]
+        newest = max(mine, key=lambda one: one.process.create_time())
+        newest.process.kill()
+        self.killed = newest.id
 
     def kill_serving(self) -> None:
         logs = self.stack.settings.var_dir / "airflow" / "logs"
@@ -80,11 +92,25 @@ class FaultyScreen(Screen):
         publisher.close()
 
 
-def _is_executor(process: psutil.Process) -> bool:
-    try:
-        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
-    except psutil.Error:  # it has ended since it was found: processes of the stack come and go
-        return False
+class Executor(NamedTuple):
+    """A living executor: its process, its id, and the port of the driver that it reports to."""
+
+    process: psutil.Process
+    id: str
+    port: int
+
+
+def executors(stack_id: str) -> list[Executor]:
+    """All executors of a stack, of whatever job."""
+    found = []
+    for process in alive(stack_id):
+        with contextlib.suppress(psutil.Error):  # it has ended since it was found
+            words = process.cmdline()
+            if any("CoarseGrainedExecutorBackend" in word for word in words) and "--executor-id" in words:
+                told = {words[i]: words[i + 1] for i in range(len(words) - 1)}
+                port = int(told["--driver-url"].rpartition(":")[2])
+                found.append(Executor(process, told["--executor-id"], port))
+    return found
 
 
 def good_decision(job: str, **changes) -> Decision:

@@ -13,13 +13,17 @@ from models.policy.live.replay import contracts_of, replayed
 from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
+from pipelines.report import read
 from pipelines.report.page import render
-from pipelines.report.summary import summarise
+from pipelines.report.summary import lost, measure, summarise
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen
+from tests.ring.person import Person
 
 pytestmark = pytest.mark.ring
 PARTS = {"broker", "spark", "airflow", "mlflow"}
+RECOVERY_S = 8
+"""After a fault: executors, producers and consumers find their way back."""
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +32,15 @@ def ring(tmp_path_factory):
         var=tmp_path_factory.mktemp("ring"),
         replay={"history_days": 14, "live_hours": 12},
         job={"also": ["key_window"]},
-        training={"epochs": 15, "holdout_steps": 24},
+        training={"epochs": 15, "holdout_steps": 48, "approval_s": 300},
     )
     run_dir, began = new_run_dir(settings), time.time()
-    screen = FaultyScreen(None, settings.job.name)
+    screen, person = FaultyScreen(None, settings.job.name), Person(settings.job.name)
     with fresh_stack(settings, PARTS, screen, of=7) as stack:
         screen.stack = stack
+        person.sits_down(stack)
         found = close_ring(stack, run_dir, screen, began)
+        person.leaves()
     for thread in screen.threads:
         thread.join(60)
     facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
@@ -44,6 +50,8 @@ def ring(tmp_path_factory):
         "registry": Registry(stack.settings),
         "facts": facts,
         "summary": summarise(run_dir),
+        "asked": person.asked,
+        "killed": screen.killed,
         "faults": screen.done,
         "failed": screen.failed,
         "page": render(run_dir),
@@ -70,6 +78,23 @@ def test_the_query_was_scaled_and_never_restarted(ring):
     summary = ring["summary"]
     assert summary["restarts"] == 0
     assert summary["scale_ups"] >= 2
+
+
+def test_no_scale_action_stopped_the_query(ring):
+    """Beside the faults no two seconds in a row of an action in which records waited and nothing ran."""
+    measured = measure(read.load(ring["dir"]))
+    seconds = measured.seconds
+    halted = (seconds["stopped"] & seconds["in_action"]).to_numpy()
+    for fault, before_s in (("kill_executor", 1), ("take_broker_away", faults.BROKER_AWAY_S + 1)):
+        at = int(ring["faults"][fault] - measured.run.start)
+        halted[max(0, int(at - before_s)) : at + RECOVERY_S] = False
+    assert not (halted[1:] & halted[:-1]).any()
+
+
+def test_the_executor_that_was_killed_is_the_one_that_was_lost(ring):
+    measured = measure(read.load(ring["dir"]))
+    assert ring["killed"] in set(measured.run.executors["executor"][lost(measured)])
+    assert ring["summary"]["executors_lost"] >= 1
 
 
 def test_bad_records_on_every_topic_are_rejected_with_a_reason(ring):
@@ -106,11 +131,15 @@ def test_everybody_went_on_after_the_broker_was_away(ring):
         assert any(back < m["wall_time"] < back + 3600 for m in messages), f"{who}: silent after the broker was back"
 
 
-def test_a_second_different_job_is_scaled_by_the_same_autoscaler(ring):
+def test_a_second_different_job_is_decided_on_by_the_same_autoscaler(ring):
+    """Its agent measures, the autoscaler decides within its own contract, and its cluster is as it was decided."""
     decisions = [d for d in lines(ring, "decisions") if d["job"] == "key_window" and "no_metrics" not in d["codes"]]
     vouched = [b["repeats"] for b in lines(ring, "heartbeats") if b["job"] == "key_window" and b["repeats"]]
     assert decisions and all(1 <= d["executors"] <= 2 for d in decisions)
     assert vouched, "nothing it decided has ever stood"
+    had = [m["executors"] for m in lines(ring, "metrics") if m["job"] == "key_window" and m.get("executors")]
+    wanted = {d["executors"] for d in decisions if d["mode"] == "act"}
+    assert set(had) & wanted and max(had) <= 2, f"has {set(had)} executors where {wanted} were decided"
 
 
 def test_the_log_replays_to_the_same_decisions(ring):
@@ -124,9 +153,32 @@ def test_the_log_replays_to_the_same_decisions(ring):
     assert {"up", "down", "hold"} <= {again[2][0] for _, again in decisions if again is not None}
 
 
-def test_a_challenger_was_judged_on_the_same_rows_as_champion_and_naive(ring):
+def test_challenger_champion_and_naive_are_judged_on_the_same_rows(ring):
+    """The first champion is the naive forecast: judged beside itself, it has its own loss to the last digit."""
+    registry = ring["registry"]
+    first = registry.figures(registry.versions("word_count")[1].run_id)[0]
+    assert first["champion.pinball"] == first["seasonal_naive.pinball"] != first["challenger.pinball"]
     verdict = ring["facts"]["challenger"]
-    assert verdict["reason"] and isinstance(verdict["promoted"], bool)
+    losses = [verdict[f"{name}_loss"] for name in ("challenger", "champion", "naive")]
+    assert all(loss > 0 for loss in losses)
+    assert not verdict["promoted"] or losses[0] < min(losses[1:])
+    later = registry.figures(verdict["run"])[0]
+    assert [later[f"{name}.pinball"] for name in ("challenger", "champion", "seasonal_naive")] == losses
+
+
+def test_a_person_was_asked_about_every_winner_and_heeded(ring):
+    """Those of the main job were approved and serve; another job's is rejected, and the naive forecast stays."""
+    registry = ring["registry"]
+    runs = {v.run_id for job in ("word_count", "ride_count") for v in registry.versions(job)}
+    verdicts = [json.loads(registry.figures(run)[2]["verdict"]) for run in sorted(runs)]
+    won = {(verdict["job"], verdict["version"]) for verdict in verdicts if verdict["promoted"]}
+    asked = {(a["job"], a["version"]): a["chosen"] for a in ring["asked"]}
+    assert asked, "nobody won, so nobody was asked, and nothing was tried"
+    assert set(asked) == won
+    approved = [version for (job, version), chosen in asked.items() if chosen == "Approve"]
+    assert registry.champion_version("word_count") == (approved or ["1"])[-1]
+    assert all(f["version"] in ("1", *approved) for f in lines(ring, "forecasts") if f["job"] == "word_count")
+    assert registry.champion_version("ride_count") == "1"
 
 
 def test_the_newcomer_was_offered_the_main_jobs_load_and_its_model_judged(ring):
