@@ -225,10 +225,17 @@ class Reject:
 
     @classmethod
     def of(
-        cls, topic: str, partition: int, offset: int, by: str, reason: object, raw: bytes | str | None, now: float
+        cls,
+        topic: str,
+        partition: int,
+        offset: int,
+        by: str,
+        reason: object,
+        raw: bytes | bytearray | str | None,
+        now: float,
     ) -> Reject:
         """The reject of a record as it lies on its topic, short enough for every producer however long that was."""
-        text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
+        text = raw.decode("utf-8", "replace") if isinstance(raw, (bytes, bytearray)) else raw or ""
         kept = text[:TOLD].encode("utf-8", "replace").decode()
         return cls(topic, int(partition), int(offset), by, str(reason)[:TOLD], kept, now)
 
