@@ -7,7 +7,7 @@ from typing import Any
 
 from models.adapt.network import CONTEXT
 from models.adapt.rows import Scale
-from models.adapt.target import Pupil
+from models.adapt.target import TransferTarget
 from models.forecast.baselines.linear import Linear, revive_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -18,7 +18,7 @@ from models.forecast.neural.recurrent import CELLS
 from models.forecast.neural.windows import View
 
 Shape = tuple[int, ...]
-Networked = Network | Pupil
+Networked = Network | TransferTarget
 """Kinds whose weights are kept apart, as a torch.export archive."""
 KINDS = (
     "adapted",
@@ -49,7 +49,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     }
     if isinstance(forecaster, Network):
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
-    if isinstance(forecaster, Pupil):
+    if isinstance(forecaster, TransferTarget):
         return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
     if isinstance(forecaster, (Classical, Linear)):
         return {**common, "parameters": forecaster.parameters()}
@@ -74,7 +74,7 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind == "ridge":
             return revive_linear(task, described["parameters"])
         if kind == "adapted" and module is not None:
-            return Pupil(task, module, Scale(float(described["low"]), float(described["span"])))
+            return TransferTarget(task, module, Scale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
             return Network(View(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:
@@ -86,7 +86,7 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
 
 def shapes(forecaster: Networked) -> tuple[dict[str, Shape], dict[str, Shape]]:
     """Shapes of what a network reads and says, by name; -1 is the batch."""
-    if isinstance(forecaster, Pupil):
+    if isinstance(forecaster, TransferTarget):
         return {"x": (-1, CONTEXT)}, {"y": (-1, forecaster.horizon)}
     view, state = forecaster.view, (-1, forecaster.carried)
     said = (-1, view.task.horizon, len(view.task.levels))

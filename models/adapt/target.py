@@ -20,7 +20,7 @@ from models.adapt.network import CONTEXT, TravellingGru
 from models.adapt.rows import Scale
 from models.adapt.served import four_way
 from models.adapt.transfer import Plan
-from models.forecast.core.conformal import Conformal, Spread
+from models.forecast.core.conformal import Conformal, ConformalState
 from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.core.series import Floats, Series, SeriesError
 
@@ -50,12 +50,12 @@ class Voice(nn.Module):
 class Carried(NamedTuple):
     """What is carried from step to step: what is known of the errors, and the newest quantiles."""
 
-    spread: Spread
+    spread: ConformalState
     quantiles: Floats
 
 
 @dataclass(frozen=True)
-class Pupil(Carrying):
+class TransferTarget(Carrying):
     """An adapted network with conformal quantiles around it; the last value stands in for the first 24 steps.
 
     Attributes:
@@ -128,7 +128,7 @@ class Lesson:
     """
 
     source: str
-    pupil: Pupil
+    pupil: TransferTarget
     verdicts: dict[str, Verdict]
     refused: dict[str, str]
     shapes: dict[str, float]
@@ -163,7 +163,7 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
     verdicts: dict[str, Verdict] = {}
     refused: dict[str, str] = {}
     shapes: dict[str, float] = {}
-    found: dict[str, Pupil] = {}
+    found: dict[str, TransferTarget] = {}
     for name, other in others.items():
         if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
             refused[name] = f"{len(other)} steps of {other.step_s:g} s, under {LONG_DAYS} days of {task.step_s:g} s"
@@ -182,7 +182,7 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
         first = best_of(target, own)
         verdicts[name] = four_way(judged, first, ~np.isnan(judged[first]))
         if verdicts[name].accepted:
-            found[name] = Pupil(task, Voice(network).eval(), scale)
+            found[name] = TransferTarget(task, Voice(network).eval(), scale)
     if not found:
         raise UntaughtError(verdicts, refused, shapes)
     best = min(found, key=lambda name: verdicts[name].errors["adapted"])

@@ -5,7 +5,7 @@ import torch
 
 from models.adapt.network import TravellingGru
 from models.adapt.rows import Scale
-from models.adapt.target import Pupil, Voice
+from models.adapt.target import TransferTarget, Voice
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
@@ -36,7 +36,7 @@ def network(cell="gru"):
 def pupil():
     travelled = TravellingGru(3, 4, torch.Generator().manual_seed(1))
     torch.nn.init.normal_(travelled.head.weight, generator=torch.Generator().manual_seed(2))
-    return Pupil(TASK, Voice(travelled).eval(), Scale(10.0, 90.0))
+    return TransferTarget(TASK, Voice(travelled).eval(), Scale(10.0, 90.0))
 
 
 def kinds():

@@ -6,7 +6,7 @@ import pytest
 
 from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lags, revive_linear
 from models.forecast.core.forecaster import Task
-from models.forecast.core.residual_window import matured
+from models.forecast.core.residual_window import residual_window
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
 
@@ -87,7 +87,7 @@ def test_too_short_a_history():
 
 
 def test_errors_are_put_with_the_forecasts_they_belong_to():
-    found = matured(np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]]), np.array([0.0, 11.0, 22.0]))
+    found = residual_window(np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]]), np.array([0.0, 11.0, 22.0]))
     np.testing.assert_equal(found.errors, [[np.nan, np.nan], [11 - 10, np.nan], [22 - 30, 22 - 20]])
     np.testing.assert_equal(found.made, [[50, 60], [30, 40]])
     after = found.moved(55.0, np.array([70.0, 80.0]))

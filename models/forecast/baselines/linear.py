@@ -12,7 +12,7 @@ from sklearn.linear_model import RidgeCV
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import OfTask, State, Task, begin, fill, push
-from models.forecast.core.residual_window import NEWEST, Matured, matured
+from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series, SeriesError
 
 Indices = NDArray[np.int64]
@@ -57,7 +57,7 @@ class Linear(OfTask):
     task: Task
     fitted: Weights
     kind: str = "ridge"
-    carries: ClassVar[Any] = Matured
+    carries: ClassVar[Any] = ResidualWindow
 
     def init(self, history: Series) -> State:
         """The state after a history, which may be empty."""
@@ -67,7 +67,7 @@ class Linear(OfTask):
         if not len(moments):
             return state
         made = self._made(values, moments)
-        return replace(state, carried=matured(made, history.values[-state.seen :][moments]))
+        return replace(state, carried=residual_window(made, history.values[-state.seen :][moments]))
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
         """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
@@ -75,7 +75,9 @@ class Linear(OfTask):
         if after.seen >= self._needs:
             made = self._made(after.values, np.array([len(after.values) - 1]))
             past = (
-                state.carried.moved(value, made[0]) if state.carried is not None else matured(made, np.array([value]))
+                state.carried.moved(value, made[0])
+                if state.carried is not None
+                else residual_window(made, np.array([value]))
             )
             after = replace(after, carried=past)
         return after, self.current(after)
@@ -85,7 +87,7 @@ class Linear(OfTask):
         naive = Naive(self.task)
         if state.carried is None:
             return naive.current(state)
-        past: Matured = state.carried
+        past: ResidualWindow = state.carried
         spread = past.spread(self.levels)
         if spread is None:
             quantiles = naive.current(state)

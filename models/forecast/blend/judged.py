@@ -26,9 +26,9 @@ class Judged(NamedTuple):
         told, size: (2, H) errors seen; mean squared error of the blend, newest count most.
         loss, products: (2, H, E), (2, H, E, E) mean squared errors of the experts and mean products, in `size`.
         shares: (2, H, E) how much each counts by the products.
-        errors, widths, seen, moved, bands: as in `conformal.Spread`, there `errors`, `size`, `count` and so on.
+        errors, widths, seen, moved, bands: as in `conformal.ConformalState`, there `errors`, `size`, `count` and so on.
         ordered, known: (H, KEPT + 1) and (H,) the columns of `errors`, rising, and how many there are.
-        centres, units, scales, said: as in `Spread`, but row n % H is that of step n.
+        centres, units, scales, said: as in `ConformalState`, but row n % H is that of step n.
         pending, moods: (H, H, E) and (H,), likewise: by moment, step ahead, expert.
         scratch: (E,) of no meaning.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from models.forecast.baselines.naive import Naive
 from models.forecast.classical.harmonics import Harmonics, begins
 from models.forecast.core.forecaster import OfTask, State, Task, begin, push
-from models.forecast.core.residual_window import NEWEST, Matured, matured
+from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series
 
 
@@ -58,7 +58,7 @@ class Carried:
     """
 
     x: Floats
-    past: Matured
+    past: ResidualWindow
 
 
 class Classical(OfTask):
@@ -124,7 +124,7 @@ class Classical(OfTask):
             xs.append(x)
         newest = np.stack(xs[-NEWEST - self.horizon :])
         made = newest @ self._ahead.T + self._added  # (N, horizon)
-        return Carried(x, matured(made, left[len(left) - len(newest) :]))
+        return Carried(x, residual_window(made, left[len(left) - len(newest) :]))
 
     def _moved(self, carried: Carried, left: float) -> Carried:
         x = self._next(carried.x, left)

@@ -23,7 +23,7 @@ _LONGEST = 2016.0  # steps: neither is longer
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class ConformalState:
     """What is remembered of H forecasts' errors; every array's last rows are the newest.
 
     Attributes:
@@ -65,11 +65,11 @@ class Conformal:
     levels: tuple[float, ...]
     day: int
 
-    def start(self) -> Spread:
+    def start(self) -> ConformalState:
         """Before the first forecast."""
         h, levels = self.horizon, len(self.levels)
         pending = np.full((h, h), np.nan)
-        return Spread(
+        return ConformalState(
             np.full((KEPT, h), np.nan), np.zeros((2, h)), np.zeros(h), np.zeros((h, levels)), np.zeros((h, levels)),
             pending, pending, pending, np.full((h, h, levels), np.nan),
         )  # fmt: skip
@@ -89,7 +89,7 @@ class Conformal:
         found: Floats = 1 - 0.5 ** (1 / half_lives)
         return found
 
-    def score(self, spread: Spread, value: float) -> Spread:
+    def score(self, spread: ConformalState, value: float) -> ConformalState:
         """Take in a step that had been forecast."""
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
         miss = value - spread.centres[back]
@@ -104,7 +104,9 @@ class Conformal:
         moved = spread.moved + _GAIN * np.where(told[:, None], np.array(self.levels) - under, 0.0)
         return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, *self.bounds))
 
-    def quantiles(self, spread: Spread, centre: Floats, level: float, seen: int) -> tuple[Spread, Floats]:
+    def quantiles(
+        self, spread: ConformalState, centre: Floats, level: float, seen: int
+    ) -> tuple[ConformalState, Floats]:
         """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
         size = spread.size.mean(axis=0)
@@ -127,7 +129,7 @@ class Conformal:
         )  # fmt: skip
         return spread, found
 
-    def _bands(self, spread: Spread, seen: int) -> Floats:
+    def _bands(self, spread: ConformalState, seen: int) -> Floats:
         """(H, levels) the errors' quantiles at the moved levels, where it is their turn; 0 where there are none."""
         due = np.arange(self.horizon) if seen < EVERY else np.arange(-seen % EVERY, self.horizon, EVERY)
         if not len(due):

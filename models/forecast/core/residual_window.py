@@ -15,7 +15,7 @@ NEWEST = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Matured:
+class ResidualWindow:
     """The newest forecasts and errors of one series.
 
     Attributes:
@@ -26,10 +26,10 @@ class Matured:
     made: Floats
     errors: Floats
 
-    def moved(self, outcome: float, made: Floats) -> Matured:
+    def moved(self, outcome: float, made: Floats) -> ResidualWindow:
         """One step later: its outcome (NaN: missing) and the new forecast (horizon,)."""
         found = outcome - np.diagonal(self.made)  # what h steps ago was said of h steps ahead
-        return Matured(np.vstack([made, self.made[:-1]]), np.vstack([self.errors, found])[-NEWEST:])
+        return ResidualWindow(np.vstack([made, self.made[:-1]]), np.vstack([self.errors, found])[-NEWEST:])
 
     def spread(self, levels: tuple[float, ...]) -> Floats | None:
         """(horizon, levels) quantiles of the errors around their median; None while there are few."""
@@ -39,7 +39,7 @@ class Matured:
         return found - np.nanmedian(self.errors, axis=0)[:, None]
 
 
-def matured(made: Floats, outcomes: Floats) -> Matured:
+def residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
     """The same at once: (N, horizon) forecasts made after each of N steps, oldest first, and these steps' outcomes."""
     count, horizon = made.shape
     errors = np.full(made.shape, np.nan)
@@ -48,4 +48,4 @@ def matured(made: Floats, outcomes: Floats) -> Matured:
     pending = np.full((horizon, horizon), np.nan)
     newest = made[::-1][:horizon]
     pending[: len(newest)] = newest
-    return Matured(pending, errors[-NEWEST:])
+    return ResidualWindow(pending, errors[-NEWEST:])

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from configs.sections import Training
-from models.adapt.target import LONG_DAYS, Pupil, UntaughtError, teach
+from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, teach
 from models.adapt.transfer import Plan as Journey
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
@@ -63,7 +63,7 @@ class Candidates:
         self.run.tags({"gru.season": str(view.season), **{f"gru.{k}": str(v) for k, v in asdict(plan).items()}})
         return trained(network, view)
 
-    def _pupil(self, task: Task, history: Series) -> Pupil:
+    def _pupil(self, task: Task, history: Series) -> TransferTarget:
         torch.set_num_threads(1)
         try:
             lesson = teach(task, history, self.others, Journey(), self.training.seed)

@@ -11,7 +11,7 @@ import numpy as np
 from models.forecast.blend.blend import LEARN
 from models.forecast.blend.experts import YESTERDAY
 from models.forecast.blend.judged import USUAL
-from models.forecast.core.conformal import Conformal, Spread
+from models.forecast.core.conformal import Conformal, ConformalState
 from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.core.series import Floats, Series
 from tests.fakes.plain_blend import weights
@@ -34,7 +34,7 @@ class Carried:
 
     learnt: Learnt
     errors: weights.Errors
-    spread: Spread
+    spread: ConformalState
     pending: Floats
     moods: Floats
     blended: float

@@ -8,7 +8,7 @@ import torch
 
 from models.adapt.network import TravellingGru
 from models.adapt.rows import Scale
-from models.adapt.target import Pupil, Voice
+from models.adapt.target import TransferTarget, Voice
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -64,7 +64,7 @@ def _pupil():
     generator = torch.Generator().manual_seed(2)
     network = TravellingGru(TASK.horizon, 8, generator)
     torch.nn.init.normal_(network.head.weight, std=0.1, generator=generator)
-    return Pupil(TASK, Voice(network).eval(), Scale(20.0, 200.0))
+    return TransferTarget(TASK, Voice(network).eval(), Scale(20.0, 200.0))
 
 
 def _classical():

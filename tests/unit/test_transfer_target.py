@@ -8,7 +8,7 @@ import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
 from models.adapt.rows import Scale
-from models.adapt.target import LONG_DAYS, Pupil, UntaughtError, Voice, teach
+from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, Voice, teach
 from models.adapt.transfer import Plan, Weights
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
@@ -87,7 +87,7 @@ def test_the_voice_says_what_the_network_says():
     torch.testing.assert_close(Voice(network)(x), network(x)[1])
     exported = torch.export.export(Voice(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
     torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
-    assert Pupil(TASK, exported.module(), Scale(0.0, 1.0)).horizon == 4
+    assert TransferTarget(TASK, exported.module(), Scale(0.0, 1.0)).horizon == 4
 
 
 def test_what_does_not_teach_is_named():
