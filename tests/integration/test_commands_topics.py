@@ -17,7 +17,7 @@ from tidecast.messages import Decision, Heartbeat
 
 pytestmark = pytest.mark.integration
 
-LOST_S = 3.0
+LOST_S = 5.0
 
 
 @pytest.fixture
