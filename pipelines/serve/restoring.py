@@ -38,6 +38,9 @@ def read(store: Store, windows: Windows, shelf: Shelf, job: str) -> Following:
         return following
     kept = unpacked(StateValue, state.value)
     following.newest, following.first = sample.version, kept.first
+    if following.filling.until < (end := (sample.version + 1) * step_s):
+        # After a host crash some pages are older than others: what is closed is not closed again.
+        following.filling = Filling(until=end, step_s=step_s)
     following.rate = unpacked(SampleValue, sample.value).rate
     following.streak = Streak(kept.imputed, kept.row, kept.warming)
     made = store.get(forecast_key(job, step_s), sample.version)

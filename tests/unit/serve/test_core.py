@@ -14,7 +14,7 @@ from models.forecast.online import Online
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.following import Following
-from pipelines.serve.keys import active_key, forecast_key, quarantine_key, sample_key, state_key
+from pipelines.serve.keys import active_key, filling_name, forecast_key, quarantine_key, sample_key, state_key
 from pipelines.serve.model_set import pack
 from pipelines.serve.reading import answer
 from pipelines.serve.ready import prepare
@@ -466,3 +466,16 @@ def test_reads_answer_as_of_a_time_and_refuse_what_is_not_stable(core, store):
     versions = answer(core, Versions(KEY, BEGIN + 30))
     assert versions == History([(f.version, f.ts) for f in took])
     assert isinstance(answer(core, Get(active_key(JOB))), Found)
+
+
+def test_a_window_in_progress_that_is_older_than_the_newest_window_closes_nothing_again(store):
+    """As a host crash may leave it, where some pages are older than others."""
+    core = Core(store, STEP, {JOB}, epoch=7)
+    feed(core, BEGIN, BEGIN + 10)
+    stale = store.get_meta(filling_name(JOB))
+    feed(core, BEGIN + 10, BEGIN + 20)
+    store.set_meta(filling_name(JOB), stale)
+    again = Core(store, STEP, {JOB}, epoch=7)
+    assert put(again, raw(JOB, BEGIN + 12, 1.0))[0].code == "conflict"
+    assert put(again, raw(JOB, BEGIN + 20, 5.0))[0].verdict == "applied"
+    assert [version for version, _ in store.list_versions(sample_key(JOB, STEP))] == list(range(BEGIN, BEGIN + 21))

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from pipelines.serve import closing, core, swapping
+from pipelines.serve import closing, core, following, swapping
 from pipelines.serve.keys import active_key
 from pipelines.store import commit, opening, transactions
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
@@ -127,12 +127,6 @@ def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_pa
 PAGE = 4096
 
 
-def mixed(old, new, rng):
-    """Of the pages written since the last flush some have reached the disk."""
-    pages = range(0, len(new), PAGE)
-    return b"".join(rng.choice((old, new))[at : at + PAGE] or new[at : at + PAGE] for at in pages)
-
-
 def flipped(old, new, rng):
     found = bytearray(new)
     found[rng.randrange(len(new))] ^= 1 << rng.randrange(8)
@@ -142,7 +136,6 @@ def flipped(old, new, rng):
 TEARS = {
     "older": lambda old, new, rng: old,
     "cut": lambda old, new, rng: new[: rng.randrange(len(new)) // PAGE * PAGE],
-    "mixed": mixed,
     "flipped": flipped,
 }
 
@@ -204,11 +197,11 @@ def test_without_a_version_check_events_are_taken_twice(seed, tmp_path, monkeypa
     """The second control: where the time of a record is not compared with what was taken, duplicates count."""
     log = log_of(seed)
     store, _ = undisturbed(tmp_path / "whole", log, ())
-    fill = core.fill
+    fill = following.fill
 
     def blind(filling, one, step_s):
         return fill(msgspec.structs.replace(filling, until=-math.inf), one, step_s)
 
-    monkeypatch.setattr(core, "fill", blind)
+    monkeypatch.setattr(following, "fill", blind)
     again, _, _ = disturbed(tmp_path / "killed", log, seed, ())
     assert again != store
