@@ -116,3 +116,13 @@ def test_silence_is_reported_as_a_hold(scaler):
     assert scaler.watch(memory, NOW + 1) is None
     decision = scaler.watch(memory, NOW + 30)
     assert decision.codes == ["hold", "no_metrics"] and decision.executors == 1
+
+
+def test_a_forecast_of_a_year_ahead_is_rejected_and_the_next_is_taken(scaler):
+    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric(time_scale=720.0))], NOW)
+    wrong = row("forecasts", forecast(time=memory.metric_time + 366 * 86_400.0, time_scale=720.0), offset=8)
+    good = row("forecasts", forecast(time=memory.metric_time, time_scale=720.0), offset=9)
+    memory, _, rejects = scaler.take(memory, [wrong], NOW)
+    assert [reject.offset for reject in rejects] == [8] and "nobody forecasts beyond" in rejects[0].reason
+    memory, _, rejects = scaler.take(memory, [good], NOW)
+    assert rejects == [] and memory.forecast["time"] == memory.metric_time

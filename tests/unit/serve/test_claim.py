@@ -1,0 +1,57 @@
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from pipelines.kafka.broker import Record
+from pipelines.serve import claim
+from tidecast.messages import Control, encode
+
+
+class Topic:
+    """`control` of one broker: what was claimed, and who still follows."""
+
+    def __init__(self):
+        self.records = []
+
+    def send_bytes(self, topic, key, value):
+        self.records.append(Record(topic, 0, len(self.records), key.decode(), value, time.time()))
+        return SimpleNamespace(get=lambda timeout: SimpleNamespace(offset=len(self.records) - 1))
+
+
+@pytest.fixture
+def broker(monkeypatch):
+    topic = Topic()
+    monkeypatch.setattr(claim, "read_all", lambda kafka, name: topic.records)
+    monkeypatch.setattr(claim, "Follower", lambda kafka, names: SimpleNamespace(poll=lambda wait: topic.records))
+    return topic
+
+
+def claimed(broker, wall):
+    broker.send_bytes("control", claim.KEY.encode(), encode(Control("serving", wall)))
+
+
+def test_an_epoch_counts_for_more_than_those_before_also_on_a_new_broker(broker, monkeypatch):
+    for wall in range(5):
+        claimed(broker, 1_000.0 + wall)
+    old = claim.Claim(None, broker)
+    new = Topic()
+    monkeypatch.setattr(claim, "read_all", lambda kafka, name: new.records)
+    monkeypatch.setattr(time, "time", lambda now=time.time() + 1: now)
+    assert claim.Claim(None, new).epoch > old.epoch and new.records[0].offset == 0
+
+
+def test_of_two_servers_with_different_clocks_the_later_claim_is_the_higher(broker):
+    claimed(broker, time.time() + 200)
+    first = claim.Claim(None, broker)
+    assert first.epoch > (time.time() + 199) * 1000 and not first.lost()
+    second = claim.Claim(None, broker)
+    assert second.epoch > first.epoch and first.lost() and not second.lost()
+
+
+def test_what_is_no_claim_takes_nothing_over(broker):
+    mine = claim.Claim(None, broker)
+    for value in (b"", b"{", encode(Control("serving", time.time() + 1e6)), None):
+        broker.send_bytes("control", claim.KEY.encode(), value)
+    assert not mine.lost()
+    assert claim.Claim(None, broker, kept=mine.epoch).epoch == mine.epoch
