@@ -66,7 +66,7 @@ def spark(own_var: Path) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(own_var: Path) -> Iterator[Kafka]:
     """A real broker with Tidecast's topics; `empty_topics` gives a test topics of its own on it."""
-    from pipelines.kafka.broker import create_topics
+    from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
 
     with Stack(load(var=own_var / "broker"), {"broker"}) as stack:
@@ -77,7 +77,7 @@ def broker(own_var: Path) -> Iterator[Kafka]:
 @pytest.fixture
 def empty_topics(broker: Kafka) -> Kafka:
     """The broker with topics under a prefix of this test's own, so that all who take part have to mind it."""
-    from pipelines.kafka.broker import create_topics
+    from pipelines.kafka.topics import create_topics
 
     own = broker.model_copy(update={"prefix": f"{uuid.uuid4().hex[:8]}."})
     create_topics(own)

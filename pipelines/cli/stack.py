@@ -9,7 +9,7 @@ from configs.settings import load
 
 def up() -> None:
     """Start the stack, leave it running, and print its addresses."""
-    from pipelines.kafka.broker import create_topics
+    from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
 
     stack = Stack(load(), {"broker", "spark", "airflow", "mlflow_ui"}, fresh=())

@@ -22,7 +22,8 @@ from pipelines.demo.agent import first_agent
 from pipelines.demo.live import Live, RingError, facts
 from pipelines.demo.progress import Screen
 from pipelines.jobs.history import publish_history
-from pipelines.kafka.broker import Follower, create_topics
+from pipelines.kafka.broker import Follower
+from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.report.headline import newcomer as newcomer_words
 from pipelines.report.page import render

@@ -17,7 +17,7 @@ from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.drift import Event, look
 from pipelines.ingest.offsets import Range, Topic, plan
-from pipelines.kafka import broker
+from pipelines.kafka import broker, topics
 from pipelines.lake import tables as lake
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def planned(settings: Settings, partition: str, now: float, skip_lost: bool = Fa
     found = []
     for topic in KINDS:
         commits = lake.history(settings.lake_dir, topic)
-        at_broker = Topic(topic, broker.topic_id(settings.kafka, topic), broker.offsets(settings.kafka, topic))
+        at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.offsets(settings.kafka, topic))
         unfinished = _unfinished(settings, topic, at_broker.id, commits)
         if unfinished is not None and unfinished.partition != partition:
             found.append(plan(at_broker, unfinished.partition, commits, now))

@@ -1,4 +1,4 @@
-"""Kafka for the pipeline: topics, publishing, following and reading ranges, rejecting what cannot be accepted.
+"""Kafka for the pipeline: publishing, following and reading ranges, rejecting what cannot be accepted.
 
 Topics are named without the prefix of the settings (`kafka.prefix`); it is put on and taken off here.
 """
@@ -8,24 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
+from kafka import TopicPartition
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.security import java
 from tidecast.messages import Message, Reject, encode
 from tidecast.reach import UnreachableError
-from tidecast.transport import TOPICS, connected, consumer, producer
+from tidecast.transport import consumer, producer
 
 C = TypeVar("C")
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
 """A record's key as an expression of Spark: whatever the bytes are, or without any, its reader sees it and rejects."""
-_HOUR_MS = 3_600_000
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -44,45 +40,13 @@ class Record:
     timestamp: float
 
 
-def create_topics(kafka: Kafka) -> None:
-    """Create every topic that does not exist; `events` and `results` get the event partitions, the others one each."""
-    admin = admin_client(kafka)
-    try:
-        existing = set(admin.list_topics())
-        wanted = [
-            NewTopic(
-                name=kafka.topic(topic),
-                num_partitions=kafka.event_partitions if topic in ("events", "results") else 1,
-                replication_factor=kafka.replication,
-                topic_configs=_configuration(kafka, topic),
-            )
-            for topic in TOPICS
-            if kafka.topic(topic) not in existing
-        ]
-        if wanted:
-            admin.create_topics(wanted)
-    except TopicAlreadyExistsError:
-        pass  # kafka-python's own retry can meet the topic it has just created
-    finally:
-        admin.close()
-
-
-def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:
-    """A topic's retention; segments close often enough for it, because an open one is neither cut nor compacted."""
-    hours = getattr(kafka.retention_h, topic, None)
-    if hours is None:
-        return {"cleanup.policy": "compact", "segment.ms": str(6 * _HOUR_MS)}
-    kept = int(hours * _HOUR_MS)
-    return {"retention.ms": str(kept), "segment.ms": str(min(max(kept // 2, 600_000), 24 * _HOUR_MS))}
-
-
 class Publisher:
     """Sends messages; `close` waits until everything sent is acknowledged."""
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
         self._address, self._name = _address(kafka), kafka.topic
         self._failure: Exception | None = None
-        self._producer = _client(producer, kafka, **options)
+        self._producer = client(producer, kafka, **options)
 
     def send(self, topic: str, key: str, message: Message, timestamp_s: float | None = None) -> None:
         """Queue one message; its failure shows at `flush`."""
@@ -128,7 +92,7 @@ class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`)."""
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer, self._prefix = _client(consumer, kafka), kafka.prefix
+        self._consumer, self._prefix = client(consumer, kafka), kafka.prefix
         names = [kafka.topic(topic) for topic in topics]
         partitions = [TopicPartition(t, p) for t in names for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
@@ -179,14 +143,14 @@ class Follower:
 
 def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """First and next offset of every partition of a topic."""
-    client = _client(consumer, kafka)
+    reader = client(consumer, kafka)
     try:
         name = kafka.topic(topic)
-        partitions = [TopicPartition(name, p) for p in sorted(_partitions(client, name))]
-        first, last = client.beginning_offsets(partitions), client.end_offsets(partitions)
+        partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
+        first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
         return {p.partition: (first[p], last[p]) for p in partitions}
     finally:
-        client.close()
+        reader.close()
 
 
 def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
@@ -194,16 +158,16 @@ def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
     ends = {p: end for p, (first, end) in offsets(kafka, topic).items() if end > first}
     if not ends:
         return  # a consumer without partitions cannot be told where to begin
-    client = _client(consumer, kafka)
+    reader = client(consumer, kafka)
     try:
         partitions = [TopicPartition(kafka.topic(topic), p) for p in ends]
-        client.assign(partitions)
-        client.seek_to_beginning(*partitions)
-        while any(client.position(p) < ends[p.partition] for p in partitions):
-            for records in client.poll(timeout_ms=500).values():
+        reader.assign(partitions)
+        reader.seek_to_beginning(*partitions)
+        while any(reader.position(p) < ends[p.partition] for p in partitions):
+            for records in reader.poll(timeout_ms=500).values():
                 yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[r.partition])
     finally:
-        client.close()
+        reader.close()
 
 
 def spark_options(kafka: Kafka) -> Mapping[str, str]:
@@ -226,25 +190,12 @@ def topic_out(kafka: Kafka) -> str:
     return f"concat('{kafka.prefix}', topic) AS topic"
 
 
-def topic_id(kafka: Kafka, topic: str) -> str:
-    """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
-    admin = admin_client(kafka)
-    try:
-        return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
-    finally:
-        admin.close()
-
-
-def admin_client(kafka: Kafka) -> KafkaAdminClient:
-    """A client that administers the broker; close it.
+def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
+    """What `make` connects to the broker of the settings.
 
     Raises:
         BrokerError: no broker answers.
     """
-    return _client(partial(connected, KafkaAdminClient), kafka)
-
-
-def _client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
     try:
         return make(_address(kafka), kafka.security, **options)
     except UnreachableError as error:

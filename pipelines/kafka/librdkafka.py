@@ -1,7 +1,6 @@
 """Kafka where a tenth of a millisecond counts: librdkafka's client, the only owner of `confluent_kafka`.
 
-Topics, offsets and everything that is not on the fast path stay with `pipelines.kafka.broker`; both take the same
-settings.
+Offsets and everything that is not on the fast path stay with `pipelines.kafka.broker`; both take the same settings.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import KEY, Publisher, create_topics, offsets, spark_options, topic_in, topic_out
+from pipelines.kafka.broker import KEY, Publisher, offsets, spark_options, topic_in, topic_out
+from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from configs.contract import contracted
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher, create_topics
+from pipelines.kafka.broker import Publisher
+from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim
 from pipelines.serve.core import CURSOR, Core

@@ -11,8 +11,9 @@ from itertools import islice
 import msgspec
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import offsets, topic_id
+from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed, Fetched, read_back
+from pipelines.kafka.topics import topic_id
 from pipelines.serve.core import CURSOR, Arrival, Core
 from pipelines.serve.event import origin_of
 from pipelines.serve.outbox import NOTE

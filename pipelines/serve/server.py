@@ -17,7 +17,8 @@ from configs.contract import contracted
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.kafka.broker import Follower, Publisher, Record, create_topics, offsets
+from pipelines.kafka.broker import Follower, Publisher, Record, offsets
+from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.beginning import rewind
 from pipelines.serve.claim import Claim

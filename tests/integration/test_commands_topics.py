@@ -8,7 +8,8 @@ import time
 import pytest
 from kafka import KafkaAdminClient
 
-from pipelines.kafka.broker import Publisher, create_topics
+from pipelines.kafka.broker import Publisher
+from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.waiting import wait_until
 from tidecast import commands, control, modes

@@ -13,7 +13,8 @@ from models.policy.live.replay import contracts_of, replayed
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import planned, take
-from pipelines.kafka.broker import BrokerError, Publisher, create_topics
+from pipelines.kafka.broker import BrokerError, Publisher
+from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake
 from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler

@@ -10,8 +10,9 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import UserScramCredentialUpsertion
 
-from pipelines.kafka.broker import BrokerError, Follower, Publisher, create_topics, offsets, read_all, spark_options
+from pipelines.kafka.broker import BrokerError, Follower, Publisher, offsets, read_all, spark_options
 from pipelines.kafka.librdkafka import Feed, Sender, read_back
+from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.secure_broker import PASSWORD, USER, secure_broker, with_login
 from tests.fakes.waiting import wait_until

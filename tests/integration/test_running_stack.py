@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.kafka.broker import Publisher, read_all, topic_id
+from pipelines.kafka.broker import Publisher, read_all
+from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.transport import TOPICS
 

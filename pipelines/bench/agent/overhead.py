@@ -19,7 +19,8 @@ import psutil
 
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import Publisher, create_topics
+from pipelines.kafka.broker import Publisher
+from pipelines.kafka.topics import create_topics
 from pipelines.spark.session import local_session
 from pipelines.stack.apart import apart
 from pipelines.stack.stack import Stack

@@ -19,8 +19,8 @@ import yaml
 from configs.contract import Contract, Executors
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import Follower, create_topics, offsets
-from pipelines.kafka.stored import stored_bytes
+from pipelines.kafka.broker import Follower, offsets
+from pipelines.kafka.topics import create_topics, stored_bytes
 from pipelines.stack.apart import apart
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, MetricSample, decode

@@ -135,7 +135,7 @@ def _socket(folder: Path, sizes: Sizes, found: Found) -> Found:
 def _kafka(folder: Path, sizes: Sizes, found: Found) -> Found:
     from pipelines.bench.fastpath import kafka as fastpath_kafka
     from pipelines.bench.fastpath.peers import stream as fastpath_stream
-    from pipelines.kafka.broker import create_topics
+    from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
 
     with Stack(settings(folder), {"broker"}) as stack:

@@ -10,9 +10,10 @@ from time import perf_counter_ns
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.kafka import produce
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, Feed
-from pipelines.kafka.broker import create_topics, offsets
+from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Fetched, Sender
+from pipelines.kafka.topics import create_topics
 from pipelines.serve.event import origin_of
 from pipelines.serve.fleet_step import publish
 from pipelines.serve.generations import Generation

@@ -1,0 +1,76 @@
+"""Kafka's topics as they are administered: created, told apart, weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from kafka.errors import TopicAlreadyExistsError
+
+from configs.sections import Kafka
+from pipelines.kafka.broker import client
+from tidecast.transport import TOPICS, connected
+
+_HOUR_MS = 3_600_000
+
+
+def create_topics(kafka: Kafka) -> None:
+    """Create every topic that does not exist; `events` and `results` get the event partitions, the others one each."""
+    admin = _admin(kafka)
+    try:
+        existing = set(admin.list_topics())
+        wanted = [
+            NewTopic(
+                name=kafka.topic(topic),
+                num_partitions=kafka.event_partitions if topic in ("events", "results") else 1,
+                replication_factor=kafka.replication,
+                topic_configs=_configuration(kafka, topic),
+            )
+            for topic in TOPICS
+            if kafka.topic(topic) not in existing
+        ]
+        if wanted:
+            admin.create_topics(wanted)
+    except TopicAlreadyExistsError:
+        pass  # kafka-python's own retry can meet the topic it has just created
+    finally:
+        admin.close()
+
+
+def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:
+    """A topic's retention; segments close often enough for it, because an open one is neither cut nor compacted."""
+    hours = getattr(kafka.retention_h, topic, None)
+    if hours is None:
+        return {"cleanup.policy": "compact", "segment.ms": str(6 * _HOUR_MS)}
+    kept = int(hours * _HOUR_MS)
+    return {"retention.ms": str(kept), "segment.ms": str(min(max(kept // 2, 600_000), 24 * _HOUR_MS))}
+
+
+def topic_id(kafka: Kafka, topic: str) -> str:
+    """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
+    admin = _admin(kafka)
+    try:
+        return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
+    finally:
+        admin.close()
+
+
+def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
+    """What each topic takes on the brokers' disks, replicas included."""
+    admin = _admin(kafka)
+    try:
+        logs = [log for one in admin.describe_log_dirs(list(map(kafka.topic, topics))) for log in one["log_dirs"]]
+    finally:
+        admin.close()
+    found = dict.fromkeys(topics, 0)
+    for topic in (topic for log in logs for topic in log["topics"]):
+        found[topic["name"].removeprefix(kafka.prefix)] += sum(
+            partition["partition_size"] for partition in topic["partitions"]
+        )
+    return found
+
+
+def _admin(kafka: Kafka) -> KafkaAdminClient:
+    return client(partial(connected, KafkaAdminClient), kafka)
