@@ -61,6 +61,12 @@ class Kafka(Section):
         return self.prefix + name
 
 
+class Lake(Section):
+    """How long the lake's tables can be read as they were."""
+
+    versions_h: int = Field(168, ge=168)
+
+
 class Spark(Section):
     """Where managed jobs run and how large their executors are."""
 

@@ -21,6 +21,7 @@ from configs.sections import (
     Autoscaler,
     Job,
     Kafka,
+    Lake,
     Mlflow,
     Ports,
     Replay,
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     contracts: Path = Path("configs/contracts")
     ports: Ports = Ports()
     kafka: Kafka = Kafka()
+    lake: Lake = Lake()
     spark: Spark = Spark()
     mlflow: Mlflow = Mlflow()
     airflow: Airflow = Airflow()

@@ -14,7 +14,7 @@ import numpy as np
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, Rule, detect
 from models.forecast.core.forecaster import DAY_S
-from models.forecast.core.series import Series, regular
+from models.forecast.core.series import Series
 from pipelines.lake.load import moment
 from pipelines.lake.tables import Lake, exists
 
@@ -36,10 +36,7 @@ def look(lake: Lake, settings: Settings, jobs: Iterable[str], told: Iterable[Map
     """
     told = list(told)
     found = []
-    for job in jobs:
-        rows, _ = lake.load_history(job)
-        times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
-        series = regular(times, rates, spans, settings.training.step_s)
+    for job, series in lake.loads(list(jobs), settings.training.step_s)[0].items():
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
         served = lake.served(job, KEPT_DAYS * DAY_S) if exists(lake.root, "forecasts") and len(series) else None
         event = check(job, series, told, served_errors(series, served))

@@ -14,7 +14,7 @@ from configs.contract import contracted
 from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
-from models.forecast.core.series import Series, regular
+from models.forecast.core.series import Series
 from pipelines.lake.tables import Lake, exists, known_span
 
 SERVED_S = 7 * 86_400.0
@@ -69,20 +69,15 @@ def read_lake(settings: Settings, job: str, step_s: float) -> Source:
     spark = local_session("train-forecaster", delta=True, kafka=False)
     try:
         lake = Lake(spark, settings.lake_dir)
-        series, version = _series(lake, job, step_s)
+        found, version = lake.loads([job], step_s)
+        series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
         names = [] if len(series) * step_s >= long_s else contracted(settings.contracts_dir)
         teachers = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
-        others = {name: _series(lake, name, step_s)[0] for name in teachers}
+        others = lake.loads(teachers, step_s)[0] if teachers else {}
     finally:
         spark.stop()
     return Source(series, version, served, others)
-
-
-def _series(lake: Lake, job: str, step_s: float) -> tuple[Series, int]:
-    rows, version = lake.load_history(job)
-    times, rates, spans = (rows[name].to_numpy(dtype=np.float64) for name in ("time", "arrival_rps", "span_s"))
-    return regular(times, rates, spans, step_s), version
 
 
 def moment(epoch: float) -> str:

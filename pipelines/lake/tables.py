@@ -1,23 +1,25 @@
 """The lake: Delta tables of what was measured, forecast, decided and done; sole owner of Delta and the paths.
 
-Rows are written one named partition at a time. The metadata of the Delta commit that writes them says which offsets of
-which topic they came from, so that rows and offsets are committed together or not at all.
+Rows are written one named partition at a time; its name is a column and no folder, so that files can be merged. The
+metadata of the Delta commit that writes them says which offsets of which topic they came from, so that rows and offsets
+are committed together or not at all.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.errors import FinalError
-from tidecast.fields import job_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
+
+    from models.forecast.core.series import Series
 
 QUARANTINE = "quarantine"
 _KEYS = {QUARANTINE: ("topic", "ingest_partition")}
@@ -78,6 +80,21 @@ def version(root: Path, table: str) -> int | None:
     return max((int(path.stem) for path in _commits(root, table)), default=None)
 
 
+def partition_columns(root: Path, table: str) -> list[str]:
+    """The columns that name the table's folders: none, but for tables of an older form, until they are maintained."""
+    for path in sorted(_commits(root, table), reverse=True):
+        for line in path.read_text().splitlines():
+            if line.startswith('{"metaData"'):
+                columns: list[str] = json.loads(line)["metaData"]["partitionColumns"]
+                return columns
+    return []
+
+
+def tables(root: Path) -> list[str]:
+    """The tables that there are."""
+    return sorted(log.parent.name for log in root.glob("*/_delta_log"))
+
+
 def known_span(root: Path, job: str) -> float:
     """Trace seconds of a job's load that the lake holds; needs no Spark, so it can decide whether to start one."""
     return sum(origin.spans.get(job, 0.0) for origin in history(root, "metrics"))
@@ -97,14 +114,17 @@ class Lake:
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}
         names = _KEYS.get(table, ("ingest_partition",))
+        # One small file, in an order in which neighbours are alike and a job's rows lie together.
+        order = [name for name in ("topic", "job", "kind", "time") if name in rows.columns]
         writer = (
-            rows.coalesce(1)  # an hour of metrics is small; many small files would cost every reader
+            rows.coalesce(1)
+            .sortWithinPartitions(*order)
             .write.format("delta")
             .mode("overwrite")
             .option("replaceWhere", " AND ".join(f"{name} = '{keys[name]}'" for name in names))
             .option("userMetadata", json.dumps({"origin": asdict(origin)}))
             .option("mergeSchema", "true")
-            .partitionBy(*names)
+            .partitionBy(*partition_columns(self.root, table))
         )
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
@@ -126,31 +146,37 @@ class Lake:
             reader = reader.option("versionAsOf", at)
         return reader.load(str(self.root / table))
 
-    def load_history(self, job: str) -> tuple[pd.DataFrame, int]:
-        """A job's load by time: columns time, span_s (trace seconds), arrival_rps (records/s); and the Delta version.
+    def loads(self, jobs: Sequence[str], step_s: float) -> tuple[dict[str, Series], int]:
+        """The loads of jobs by step, without those that have none; and the Delta version they were read from.
 
         Raises:
             LakeError: nothing was ever ingested.
+            SeriesError: the times of a job span too many steps.
         """
+        from pipelines.lake.steps import loads
+
         at = version(self.root, "metrics")
         rows = self.read("metrics", at).where("kind = 'interval' AND arrival_rps IS NOT NULL")
-        loads = rows.where(rows["job"] == job).select("time", "span_s", "arrival_rps").orderBy("time", "kafka_offset")
         assert at is not None
-        return loads.toPandas(), at
+        return loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
 
     def served(self, job: str, span_s: float) -> pd.DataFrame:
-        """The job's forecasts of the newest `span_s` trace seconds, oldest first.
+        """The job's forecasts of the newest `span_s` trace seconds, the first that each version made for a time.
 
-        Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists).
+        Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists); oldest first.
         """
-        mine = self.read("forecasts").where(f"job = '{job_name(job)}'")
-        newest = mine.agg({"time": "max"}).first()
-        since = (newest[0] or 0.0) - span_s if newest else 0.0
-        wanted = mine.where(mine["time"] > since).orderBy("wall_time")
-        columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
-        rows = [row.asDict() for row in wanted.select(*columns).toLocalIterator()]  # nested lists stay lists
         import pandas as pd
+        from pyspark.sql import functions as F
 
+        columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
+        mine = self.read("forecasts").where(F.col("job") == job)
+        newest = mine.agg(F.max("time")).first()
+        since = (newest[0] or 0.0) - span_s if newest else 0.0
+        first = F.min_by(F.struct(*columns), "wall_time").alias("first")
+        kept = mine.where(F.col("time") > since).groupBy("version", "time", "step_s").agg(first)
+        rows = [
+            row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()
+        ]  # lists stay lists
         return pd.DataFrame(rows, columns=list(columns))
 
 

@@ -41,6 +41,8 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Without it every append reads its log in 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.hadoop.parquet.writer.version": "v2",  # whole numbers that rise by little take little
 }
 # An executor that is asked to leave hands over its shuffle files and is gone after 2-3 s; by default it lingers 31 s.
 _DECOMMISSION = {

@@ -43,8 +43,8 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
 
     assert store.commit("metrics", first, origin("2014-10-22T04", 0, 3, spans={"a": 3600.0, "b": 1800.0})) == 2
     assert contents(store) == before
-    history, version = store.load_history("a")
-    assert (list(history["time"]), list(history["arrival_rps"]), version) == ([0.0, 900.0, 1800.0], [4.0, 6.0, 5.0], 2)
+    loads, version = store.loads(["a", "nobody"], 1800.0)
+    assert ({job: list(load.values) for job, load in loads.items()}, version) == ({"a": [14 / 3, 16 / 3]}, 2)
     assert store.read("metrics", at=0).count() == 3
 
     assert [(o.partition, o.version, o.end) for o in lake.history(tmp_path, "metrics")] == [

@@ -19,7 +19,8 @@ COVERED = 0.5
 """A step of which a smaller share than this was seen counts as missing."""
 MAX_STEPS = 1_000_000
 """A series or a gap of more steps than this is a mistake in the times or in the step."""
-_GRAIN = 1e-6  # of a step: what float times of today may lack to the end of a step
+GRAIN = 1e-6
+"""Of a step: what float times of today may lack to the end of a step."""
 
 
 class SeriesError(CorrectableError, ValueError):
@@ -96,23 +97,54 @@ def regular(
         return Series(0.0, step_s, np.empty(0))
     first = _step_of(t, step_s)
     last = np.maximum(_step_of(t + s, step_s, closing=True), first)
-    origin, complete = int(first.min()), int(_step_of((t + s).max(), step_s))
-    if complete - origin > MAX_STEPS:
-        raise SeriesError(
-            f"the times span {complete - origin} steps of {step_s:g} s (at most {MAX_STEPS}). "
-            "Look for a wrong time, or choose a longer step."
-        )
+    origin = int(first.min())
+    complete = _complete(origin, (t + s).max(), step_s)
     pieces = last - first + 1  # a record may straddle several steps
     record = np.repeat(np.arange(len(t)), pieces)
     step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
     seen = np.minimum((t + s)[record], (step + 1) * step_s) - np.maximum(t[record], step * step_s)
     seen = np.maximum(seen, 0.0)
     size = int(last.max()) - origin + 1
-    weight = np.bincount(step - origin, weights=seen, minlength=size)
-    total = np.bincount(step - origin, weights=seen * v[record], minlength=size)
-    kept = max(complete - origin, 0)
-    weight, total = weight[:kept], total[:kept]
-    means = np.divide(total, weight, out=np.full(kept, np.nan), where=weight >= COVERED * step_s)
+    sums = (np.bincount(step - origin, weights=w, minlength=size) for w in (seen, seen * v[record]))
+    weight, total = (column[: complete - origin].astype(np.float64) for column in sums)
+    return _series(origin, weight, total, step_s)
+
+
+def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:
+    """The same of records that were summed by step before, in any order.
+
+    Args:
+        steps: (N,) index since the epoch of every step that a record begins or lies in, each once.
+        weights: (N,) seconds seen of it, of all its records.
+        totals: (N,) values times seconds seen.
+        until: latest end of a record, epoch seconds.
+        step_s: seconds per step.
+
+    Raises:
+        SeriesError: the times span too many steps.
+    """
+    if len(steps) == 0:
+        return Series(0.0, step_s, np.empty(0))
+    origin = int(steps.min())
+    complete = _complete(origin, until, step_s)
+    weight, total = np.zeros((2, complete - origin))
+    kept = steps < complete
+    weight[steps[kept] - origin], total[steps[kept] - origin] = weights[kept], totals[kept]
+    return _series(origin, weight, total, step_s)
+
+
+def _complete(origin: int, until: float, step_s: float) -> int:
+    complete = max(int(_step_of(until, step_s)), origin)
+    if complete - origin > MAX_STEPS:
+        raise SeriesError(
+            f"the times span {complete - origin} steps of {step_s:g} s (at most {MAX_STEPS}). "
+            "Look for a wrong time, or choose a longer step."
+        )
+    return complete
+
+
+def _series(origin: int, weight: Floats, total: Floats, step_s: float) -> Series:
+    means = np.divide(total, weight, out=np.full(len(weight), np.nan), where=weight >= COVERED * step_s)
     return Series(origin * step_s, step_s, means)
 
 
@@ -138,8 +170,8 @@ class Accumulator:
             _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)
         end = time + span_s
         # As `_step_of`, without the arrays that cost more than the whole record.
-        step = math.floor(time / self.step_s + _GRAIN) if state.step is None else state.step
-        complete = math.floor(end / self.step_s + _GRAIN)
+        step = math.floor(time / self.step_s + GRAIN) if state.step is None else state.step
+        complete = math.floor(end / self.step_s + GRAIN)
         if complete - step > MAX_STEPS:
             raise SeriesError(f"time={time}: {complete - step} steps after the last record. Look for a wrong clock.")
         if not state.weight and not state.carried and time == step * self.step_s and end == (step + 1) * self.step_s:
@@ -164,7 +196,7 @@ class Accumulator:
 def _step_of(time: Floats | float, step_s: float, closing: bool = False) -> NDArray[np.int64]:
     """Index of the step that a time lies in; with `closing`, a time on a border belongs to the step before it."""
     position = np.asarray(time, dtype=np.float64) / step_s
-    steps = np.ceil(position - _GRAIN) - 1 if closing else np.floor(position + _GRAIN)
+    steps = np.ceil(position - GRAIN) - 1 if closing else np.floor(position + GRAIN)
     return steps.astype(np.int64)
 
 

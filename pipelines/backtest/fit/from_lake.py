@@ -15,7 +15,13 @@ from models.twin.sim.job import Job
 from pipelines.report.actions import APPLIED
 from tidecast.fields import job_name
 
+NEWEST = 100_000
+"""Batches, and actions, that a fit goes by at most: a day of the busiest job."""
 _NEAR_S = 1.0
+_BATCH = ("kind", "wall_time", "batch_s", "batch_rows", "executors", "batch_id", "task_ceiling")
+_ACTION = (
+    "wall_time", "decision_id", "status", "executors_before", "target", "decided_at", "confirmed_at", "useful_at",
+)  # fmt: skip
 
 
 def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, Job]:
@@ -25,6 +31,8 @@ def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, J
         LakeError: nothing was ever ingested.
         UnfinishedFitError: the lake holds no batch of the job.
     """
+    from pyspark.sql import functions as F
+
     from pipelines.lake.tables import Lake
     from pipelines.spark.session import local_session
 
@@ -32,7 +40,10 @@ def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, J
     spark = local_session("twin", delta=True, kafka=False)
     try:
         lake = Lake(spark, root)
-        metrics, outcomes = (lake.read(name).where(f"job = '{job}'").toPandas() for name in ("metrics", "outcomes"))
+        batches = lake.read("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
+        metrics = batches.select(*_BATCH).orderBy(F.desc("wall_time")).limit(NEWEST).toPandas()
+        actions = lake.read("outcomes").where(F.col("job") == job).select(*_ACTION)
+        outcomes = actions.orderBy(F.desc("wall_time")).limit(NEWEST).orderBy("wall_time").toPandas()
     finally:
         spark.stop()
     return measured(metrics, outcomes, contract)

@@ -2,7 +2,7 @@
 
 import typer
 
-from pipelines.cli.bench import agent, borders, dqn, fastpath, twin, volume
+from pipelines.cli.bench import agent, borders, dqn, fastpath, lake, twin, volume
 
 app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
 for name, module in (
@@ -10,6 +10,7 @@ for name, module in (
     ("borders", borders),
     ("dqn", dqn),
     ("fastpath", fastpath),
+    ("lake", lake),
     ("twin", twin),
     ("volume", volume),
 ):

@@ -1,0 +1,1 @@
+"""How much the lake takes, on disk and in the memory of who reads it."""

@@ -1,0 +1,52 @@
+"""Loads by step, summed where the rows are: a reader needs memory for steps, however many records they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from models.forecast.core.series import GRAIN, MAX_STEPS, Series, combined
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def step_sums(records: DataFrame, step_s: float) -> DataFrame:
+    """Seconds seen of every step, and records in them, as `regular` has them.
+
+    Args:
+        records: columns job, time (seconds), span_s (seconds, above 0), arrival_rps (records/s).
+        step_s: seconds per step.
+
+    Returns:
+        Columns job, step (index since the epoch), weight (seconds), total (records), until (the latest end of a record
+        that lies in the step, seconds).
+    """
+    from pyspark.sql import functions as F
+
+    step, grain = f"{step_s:.17g}D", f"{GRAIN:.17g}D"
+    seen = f"greatest(least(until, (step + 1) * {step}) - greatest(time, step * {step}), 0D)"
+    placed = records.selectExpr(
+        "*", "time + span_s AS until", f"floor(time / {step} + {grain}) AS begin",
+        f"greatest(ceil((time + span_s) / {step} - {grain}) - 1, floor(time / {step} + {grain})) AS last",
+    )  # fmt: skip
+    # A record that straddles more steps than a series may have is told by its end, not by a row for each of them.
+    pieces = placed.selectExpr("*", f"explode(sequence(begin, if(last - begin > {MAX_STEPS}, begin, last))) AS step")
+    return (
+        pieces.selectExpr("job", "step", "until", f"{seen} AS seen", f"{seen} * arrival_rps AS amount")
+        .groupBy("job", "step")
+        .agg(F.sum("seen").alias("weight"), F.sum("amount").alias("total"), F.max("until").alias("until"))
+    )
+
+
+def loads(records: DataFrame, step_s: float) -> dict[str, Series]:
+    """The load of every job that has records, as `regular` makes it of them.
+
+    Raises:
+        SeriesError: the times of a job span too many steps.
+    """
+    sums: Any = step_sums(records, step_s).orderBy("job", "step").toPandas()
+    found = {}
+    for job, of_job in sums.groupby("job"):
+        step, weight, total, until = (of_job[name].to_numpy() for name in ("step", "weight", "total", "until"))
+        found[str(job)] = combined(step, weight, total, float(until.max()), step_s)
+    return found

@@ -1,0 +1,53 @@
+"""Upkeep of the lake: the many small files of the ingests become few, and what no reader can need is removed."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from configs.settings import Settings, load
+from pipelines.lake.tables import partition_columns, tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+FILE_BYTES = 128 << 20
+"""A file of this size is left as it is."""
+
+
+def maintain(settings: Settings | None = None) -> dict[str, int]:
+    """Compact every table and remove files that were replaced longer than `lake.versions_h` ago.
+
+    Rows, origins and their order of commits stay as they are; an ingest that commits meanwhile makes one of the two
+    fail, and Airflow tries it again.
+
+    Returns:
+        Files of the newest version, by table.
+    """
+    from pipelines.spark.session import local_session
+
+    settings = settings or load()
+    found = tables(settings.lake_dir)
+    if not found:
+        return {}
+    spark = local_session("maintain-lake", delta=True, kafka=False)
+    try:
+        return {table: _maintained(spark, settings.lake_dir, table, settings.lake.versions_h) for table in found}
+    finally:
+        spark.stop()
+
+
+def _maintained(spark: SparkSession, root: Path, table: str, versions_h: int) -> int:
+    path = str(root / table)
+    if partition_columns(root, table):  # of the form that had a folder for every ingest, whose files cannot be merged
+        rows = spark.read.format("delta").load(path)
+        rows.coalesce(1).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", FILE_BYTES)
+    spark.conf.set("spark.databricks.delta.optimize.minFileSize", FILE_BYTES)
+    spark.sql(f"OPTIMIZE delta.`{path}`")
+    spark.sql(f"VACUUM delta.`{path}` RETAIN {versions_h} HOURS")
+    files = int(spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]["numFiles"])
+    _log.info("%s: %d files", table, files)
+    return files

@@ -1,0 +1,50 @@
+"""Loads that Spark summed by step are those that `regular` makes of the same records."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.forecast.core.series import MAX_STEPS, SeriesError, regular
+from pipelines.lake.steps import loads
+
+pytestmark = pytest.mark.spark
+EIGHTHS = st.integers(-800, 8000).map(lambda n: n / 8)
+RECORD = st.tuples(EIGHTHS, st.integers(0, 400).map(lambda n: n / 8), st.integers(1, 1600).map(lambda n: n / 8))
+
+
+def framed(spark, records):
+    rows = [(str(job), *record) for job, found in enumerate(records) for record in found]
+    return spark.createDataFrame(pd.DataFrame(rows, columns=["job", "time", "arrival_rps", "span_s"]))
+
+
+@settings(max_examples=10)
+@given(st.lists(st.lists(RECORD, min_size=1, max_size=30), min_size=20, max_size=40), st.sampled_from([0.5, 1, 7, 60]))
+def test_equal_to_the_last_bit_where_sums_are_exact(spark, records, step_s):
+    """Straddling, overlapping, gaps, the first and last step cut, borders met exactly; each job is an example."""
+    found = loads(framed(spark, records), step_s)
+    for job, mine in enumerate(records):
+        times, rates, spans = map(np.array, zip(*mine, strict=True))
+        wanted = regular(times, rates, spans, step_s)
+        assert (found[str(job)].start, len(found[str(job)])) == (wanted.start, len(wanted))
+        np.testing.assert_array_equal(found[str(job)].values, wanted.values)
+
+
+def test_equal_but_for_the_order_of_sums_at_live_cadence(spark):
+    """Spans of about a second, times of today with all their digits, some seconds missing."""
+    draw = np.random.default_rng(3)
+    spans = draw.uniform(0.9, 1.1, 20_000)
+    times = 1.76e9 + np.cumsum(spans) - spans + np.where(np.arange(20_000) > 9_000, 4_000.0, 0.0)
+    kept = draw.random(20_000) > 0.1
+    columns = times[kept], draw.uniform(0, 400, kept.sum()), spans[kept]
+    found = loads(framed(spark, [list(zip(*map(np.ndarray.tolist, columns), strict=True))]), 300.0)["0"]
+    wanted = regular(*columns, 300.0)
+    assert (found.start, len(found)) == (wanted.start, len(wanted))
+    np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
+    assert np.isnan(wanted.values).sum() > 10
+
+
+def test_a_span_without_end_is_refused_as_it_is_there(spark):
+    with pytest.raises(SeriesError, match="steps of 1 s"):
+        loads(framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)]]), 1.0)

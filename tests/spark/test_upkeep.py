@@ -1,0 +1,66 @@
+"""The lake's upkeep on real Delta tables: fewer files, the same rows, origins and re-runs."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from configs.settings import load
+from pipelines.lake import tables as lake
+from pipelines.lake.tables import Lake, Origin
+from pipelines.lake.upkeep import maintain
+
+pytestmark = pytest.mark.spark
+HOURS = [f"2014-10-22T{hour:02}" for hour in range(6)]
+
+
+@pytest.fixture
+def settings(spark, tmp_path, monkeypatch):
+    kept = SimpleNamespace(read=spark.read, conf=spark.conf, sql=spark.sql, stop=lambda: None)
+    monkeypatch.setattr("pipelines.spark.session.local_session", lambda *_, **__: kept)
+    return load(var=tmp_path)
+
+
+def rows(spark, hour, rate=4.0):
+    frame = spark.createDataFrame(
+        [("a", 3600.0 * hour, rate, hour)], "job string, time double, arrival_rps double, kafka_offset bigint"
+    )
+    return frame.selectExpr("*", "'interval' AS kind", "1800D AS span_s", f"'{HOURS[hour]}' AS ingest_partition")
+
+
+def origin(hour):
+    return Origin("metrics", "a", HOURS[hour], {0: hour}, {0: hour + 1}, 5.0, 1, 0, {"a": 1800.0})
+
+
+def contents(store):
+    return sorted(map(str, store.read("metrics").collect()))
+
+
+def test_files_become_one_and_all_else_stays(spark, settings):
+    store = Lake(spark, settings.lake_dir)
+    for hour in range(6):
+        store.commit("metrics", rows(spark, hour), origin(hour))
+    before, history, span = contents(store), lake.history(store.root, "metrics"), lake.known_span(store.root, "a")
+    assert maintain(settings) == {"metrics": 1}
+    assert (contents(store), lake.history(store.root, "metrics")) == (before, history)
+    assert (lake.known_span(store.root, "a"), lake.known_span(store.root, "b")) == (span, 0.0)
+    assert store.read("metrics", at=2).count() == 3  # who reads an older version goes on reading it
+
+    store.commit("metrics", rows(spark, 3, rate=9.0), origin(3))  # a re-run replaces its rows in the merged file
+    assert [r.arrival_rps for r in store.read("metrics").orderBy("time").collect()] == [4.0, 4.0, 4.0, 9.0, 4.0, 4.0]
+
+
+def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, settings):
+    path = str(settings.lake_dir / "metrics")
+    rows(spark, 0).write.format("delta").partitionBy("ingest_partition").save(path)
+    store = Lake(spark, settings.lake_dir)
+    store.commit("metrics", rows(spark, 1), origin(1))
+    before = contents(store)
+    assert lake.partition_columns(store.root, "metrics") == ["ingest_partition"]
+    assert maintain(settings) == {"metrics": 1}
+    assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
+    store.commit("metrics", rows(spark, 1, rate=9.0), origin(1))
+    assert sorted(r.arrival_rps for r in store.read("metrics").collect()) == [4.0, 9.0]
+
+
+def test_an_empty_lake_starts_no_spark(tmp_path):
+    assert maintain(load(var=tmp_path)) == {}
