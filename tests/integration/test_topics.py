@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 def test_every_topic_keeps_its_records_as_long_as_the_settings_say(empty_topics):
     admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
     asked = [ConfigResource(ConfigResourceType.TOPIC, empty_topics.topic(topic)) for topic in TOPICS]
-    found = admin.describe_configs(asked)["topic"]
+    found = admin.describe_configs(asked, config_filter="all")["topic"]
     admin.close()
     kept = {
         topic: settings["retention.ms"]["value"] for topic in TOPICS for settings in [found[empty_topics.topic(topic)]]
