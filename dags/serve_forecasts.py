@@ -27,7 +27,7 @@ def serve_forecasts() -> None:
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
-        from pipelines.serve.server import serve
+        from pipelines.serve.path import serve
 
         serve(load())
 

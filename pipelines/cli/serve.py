@@ -15,7 +15,7 @@ app = typer.Typer(
 def serve(context: typer.Context) -> None:
     """Serve forecasts until stopped; the serving DAG runs the same."""
     if context.invoked_subcommand is None:
-        from pipelines.serve.server import serve as serve_forever
+        from pipelines.serve.path import serve as serve_forever
 
         serve_forever(here())
 
@@ -23,6 +23,6 @@ def serve(context: typer.Context) -> None:
 @app.command()
 def fast() -> None:
     """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where there is one."""
-    from pipelines.serve.fast_server import serve_fast
+    from pipelines.serve.fast.server import serve_fast
 
     serve_fast(here())

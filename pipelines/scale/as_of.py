@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.records import ForecastValue, unpacked
+from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Reader, StoreError
 from tidecast.messages import Forecast, MessageError, decode
 

@@ -1,4 +1,4 @@
-"""Who serves: each server claims an epoch on `control`; one that sees a later claim leaves.
+"""Who serves, and until when: each server claims an epoch on `control`; one that sees a later claim leaves.
 
 Forecasts carry the epoch: milliseconds of the claim's wall time, and always above the claim before, so that a later
 server counts for more even where the broker was built anew and offsets begin again.
@@ -6,7 +6,11 @@ server counts for more even where the broker was built anew and offsets begin ag
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, Publisher, Record, read_all
@@ -56,3 +60,14 @@ def _epoch(record: Record, now: float) -> int | None:
         return round(decode(Control, record.value, now).wall_time * 1000)
     except MessageError:
         return None
+
+
+@contextmanager
+def signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and ctrl-C set the event while the block runs."""
+    before = {name: signal.signal(name, lambda *_: stop.set()) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

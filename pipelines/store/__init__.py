@@ -17,23 +17,23 @@ Kinds: "volatile" objects lie in the hot environment, which is not flushed on co
 ones in the durable environment, whose commits wait for the disk. Times are ns since the epoch. Keys are paths.
 """
 
-from pipelines.store.errors import BadInput as BadInput
-from pipelines.store.errors import Closed as Closed
-from pipelines.store.errors import Conflict as Conflict
-from pipelines.store.errors import Corrupt as Corrupt
-from pipelines.store.errors import Fenced as Fenced
-from pipelines.store.errors import MissingMember as MissingMember
-from pipelines.store.errors import NotStable as NotStable
-from pipelines.store.errors import OtherSchema as OtherSchema
-from pipelines.store.errors import Pruned as Pruned
-from pipelines.store.errors import StoreError as StoreError
-from pipelines.store.errors import StoreFull as StoreFull
-from pipelines.store.errors import WriterPresent as WriterPresent
-from pipelines.store.event import Event as Event
-from pipelines.store.flusher import Flusher as Flusher
-from pipelines.store.reader import Reader as Reader
-from pipelines.store.records import Record as Record
-from pipelines.store.records import Verdict as Verdict
-from pipelines.store.retention import Keep as Keep
-from pipelines.store.transactions import Batch as Batch
-from pipelines.store.writer import Store as Store
+from pipelines.store.disk.errors import BadInput as BadInput
+from pipelines.store.disk.errors import Closed as Closed
+from pipelines.store.disk.errors import Conflict as Conflict
+from pipelines.store.disk.errors import Corrupt as Corrupt
+from pipelines.store.disk.errors import Fenced as Fenced
+from pipelines.store.disk.errors import MissingMember as MissingMember
+from pipelines.store.disk.errors import NotStable as NotStable
+from pipelines.store.disk.errors import OtherSchema as OtherSchema
+from pipelines.store.disk.errors import Pruned as Pruned
+from pipelines.store.disk.errors import StoreError as StoreError
+from pipelines.store.disk.errors import StoreFull as StoreFull
+from pipelines.store.disk.errors import WriterPresent as WriterPresent
+from pipelines.store.disk.records import Record as Record
+from pipelines.store.disk.records import Verdict as Verdict
+from pipelines.store.disk.retention import Keep as Keep
+from pipelines.store.reading.reader import Reader as Reader
+from pipelines.store.writing.event import Event as Event
+from pipelines.store.writing.flusher import Flusher as Flusher
+from pipelines.store.writing.transactions import Batch as Batch
+from pipelines.store.writing.writer import Store as Store

@@ -10,7 +10,7 @@ import sys
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
-from pipelines.serve.fast_server import serve_fast
+from pipelines.serve.fast.server import serve_fast
 
 JOB = "word_count"
 STEP = 3600.0

@@ -12,12 +12,12 @@ import numpy as np
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.serve.core import CURSOR, Arrival, Core
-from pipelines.serve.model_set import pack
-from pipelines.serve.outbox import NOTE
-from pipelines.serve.ready import prepare
-from pipelines.serve.records import ForecastValue, unpacked
-from pipelines.serve.swapping import redo, swap
+from pipelines.serve.fast.core import CURSOR, Arrival, Core
+from pipelines.serve.fast.outbox import NOTE
+from pipelines.serve.fast.swapping import redo, swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, series
 from tidecast.messages import MetricSample, encode
@@ -136,7 +136,7 @@ class Served:
         self.core.outbox.send(wire)
 
     def _recall(self):
-        """As the end of the topic tells; see `pipelines.serve.log_feed.recall`."""
+        """As the end of the topic tells; see `pipelines.serve.fast.log_feed.recall`."""
         stored = {job: -1 if (made := self.core.last_sent(job)) is None else made for job in JOBS}
         for topic, job, version, value in self.wire.sent:
             if topic != "forecasts":

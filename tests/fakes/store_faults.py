@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.store import Store, StoreError, answer, commit, cuts, upkeep
-from pipelines.store.check import check
-from pipelines.store.event import Event
-from pipelines.store.layout import PAIR
-from pipelines.store.seek import as_of, places
+from pipelines.store import Store, StoreError
+from pipelines.store.disk.layout import PAIR
+from pipelines.store.disk.seek import as_of, places
+from pipelines.store.reading import answer, cuts
+from pipelines.store.reading.check import check
+from pipelines.store.writing import commit, upkeep
+from pipelines.store.writing.event import Event
 
 
 def in_process(folder: Path, name: str) -> str:

@@ -9,7 +9,7 @@ from pipelines.bench.fastpath.load import STEP_S
 from pipelines.bench.fastpath.local import in_process
 from pipelines.bench.fastpath.page import html
 from pipelines.bench.fastpath.socket import in_turn
-from pipelines.serve.model_set import pack
+from pipelines.serve.models.model_set import pack
 from tests.fakes.forecasters import TASK
 
 pytestmark = pytest.mark.integration

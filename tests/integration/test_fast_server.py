@@ -13,13 +13,13 @@ import pytest
 from pipelines.kafka.broker import Publisher
 from pipelines.kafka.librdkafka import read_back
 from pipelines.serve.claim import Claim
-from pipelines.serve.client import Client, ClientError
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.model_set import pack
-from pipelines.serve.ready import prepare
-from pipelines.serve.records import ForecastValue, unpacked
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.net.client import Client, ClientError
+from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Store
 from tests.fakes.fast_child import JOB, MADE, STEP
 from tests.fakes.serving import BEGIN

@@ -10,8 +10,8 @@ from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Publisher, offsets, read_all
 from pipelines.registry import Registry
-from pipelines.serve.server import Server
-from pipelines.serve.windows import KEPT_STEPS
+from pipelines.serve.step.windows import KEPT_STEPS
+from pipelines.serve.stream.server import Server
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN
 from tests.fakes.waiting import PATIENCE_S

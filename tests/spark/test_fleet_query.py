@@ -6,12 +6,12 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.fleet_query import forecasts
-from pipelines.serve.fleet_step import publish
-from pipelines.serve.model_set import pack
-from pipelines.serve.ready import prepare
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.stream.fleet_query import forecasts
+from pipelines.serve.stream.fleet_step import publish
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, network
 from tests.fakes.serving import JOBS, NOW, Wire, log_of

@@ -11,8 +11,8 @@ from models.policy.live.memory import fresh
 from models.policy.live.replay import replayed
 from pipelines.scale.as_of import StoreForecasts, _reader
 from pipelines.scale.processor import Scaler
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.records import ForecastValue, packed
+from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.records import ForecastValue, packed
 from pipelines.store import Store
 from tests.fakes.waiting import PATIENCE_S
 from tests.unit.test_processor import forecast, metric, row

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.forecast.core.forecaster import Forecaster
 from models.kinds import Networked
-from pipelines.serve.model_set import MEMBERS, ModelSet, unpack
+from pipelines.serve.models.model_set import MEMBERS, ModelSet, unpack
 
 
 class Champions:
@@ -43,7 +43,7 @@ def shelve(folder: Path, version: str, made: ModelSet) -> None:
         (home / f"{name}{_ending(name, made)}").write_bytes(made.members[name])
 
 
-def crown(folder: Path, jobs: Iterable[str], version: str) -> None:
+def promote(folder: Path, jobs: Iterable[str], version: str) -> None:
     """Make a version the champion of jobs; the server sees it at its next look."""
     home = folder / "champion"
     home.mkdir(parents=True, exist_ok=True)

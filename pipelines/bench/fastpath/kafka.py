@@ -7,14 +7,14 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from configs.sections import Kafka
-from pipelines.bench.fastpath.champions import crown, shelve
+from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed
 from pipelines.bench.fastpath.local import frozen
 from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Fetched, Sender
-from pipelines.serve.model_set import ModelSet
+from pipelines.serve.models.model_set import ModelSet
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
 
@@ -81,7 +81,7 @@ def measure(
     """
     kafka, job, feed = stack.settings.kafka, JOBS[0], Feed(JOBS[:1])
     shelve(folder, "1", made)
-    crown(folder, JOBS[:1], "1")
+    promote(folder, JOBS[:1], "1")
     echo = stack.spawn("fastpath-echo", command("fastpath_kafka_echo", *ECHO), _ONE_THREAD)
     server = stack.spawn("fastpath-server", command("fastpath_server", folder), _ONE_THREAD)
     asks = Ask(kafka, "metrics", "forecasts"), Ask(kafka, *ECHO)

@@ -13,7 +13,7 @@ from configs.settings import Settings, load
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.neural.training import Plan, fit_network
-from pipelines.serve.wire import Put, framed
+from pipelines.serve.net.wire import Put, framed
 from pipelines.stack.apart import apart
 from pipelines.traces.shipped import find
 from tidecast.messages import MetricSample, encode

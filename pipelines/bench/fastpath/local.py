@@ -13,15 +13,15 @@ from typing import Any
 
 from pipelines.bench.fastpath.load import BEGUN, JOBS, STEP_S, Feed
 from pipelines.bench.fastpath.store import percentiles_us
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.fast_server import keeps
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.model_set import ModelSet
-from pipelines.serve.ready import prepare
-from pipelines.serve.socket_server import BATCH
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.server import keeps
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import ModelSet
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.net.socket_server import BATCH
+from pipelines.serve.step.keys import forecast_key
 from pipelines.store import Store
-from pipelines.store.flusher import Flusher
+from pipelines.store.writing.flusher import Flusher
 
 HISTORY = 20_000
 """Windows kept per job, as shipped."""

@@ -21,7 +21,7 @@ from pipelines.bench.fastpath.figures import added, over, summary
 from pipelines.bench.fastpath.load import forecaster, settings
 from pipelines.bench.fastpath.peers.redis import RedisPeer, absent
 from pipelines.bench.fastpath.store import RULES
-from pipelines.serve.model_set import ModelSet, pack
+from pipelines.serve.models.model_set import ModelSet, pack
 
 PARTS = ("local", "socket", "kafka", "store", "fleet", "swap", "memory")
 """What can be measured alone; Redis runs with the socket, the streaming form with Kafka, because they are compared."""

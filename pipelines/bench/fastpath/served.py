@@ -7,16 +7,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.bench.fastpath.champions import crown, shelve
+from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import Children, connect
 from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed, settings
 from pipelines.bench.fastpath.wire import Frames
-from pipelines.serve.client import Client
-from pipelines.serve.fast_server import SOCKET
-from pipelines.serve.keys import active_key
-from pipelines.serve.model_set import ModelSet
-from pipelines.serve.records import ForecastValue, unpacked
-from pipelines.serve.wire import Answer, Took, read_answer
+from pipelines.serve.fast.server import SOCKET
+from pipelines.serve.models.model_set import ModelSet
+from pipelines.serve.net.client import Client
+from pipelines.serve.net.wire import Answer, Took, read_answer
+from pipelines.serve.step.keys import active_key
+from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.stack.processes import Process, ProcessError
 
 _PATIENCE_S = 120.0
@@ -37,7 +37,7 @@ class Served:
             for at in range(0, len(history), 500):
                 client.put_all(history[at : at + 500])
         shelve(self.champions, "1", made)
-        crown(self.champions, jobs, "1")
+        promote(self.champions, jobs, "1")
         with Client(self.store / SOCKET) as client:
             await_generation(client, self.process, jobs, 1)
 

@@ -12,7 +12,7 @@ from pipelines.bench.fastpath.local import frozen
 from pipelines.bench.fastpath.peers.redis import RedisPeer
 from pipelines.bench.fastpath.served import Echo, Served, forecasts
 from pipelines.bench.fastpath.wire import closed, scheduled
-from pipelines.serve.model_set import ModelSet
+from pipelines.serve.models.model_set import ModelSet
 
 PER_S = 1000.0
 Lists = dict[str, list[list[int]]]

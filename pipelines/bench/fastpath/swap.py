@@ -12,18 +12,18 @@ import numpy as np
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.forecast.online import Online
-from pipelines.bench.fastpath.champions import crown, shelve
+from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S
 from pipelines.bench.fastpath.local import frozen
 from pipelines.bench.fastpath.served import Served
 from pipelines.bench.fastpath.store import percentiles_us
 from pipelines.bench.fastpath.wire import scheduled
-from pipelines.serve.generations import Generation, serving
-from pipelines.serve.keys import active_key, forecast_key, sample_key
-from pipelines.serve.model_set import ModelSet
-from pipelines.serve.records import ForecastValue, SampleValue, unpacked
-from pipelines.serve.wire import Took, read_answer
+from pipelines.serve.models.model_set import ModelSet
+from pipelines.serve.net.wire import Took, read_answer
+from pipelines.serve.step.generations import Generation, serving
+from pipelines.serve.step.keys import active_key, forecast_key, sample_key
+from pipelines.serve.step.records import ForecastValue, SampleValue, unpacked
 from pipelines.store import Reader
 from tidecast.messages import Forecast, decode
 
@@ -130,7 +130,7 @@ def _turns(champions: Path, versions: int, done: threading.Event) -> None:
     number = 1
     while not done.wait(EVERY_S):
         number = number % versions + 1
-        crown(champions, JOBS, str(number))
+        promote(champions, JOBS, str(number))
 
 
 def _forecasts(raw: bytes) -> list[Any]:

@@ -12,16 +12,12 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.serve.core import CURSOR, Arrival, Core
-from pipelines.serve.following import Following
-from pipelines.serve.keys import active_key, filling_name, forecast_key, quarantine_key, sample_key, state_key
-from pipelines.serve.model_set import pack
-from pipelines.serve.reading import answer
-from pipelines.serve.ready import prepare
-from pipelines.serve.records import ForecastValue, SampleValue, StateValue, unpacked
-from pipelines.serve.swapping import swap
-from pipelines.serve.windows import KEPT_STEPS
-from pipelines.serve.wire import (
+from pipelines.serve.fast.core import CURSOR, Arrival, Core
+from pipelines.serve.fast.reading import answer
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.net.wire import (
     ROOM,
     Absent,
     AsOf,
@@ -37,7 +33,12 @@ from pipelines.serve.wire import (
     framed,
     read_answer,
 )
-from pipelines.store import Store, StoreFull, transactions
+from pipelines.serve.step.following import Following
+from pipelines.serve.step.keys import active_key, filling_name, forecast_key, quarantine_key, sample_key, state_key
+from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
+from pipelines.serve.step.windows import KEPT_STEPS
+from pipelines.store import Store, StoreFull
+from pipelines.store.writing import transactions
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
 from tidecast.messages import Forecast, decode, encode
@@ -84,7 +85,7 @@ def taken_by_a_full_store(core, arrival, monkeypatch):
         raise StoreFull("the map is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.transactions.commit", full)
+        patch.setattr("pipelines.store.writing.transactions.commit", full)
         with pytest.raises(StoreFull):
             core.take([arrival], NOW)
 
@@ -134,10 +135,10 @@ def test_models_that_no_job_needs_any_more_are_let_go(core):
         feed(core, BEGIN, BEGIN + 30, job=job)
         crown(core, shared, job=job)
     first = core.job(JOB).online
-    assert first is core.job("rides").online and len(core.shelf) == 1
+    assert first is core.job("rides").online and len(core.cache) == 1
     for version in range(2, 6):
         crown(core, CATALOGUE["ridge"](TASK, series(300 + 10 * version)), str(version))
-    assert len(core.shelf) == 2 and list(first) == ["rides"]
+    assert len(core.cache) == 2 and list(first) == ["rides"]
     assert all(feed(core, BEGIN + 30, BEGIN + 31, job=job)[0].forecasts for job in (JOB, "rides"))
 
 
@@ -346,7 +347,7 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
         whole(memory, persistent, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.transactions.commit", full)
+        patch.setattr("pipelines.store.writing.transactions.commit", full)
         with pytest.raises(StoreFull):
             crown(core)
     core.take(logged[30:], NOW)

@@ -10,9 +10,10 @@ from functools import partial
 import msgspec
 import pytest
 
-from pipelines.serve import closing, core, following, swapping
-from pipelines.serve.keys import active_key
-from pipelines.store import commit, opening, transactions
+from pipelines.serve.fast import closing, core, swapping
+from pipelines.serve.step import following
+from pipelines.serve.step.keys import active_key
+from pipelines.store.writing import commit, opening, transactions
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
 from tests.fakes.store_faults import in_process
 

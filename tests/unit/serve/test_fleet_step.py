@@ -2,7 +2,7 @@
 
 import json
 
-from pipelines.serve.fleet_step import FleetStep
+from pipelines.serve.stream.fleet_step import FleetStep
 from tests.fakes.forecasters import STEP
 from tests.fakes.serving import BEGIN, NOW, raw
 

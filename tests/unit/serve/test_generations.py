@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.serve.generations import Generation, first_origin, serving
+from pipelines.serve.step.generations import Generation, first_origin, serving
 
 DIGESTS = ("a", "b", "c")
 

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.client import Client
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.keys import sample_key
-from pipelines.serve.loop import Loop
-from pipelines.serve.model_set import pack
-from pipelines.serve.ready import prepare
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.loop import Loop
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.net.client import Client
+from pipelines.serve.step.keys import sample_key
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw

@@ -14,7 +14,7 @@ import torch
 from pipelines.registry import RegistryError
 from pipelines.registry.artifacts import read
 from pipelines.registry.network_archive import ArchiveError, network
-from pipelines.serve.model_set import pack
+from pipelines.serve.models.model_set import pack
 from tests.fakes import forecasters
 
 MODEL, CONSTANTS = "archive/models/model.json", "archive/data/constants/model_constants_config.json"

@@ -7,14 +7,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
-from pipelines.serve import http_app
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.http_app import app
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.model_set import pack
-from pipelines.serve.ready import prepare
-from pipelines.serve.status import STATUS, status
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.http import app as http_app
+from pipelines.serve.http.app import app
+from pipelines.serve.http.status import STATUS, status
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
+from pipelines.serve.step.keys import forecast_key
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -72,9 +72,9 @@ def test_nothing_is_told_without_the_token(web, path, headers):
 
 def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web, monkeypatch):
     monkeypatch.setattr(http_app, "time", SimpleNamespace(time=lambda: NOW))
-    core.store.set_meta(STATUS, status(core, NOW - http_app.SILENT_S))
+    core.store.set_meta(STATUS, status(NOW - http_app.SILENT_S, 7, core.counts, len(core.outbox)))
     assert web.get("/health").status_code == 503
-    core.store.set_meta(STATUS, status(core, NOW - http_app.SILENT_S + 1))
+    core.store.set_meta(STATUS, status(NOW - http_app.SILENT_S + 1, 7, core.counts, len(core.outbox)))
     assert web.get("/health").json() == {"serving": True}
 
 
@@ -84,7 +84,7 @@ def test_health_where_no_server_ever_was(tmp_path):
 
 
 def test_prometheus_reads_counts_and_ages(core, web):
-    core.store.set_meta(STATUS, status(core, time.time()))
+    core.store.set_meta(STATUS, status(time.time(), 7, core.counts, len(core.outbox)))
     text = web.get("/metrics", headers=BEARER).text
     assert 'tidecast_fast_events_total{what="windows"} 31.0' in text
     assert 'tidecast_fast_forecast_age_seconds{job="orders"}' in text

@@ -11,13 +11,13 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.arrivals import Arrival
-from pipelines.serve.core import Core
-from pipelines.serve.http_limits import CONNECTIONS, HEAD_BYTES, PATIENCE_S
-from pipelines.serve.http_process import ADDRESS, TOKEN, Endpoint
-from pipelines.serve.model_set import pack
-from pipelines.serve.ready import prepare
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.arrivals import Arrival
+from pipelines.serve.fast.core import Core
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.http.limits import CONNECTIONS, HEAD_BYTES, PATIENCE_S
+from pipelines.serve.http.process import ADDRESS, TOKEN, Endpoint
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw

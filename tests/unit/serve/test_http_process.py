@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.serve import http_process
-from pipelines.serve.http_process import ADDRESS, TOKEN, Endpoint, pause_s
+from pipelines.serve.http import process as http_process
+from pipelines.serve.http.process import ADDRESS, TOKEN, Endpoint, pause_s
 
 
 def wait_for(holds, seconds=60):

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
-from pipelines.serve import wire
-from pipelines.serve.client import Client, ClientError, RefusedError
-from pipelines.serve.core import Core
-from pipelines.serve.generations import serving
-from pipelines.serve.keys import forecast_key
-from pipelines.serve.loader import Loader
-from pipelines.serve.loop import Loop
-from pipelines.serve.records import ForecastValue, unpacked
-from pipelines.serve.socket_server import SocketError
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast.core import Core
+from pipelines.serve.fast.loop import Loop
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.loader import Loader
+from pipelines.serve.net import wire
+from pipelines.serve.net.client import Client, ClientError, RefusedError
+from pipelines.serve.net.socket_server import SocketError
+from pipelines.serve.step.generations import serving
+from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Store, StoreFull
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
@@ -165,7 +165,7 @@ def test_no_bytes_end_the_server_or_touch_the_store(door, pieces):
 
 
 def test_more_versions_than_one_answer_holds_are_asked_for_page_by_page(door, monkeypatch):
-    for module in ("pipelines.serve.wire", "pipelines.serve.reading"):
+    for module in ("pipelines.serve.net.wire", "pipelines.serve.fast.reading"):
         monkeypatch.setattr(f"{module}.MOST_VERSIONS", 4)
     with Client(door[0]) as client:
         for many in (3, 4, 8, 9):
@@ -220,7 +220,7 @@ def test_only_this_user_may_connect_and_only_one_server_listens(door, tmp_path):
 
 
 def test_a_champion_that_could_not_be_fetched_is_fetched_later(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.serve.loader.AGAIN_S", 0.05)
+    monkeypatch.setattr("pipelines.serve.models.loader.AGAIN_S", 0.05)
     shelf, failed, load = Shelf(), [], Shelf.fetch
 
     def away(self, job, version):
@@ -245,8 +245,8 @@ def test_a_champion_that_the_store_had_no_room_for_is_swapped_in_later(tmp_path,
             raise StoreFull("the map is full")
         return swap(core, ready)
 
-    monkeypatch.setattr("pipelines.serve.loop.swap", full)
-    monkeypatch.setattr("pipelines.serve.loop.FULL_S", 0.05)
+    monkeypatch.setattr("pipelines.serve.fast.loop.swap", full)
+    monkeypatch.setattr("pipelines.serve.fast.loop.FULL_S", 0.05)
     with served(tmp_path / "store", shelf) as (_, core, _):
         shelf.version = "0"
         wait_until(lambda: core.counts["swaps"], "a swap")
@@ -255,7 +255,7 @@ def test_a_champion_that_the_store_had_no_room_for_is_swapped_in_later(tmp_path,
 
 @pytest.mark.parametrize("most", [4, 512])
 def test_more_clients_than_can_be_had_wait_and_those_there_are_served_on(tmp_path, monkeypatch, most):
-    monkeypatch.setattr("pipelines.serve.socket_server.CLIENTS", most)
+    monkeypatch.setattr("pipelines.serve.net.socket_server.CLIENTS", most)
     with served(tmp_path / "store") as (path, *_), Client(path, PATIENCE_S) as first:
         assert first.ping(b"1") == b"1"
         before = resource.getrlimit(resource.RLIMIT_NOFILE)

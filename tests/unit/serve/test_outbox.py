@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipelines.serve import outbox
-from pipelines.serve.outbox import Outbox
-from pipelines.serve.records import Outgoing, packed
+from pipelines.serve.fast import outbox
+from pipelines.serve.fast.outbox import Outbox
+from pipelines.serve.step.records import Outgoing, packed
 from pipelines.store import Store
 
 

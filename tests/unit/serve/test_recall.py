@@ -4,12 +4,12 @@ import pytest
 
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.librdkafka import Fetched
-from pipelines.serve import log_feed
-from pipelines.serve.core import Arrival, Core
-from pipelines.serve.model_set import pack
-from pipelines.serve.outbox import NOTE
-from pipelines.serve.ready import prepare
-from pipelines.serve.swapping import swap
+from pipelines.serve.fast import log_feed
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.outbox import NOTE
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import prepare
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw

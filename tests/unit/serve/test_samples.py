@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.serve.samples import read_sample
+from pipelines.serve.step.samples import read_sample
 from tests.fakes.records import GOOD, NOW, bad_records, record
 from tidecast.messages import MessageError, MetricSample, decode, encode
 
@@ -61,7 +61,7 @@ def test_what_no_window_could_have_is_refused(changes, word):
 
 def test_a_plain_interval_never_needs_the_slow_reader(monkeypatch):
     sample = decode(MetricSample, record("metrics"), NOW)
-    monkeypatch.setattr("pipelines.serve.samples.decode", None)
+    monkeypatch.setattr("pipelines.serve.step.samples.decode", None)
     quick = read_sample(encode(sample), NOW)
     assert {name: getattr(quick, name) for name in FIELDS} == dataclasses.asdict(sample)
 

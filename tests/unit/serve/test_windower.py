@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.core.series import SeriesError, regular
-from pipelines.serve.keys import window_of
-from pipelines.serve.windower import AGREE, Filling, Window, fill
+from pipelines.serve.step.keys import window_of
+from pipelines.serve.step.windower import AGREE, Filling, Window, fill
 from tidecast.messages import MetricSample
 
 STEP = 10.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.serve import wire
+from pipelines.serve.net import wire
 
 TEXT = st.text(max_size=20)
 FOUND = st.builds(

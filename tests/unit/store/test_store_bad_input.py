@@ -15,8 +15,8 @@ from pipelines.store import (
     StoreFull,
     WriterPresent,
 )
-from pipelines.store.errors import BadKey, BadTime, BadValue, BadVersion, Closed
-from pipelines.store.limits import KEY_BYTES, VALUE_BYTES
+from pipelines.store.disk.errors import BadKey, BadTime, BadValue, BadVersion, Closed
+from pipelines.store.disk.limits import KEY_BYTES, VALUE_BYTES
 from tests.fakes.store_process import Refused, StoreProcess
 
 OPEN = "Store.open(folder, map_bytes=1 << 24)"

@@ -5,9 +5,9 @@ import os
 import pytest
 
 from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
-from pipelines.store.environment import Environment
-from pipelines.store.layout import SCHEMA_NAME
-from pipelines.store.recovery import remember_close
+from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.layout import SCHEMA_NAME
+from pipelines.store.writing.recovery import remember_close
 
 
 def filled(folder):
@@ -167,7 +167,7 @@ def test_an_interrupt_inside_a_commit_is_not_written_over(tmp_path, monkeypatch)
     with Store.open(tmp_path) as store:
         store.put("/a/x", b"1", 1)
         with monkeypatch.context() as patch:
-            patch.setattr("pipelines.store.commit.next_ts", interrupted)
+            patch.setattr("pipelines.store.writing.commit.next_ts", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 store.put("/a/x", b"2", 2)
         with pytest.raises(StoreError, match="open it again"):

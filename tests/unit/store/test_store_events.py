@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.store import BadInput, Conflict, Keep, MissingMember, Pruned, Store
-from pipelines.store.retention import SLACK
+from pipelines.store.disk.retention import SLACK
 
 
 @pytest.fixture

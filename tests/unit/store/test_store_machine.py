@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pipelines.store import NotStable, Pruned, Record, Store, opening
+from pipelines.store import NotStable, Pruned, Record, Store
+from pipelines.store.writing import opening
 from tests.fakes.store_faults import FAULTS, in_process, outcome
 from tests.fakes.store_model import StoreModel
 

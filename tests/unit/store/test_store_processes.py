@@ -9,7 +9,7 @@ from bisect import bisect_left
 import pytest
 
 from pipelines.store import Reader, Store
-from pipelines.store.reader import LOOK_NS
+from pipelines.store.reading.reader import LOOK_NS
 from tests.fakes.store_process import ENOUGH, ROOMY, SET, StoreProcess, in_time
 from tests.fakes.waiting import wait_until
 

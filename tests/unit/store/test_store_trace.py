@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipelines.store import Conflict, Keep, NotStable, Pruned, Store
-from pipelines.store import clock as clocks
+from pipelines.store.writing import clock as clocks
 
 
 class Hand:

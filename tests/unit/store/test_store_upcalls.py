@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pipelines.store import BadInput, Flusher, Keep, Pruned, Store
-from pipelines.store.upcalls import ATTEMPTS
+from pipelines.store.writing.upcalls import ATTEMPTS
 from tests.fakes import waiting
 from tests.fakes.waiting import PATIENCE_S
 

@@ -13,7 +13,7 @@ from configs.sections import Kafka
 from configs.settings import load
 from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed, Fetched, Sender
-from pipelines.serve.fast_server import SWITCH_S
+from pipelines.serve.fast.server import SWITCH_S
 from pipelines.stack.state import addressed
 
 

@@ -22,10 +22,10 @@ from models.forecast.online import Online
 from pipelines.bench.fastpath.champions import Champions
 from pipelines.bench.fastpath.load import BEGIN, STEP_S, rates
 from pipelines.bench.fastpath.peers.redis import FORECASTS, GROUP, KEPT, METRICS, items
-from pipelines.serve.event import Moment, encoded, message
-from pipelines.serve.generations import Generation
-from pipelines.serve.keys import window_of
-from pipelines.serve.samples import read_sample
+from pipelines.serve.step.event import Moment, encoded, message
+from pipelines.serve.step.generations import Generation
+from pipelines.serve.step.keys import window_of
+from pipelines.serve.step.samples import read_sample
 
 
 def begun(home: Path, job: str, windows: int) -> Online:

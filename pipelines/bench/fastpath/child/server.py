@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.settings import load
 from pipelines.bench.fastpath.champions import Champions
-from pipelines.serve.fast_server import serve_fast
+from pipelines.serve.fast.server import serve_fast
 from pipelines.stack.state import addressed
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.settings import load
 from pipelines.bench.fastpath.load import JOBS
-from pipelines.serve.fleet_query import start
+from pipelines.serve.stream.fleet_query import start
 from pipelines.spark.session import local_session
 from pipelines.stack.state import addressed
 

@@ -17,7 +17,7 @@ from typing import Any
 from pipelines.bench.fastpath.champions import shelve
 from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed
-from pipelines.serve.model_set import ModelSet
+from pipelines.serve.models.model_set import ModelSet
 from pipelines.stack.processes import ProcessError
 
 METRICS, FORECASTS, GROUP = "metrics", "forecasts", "forecasters"

@@ -14,10 +14,10 @@ from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Fetched, Sender
 from pipelines.kafka.topics import create_topics
-from pipelines.serve.event import origin_of
-from pipelines.serve.fleet_step import publish
-from pipelines.serve.generations import Generation
-from pipelines.serve.model_set import ModelSet
+from pipelines.serve.models.model_set import ModelSet
+from pipelines.serve.step.event import origin_of
+from pipelines.serve.step.generations import Generation
+from pipelines.serve.stream.fleet_step import publish
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
 from tidecast.messages import Forecast, decode

@@ -1,0 +1,1 @@
+"""The fast path: store, socket and log about one loop."""

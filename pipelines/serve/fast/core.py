@@ -1,0 +1,198 @@
+"""The fast path's event: a sample in; window, state, forecast, cursor and outbox out, in one transaction.
+
+Whoever calls is the only thread that writes. Up to 32 arrivals that wait share one transaction, each with its own ts
+and in their order, so that the store holds the same whether they came one by one or together (seed 6.1).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from models.forecast.core.series import SeriesError
+from pipelines.serve.fast.arrivals import CURSOR as CURSOR
+from pipelines.serve.fast.arrivals import Arrival as Arrival
+from pipelines.serve.fast.arrivals import Made, answered, move, set_aside
+from pipelines.serve.fast.closing import Closing, Left
+from pipelines.serve.fast.model_cache import ModelCache, StoreWindows
+from pipelines.serve.fast.outbox import Outbox
+from pipelines.serve.fast.restoring import read
+from pipelines.serve.net.wire import Answer, Found, Refused
+from pipelines.serve.step.following import Following
+from pipelines.serve.step.keys import filling_name, forecast_key, sample_key
+from pipelines.serve.step.pulse import SILENT_S
+from pipelines.serve.step.records import SampleValue, unpacked
+from pipelines.serve.step.samples import read_sample
+from pipelines.serve.step.windower import Filled, Window
+from pipelines.store import Store
+from pipelines.store.writing.event import Event
+from pipelines.store.writing.transactions import Batch
+from tidecast.messages import Heartbeat, MessageError, MetricSample
+
+_GRAIN_S = 1e-3
+_MSGPACK = msgspec.msgpack.Encoder()
+
+
+class Core:
+    """Every job's state, its store and its outbox."""
+
+    def __init__(
+        self, store: Store, step_s: float, known: Collection[str], epoch: int,
+        follows: bool = False,
+    ) -> None:  # fmt: skip
+        """Go on where the store stopped.
+
+        Args:
+            store: to be written by the calling thread.
+            step_s: seconds per window.
+            known: jobs with a contract.
+            epoch: of the server, in every forecast.
+            follows: whether a log is followed; then forecasts go out to it, and a sample by socket is taken only where
+                it continues what was taken, because gaps are decided from the log alone.
+        """
+        self.store, self.step_s, self._follows = store, step_s, follows
+        self.cache, self.outbox, self.counts = ModelCache(store), Outbox(store), Counter[str]()
+        self.windows = StoreWindows(store, step_s)
+        self.closing = Closing(self.windows, self.cache, epoch, follows)
+        self.sent: dict[str, int] = {}
+        """Newest window by job that a forecast was sent for, as the end of the topic tells."""
+        self.heartbeats: list[Heartbeat] = []
+        """Due to be sent, where a log is followed; the outbox is for what must not be lost."""
+        self.known = frozenset(known)
+        self._jobs: dict[str, Following] = {}
+        self._touched: dict[str, Following] = {}
+        self._values: dict[tuple[str, int], tuple[Window, Left | None]] = {}
+
+    def job(self, name: str) -> Following:
+        """A job as it is followed now."""
+        if name not in self._jobs:
+            self._jobs[name] = read(self.store, self.windows, self.cache, name)
+        return self._jobs[name]
+
+    def needed(self) -> set[tuple[str, str, str]]:
+        """Digests of the sets that step jobs now or, as the newest, soon will."""
+        jobs = self._jobs.values()
+        return {g.digests for one in jobs for g in one.generations if g is one.generations[-1] or g.number == one.at}
+
+    def forget(self, name: str) -> None:
+        """Read the job from the store again before it is followed on."""
+        self._jobs.pop(name, None)
+
+    def last_sent(self, job: str) -> int | None:
+        """Newest window of a job that a forecast was made for, in the store and at the end of the topic."""
+        stored = self.store.get(forecast_key(job, self.step_s))
+        known = [v for v in (stored.version if stored else None, self.sent.get(job)) if v is not None]
+        return max(known, default=None)
+
+    def take(self, arrivals: Sequence[Arrival], now: float | None = None) -> list[Answer]:
+        """Take samples in their order, in one transaction; an answer for each.
+
+        Raises:
+            StoreError: nothing of it was kept; the same arrivals may be given again.
+        """
+        now = time.time() if now is None else now
+        try:
+            with self.store.batch() as batch:
+                made = [self._one(batch, arrival, now) for arrival in arrivals]
+        except BaseException:
+            for name in self._touched:  # they have taken in what the store has not
+                self._jobs.pop(name, None)
+            self.heartbeats.clear()
+            raise
+        else:
+            self.outbox.committed(self.closing.leaving)
+            for job, version in self._values:
+                self.closing.committed(job, version)
+        finally:
+            for following in self._touched.values():
+                following.unsaved.clear()
+            self.closing.leaving.clear()
+            self._touched.clear()
+            self._values.clear()
+        return [answered(one) for one in made]
+
+    def _one(self, batch: Batch, arrival: Arrival, now: float) -> Made:
+        try:
+            sample = read_sample(arrival.raw, now, arrival.key)
+            if sample.job not in self.known:
+                return self._refuse(batch, arrival, "unknown_job", f"job {sample.job!r} has no contract", now)
+            following = self.job(sample.job)
+            filled = following.fill(sample)
+        except (MessageError, SeriesError) as error:
+            return self._refuse(batch, arrival, "message", str(error), now)
+        until = following.filling.until
+        if arrival.at is None and self._follows and not filled.late and sample.time > until + _GRAIN_S:
+            why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
+            return self._refuse(batch, arrival, "gap", why, now)
+        if filled.late:
+            return self._again(batch, arrival, sample, filled.again, now)
+        return self._fresh(batch, arrival, following, sample, filled, now)
+
+    def _fresh(
+        self, batch: Batch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled, now: float
+    ) -> Made:
+        """A sample whose time is new: the windows that it closes, and the one in progress."""
+        left = []
+        self._touched[sample.job] = following
+        following.filling = filled.filling
+        for window in filled.closed[:-1]:
+            with batch.event() as event:
+                left.append(self._close(event, following, window, sample))
+        with batch.event() as event:
+            if filled.closed:
+                left.append(self._close(event, following, filled.closed[-1], sample))
+            event.set_meta(filling_name(sample.job), _MSGPACK.encode(filled.filling))
+            move(event, arrival)
+        if self._follows and now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
+            self.heartbeats += following.pulse.beat(sample, sample.wall_time, following.said)
+        self.counts["windows"] += len(filled.closed)
+        return Made("applied" if filled.closed else "pending", [one for one in left if one is not None])
+
+    def _close(self, event: Event, following: Following, window: Window, sample: MetricSample) -> Left | None:
+        left = self.closing.close(event, following, window, sample.wall_time, sample.time_scale)
+        self._values[sample.job, window.version] = window, left
+        return left
+
+    def _again(self, batch: Batch, arrival: Arrival, sample: MetricSample, window: Window | None, now: float) -> Made:
+        """A sample whose time is over: the same again, another for the same window, or a late part of one."""
+        stored = None if window is None else self._stored(sample.job, window.version)
+        if window is None or stored is None:
+            self.counts["stale"] += 1
+            self._pass(batch, arrival)
+            return Made("stale")
+        if not math.isclose(stored.rate, window.rate, rel_tol=1e-9) or stored.lag != window.lag:
+            why = f"window {window.version} of {sample.job} is closed with {stored.rate} records/s, not {window.rate}"
+            return self._refuse(batch, arrival, "conflict", why, now)
+        self.counts["duplicates"] += 1
+        self._pass(batch, arrival)
+        _, left = self._values.get((sample.job, window.version), (None, None))
+        if left is not None:
+            return Made("duplicate", [left])
+        record = self.store.get(forecast_key(sample.job, self.step_s), window.version)
+        return Made(
+            "duplicate", (), [Found(record.version, record.ts, record.event_time, record.value)] if record else ()
+        )
+
+    def _stored(self, job: str, version: int) -> SampleValue | Window | None:
+        if (job, version) in self._values:
+            return self._values[job, version][0]
+        record = self.store.get(sample_key(job, self.step_s), version)
+        return None if record is None else unpacked(SampleValue, record.value)
+
+    def _refuse(self, batch: Batch, arrival: Arrival, code: str, why: str, now: float) -> Made:
+        """A sample that cannot be accepted: a record of the log is kept aside, a client is told."""
+        self.counts[f"refused {code}"] += 1
+        if arrival.at is not None:
+            with batch.event() as event:
+                set_aside(event, self.store, self.closing.leaving, arrival, why, now)
+                move(event, arrival)
+        return Made("refused", refused=Refused(code, why))
+
+    def _pass(self, batch: Batch, arrival: Arrival) -> None:
+        if arrival.at is not None:
+            with batch.event() as event:
+                move(event, arrival)

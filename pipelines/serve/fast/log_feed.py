@@ -1,0 +1,135 @@
+"""The log's side of the serving loop: records of `metrics` as arrivals, the cursor after each, and where to go on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from itertools import islice
+
+import msgspec
+
+from configs.sections import Kafka
+from pipelines.kafka.broker import offsets
+from pipelines.kafka.librdkafka import Feed, Fetched, read_back
+from pipelines.kafka.topics import topic_id
+from pipelines.serve.fast.core import CURSOR, Arrival, Core
+from pipelines.serve.fast.outbox import NOTE
+from pipelines.serve.step.event import origin_of
+from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.store import Store
+from tidecast.messages import Forecast, MessageError, decode
+
+log = logging.getLogger(__name__)
+TOPIC = "metrics"
+TAIL = 10_000
+"""Newest forecasts of the topic that are looked at after an ordinary restart."""
+
+
+MOST = 10_000
+"""Records that wait at most."""
+
+
+class Cursor(msgspec.Struct, array_like=True):
+    """Which topic, by its id, and per partition the offset of the record to read next."""
+
+    topic: str
+    next: dict[int, int]
+
+
+_DECODER = msgspec.msgpack.Decoder(Cursor)
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class LogFeed:
+    """Records wait here until the loop takes them; `came` is called in the reading thread, where it may take them."""
+
+    def __init__(self, kafka: Kafka, store: Store, came: Callable[[], None]) -> None:
+        self._waiting: deque[Fetched] = deque()
+        self._tell, self._closing = came, threading.Event()
+        self.cursor = begin(kafka, store)
+        self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._came)
+
+    def arrivals(self, most: int) -> list[Arrival]:
+        """What waits, oldest first; it is given again until `taken`."""
+        found, after = [], dict(self.cursor.next)
+        for record in list(islice(self._waiting, most)):
+            after[record.partition] = record.offset + 1
+            at = (TOPIC, record.partition, record.offset)
+            found.append(Arrival(record.value, at, _ENCODER.encode(Cursor(self.cursor.topic, after)), record.key or ""))
+        return found
+
+    def taken(self, count: int) -> None:
+        """So many of the oldest are in the store, cursor and all."""
+        for _ in range(count):
+            record = self._waiting.popleft()
+            self.cursor.next[record.partition] = record.offset + 1
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the reading thread; None while it runs."""
+        return self._feed.failure
+
+    def close(self) -> None:
+        """Read no more."""
+        self._closing.set()
+        self._feed.close()
+
+    def _came(self, records: list[Fetched]) -> None:
+        self._waiting.extend(records)
+        self._tell()
+        while len(self._waiting) > MOST and not self._closing.wait(0.01):
+            pass  # a long topic is read no faster than it is taken
+
+
+def begin(kafka: Kafka, store: Store) -> Cursor:
+    """Where to go on: at the stored cursor, or from the beginning where the topic is another one than it was.
+
+    Windows that were closed are not closed again, so that reading a topic from its beginning changes nothing but time.
+    """
+    present, ends = topic_id(kafka, TOPIC), offsets(kafka, TOPIC)
+    raw = store.get_meta(CURSOR)
+    kept = _DECODER.decode(raw) if raw is not None else Cursor(present, {})
+    if kept.topic != present:
+        log.warning("topic %s was created anew: reading it from its beginning", TOPIC)
+        kept = Cursor(present, {})
+    return Cursor(present, {p: max(kept.next.get(p, 0), first) for p, (first, _) in ends.items()})
+
+
+def recall(kafka: Kafka, core: Core, rebuilt: bool) -> None:
+    """Learn from the end of `forecasts` what was sent; what of it the store lacks it adopts (seed section 7).
+
+    It lacks all after it was begun anew, the rest where that was cut off by a kill, and the last after a host crash.
+
+    Args:
+        kafka: the broker.
+        core: before its first event.
+        rebuilt: whether the store holds no samples, so that all is to be read.
+    """
+    stored = {job: -1 if (made := core.last_sent(job)) is None else made for job in core.known}
+    if not _adopt(kafka, core, stored, None if rebuilt else TAIL):
+        _adopt(kafka, core, stored, None)
+
+
+def _adopt(kafka: Kafka, core: Core, stored: Mapping[str, int], newest: int | None) -> bool:
+    """Read so many of the newest forecasts, or all; whether that reaches back to what is stored of every job."""
+    oldest: dict[str, int] = {}
+    for record in read_back(kafka, "forecasts", newest):
+        try:
+            said = decode(Forecast, record.value)
+        except MessageError:
+            continue
+        if said.job not in core.known or NOTE not in record.headers or said.step_s != core.step_s:
+            continue  # of another server
+        origin = origin_of(said)
+        core.sent[said.job] = max(core.sent.get(said.job, origin), origin)
+        oldest[said.job] = min(oldest.get(said.job, origin), origin)
+        if origin > stored[said.job]:
+            note = unpacked(ForecastValue, record.headers[NOTE])
+            value = msgspec.structs.replace(note, message=record.value)
+            core.closing.adopted.setdefault((said.job, origin), value)
+    return newest is None or all(origin <= stored[job] + 1 for job, origin in oldest.items())

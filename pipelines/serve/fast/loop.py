@@ -1,0 +1,189 @@
+"""The serving loop: one event at a time; samples in by socket and log, forecasts out, swaps between two events."""
+
+from __future__ import annotations
+
+import gc
+import os
+import selectors
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pipelines.kafka.broker import BrokerError
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.outbox import Sends
+from pipelines.serve.fast.reading import answer, refusal
+from pipelines.serve.fast.swapping import swap
+from pipelines.serve.http.status import STATUS, status
+from pipelines.serve.models.loader import Loader
+from pipelines.serve.net.socket_server import BATCH, SocketServer
+from pipelines.serve.net.wire import Answer
+from pipelines.store import StoreError
+from tidecast.messages import encode
+
+EVERY_S = 0.1
+"""Between two rounds of housekeeping."""
+FULL_S = 1.0
+"""After the store took nothing, log and champions wait so long before they are tried again."""
+
+
+class Log(Protocol):
+    """What is followed beside the socket: `pipelines.serve.fast.log_feed.LogFeed`."""
+
+    def __len__(self) -> int: ...
+
+    def arrivals(self, most: int) -> list[Arrival]:
+        """What waits, oldest first; given again until `taken`."""
+
+    def taken(self, count: int) -> None:
+        """So many of the oldest are in the store."""
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the reading for good; None while it goes on."""
+
+
+class Sender(Sends, Protocol):
+    """Who sends and says later what arrived."""
+
+    def poll(self) -> None:
+        """Call back what has arrived."""
+
+
+class Loop:
+    """Everything that is done one after the other; `round` is one turn, so that a test can drive it."""
+
+    def __init__(self, core: Core, path: Path) -> None:
+        """Open the socket at `path`.
+
+        Raises:
+            SocketError: it cannot be opened.
+        """
+        self.core, self.log, self.sender, self.loader = core, None, None, None
+        self._selector = selectors.DefaultSelector()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._bell, selectors.EVENT_READ, self._heard)
+        self._door = SocketServer(path, self._selector, self._puts, lambda request: answer(core, request))
+        self._housekeeping = self._log_from = self._swap_from = 0.0
+        self._turn = threading.Lock()
+        """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
+        self._wanted = True
+        """Whether the loop waits for its turn; until its first round nobody else has one."""
+
+    log: Log | None
+    sender: Sender | None
+    loader: Loader | None
+
+    def wake(self) -> None:
+        """Let the loop look at once; from any thread."""
+        os.eventfd_write(self._bell, 1)
+
+    def round(self, wait_s: float = EVERY_S) -> None:
+        """Wait for something to do and do it."""
+        busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
+        ready = self._selector.select(0 if busy else wait_s)
+        self._wanted = True
+        with self._turn:
+            self._wanted = False
+            frames = []
+            for key, mask in ready:
+                frames += key.data(mask)
+            if frames:
+                self._door.answer(frames)
+            self._follow()
+            self._send()
+            if self.loader is not None:
+                self._swap(self.loader)
+            if time.monotonic() >= self._housekeeping:
+                self._housekeeping = time.monotonic() + EVERY_S
+                self._note()
+                self._door.resume()
+
+    def came(self) -> None:
+        """Take what has come of the log, in the thread that has read it, where the loop sleeps; else leave it to that.
+
+        To wake the loop's thread on another core takes about as long as the forecast itself.
+        """
+        if self._wanted or not self._turn.acquire(blocking=False):
+            self.wake()
+            return
+        try:
+            self._follow()
+            self._send()
+        finally:
+            self._turn.release()
+
+    def rest(self) -> None:
+        """Take nothing any more, in whatever thread: the turn is kept for good."""
+        self._turn.acquire()
+
+    def close(self) -> None:
+        """Let every client go."""
+        self._door.close()
+        self._selector.close()
+        os.close(self._bell)
+
+    def _heard(self, mask: int) -> Sequence[tuple[object, bytes]]:
+        os.eventfd_read(self._bell)
+        return []
+
+    def _puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
+        try:
+            return self.core.take([Arrival(sample) for sample in samples])
+        except StoreError as error:
+            return [refusal(error)] * len(samples)
+
+    def _follow(self) -> None:
+        """Take what waits of the log; what the store has no room for waits on, and the cursor with it."""
+        if self.log is None or not len(self.log) or time.monotonic() < self._log_from:
+            return
+        arrivals = self.log.arrivals(BATCH)
+        try:
+            self.core.take(arrivals)
+        except StoreError as error:
+            print(f"serving: {error}; trying again", flush=True)
+            self._log_from = time.monotonic() + FULL_S
+            return
+        self.log.taken(len(arrivals))
+
+    def _send(self) -> None:
+        if self.sender is None:
+            return
+        try:
+            self.core.outbox.send(self.sender)
+            if not len(self.core.outbox):  # one would vouch for a forecast that was not yet sent
+                for beat in self.core.heartbeats:
+                    self.sender.send("heartbeats", beat.job, encode(beat), ())
+        except BrokerError as error:
+            self.core.counts["broker full"] += 1
+            if self.core.counts["broker full"] == 1:
+                print(f"serving: {error}", flush=True)
+        self.core.heartbeats.clear()
+        self.sender.poll()
+
+    def _swap(self, loader: Loader) -> None:
+        while loader.ready and time.monotonic() >= self._swap_from:
+            ready = loader.ready[0]
+            try:
+                made = swap(self.core, ready)
+            except StoreError as error:  # the loader offers a version once: it waits for room like the log
+                print(f"serving {ready.job}: {error}; the present champion stays, trying again", flush=True)
+                self._swap_from = time.monotonic() + FULL_S
+                return
+            loader.ready.popleft()
+            kind = ready.made.forecaster.kind
+            said = f"champion is version {made.model_version} ({kind}) from window {made.first_origin} on"
+            print(f"serving {ready.job}: {said}", flush=True)
+            gc.freeze()  # a model is for long: the collector need not look at it again
+
+    def _note(self) -> None:
+        if self.log is not None and (failure := self.log.failure) is not None:
+            raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
+        try:
+            self.core.store.set_meta(
+                STATUS, status(time.time(), self.core.closing.stepper.epoch, self.core.counts, len(self.core.outbox))
+            )
+        except StoreError as error:
+            print(f"serving: {error}", flush=True)

@@ -1,0 +1,106 @@
+"""Answers to what only reads: objects as they are or were, the frontier, and what a model would say."""
+
+from __future__ import annotations
+
+import math
+
+from models.forecast.core.series import SeriesError
+from pipelines.serve.fast.core import Core
+from pipelines.serve.net.wire import (
+    MOST_VERSIONS,
+    ROOM,
+    Absent,
+    Answer,
+    AsOf,
+    Edge,
+    Foretold,
+    Found,
+    Frontier,
+    Get,
+    History,
+    Ping,
+    Pong,
+    Put,
+    Refused,
+    Request,
+    Versions,
+    WhatIf,
+)
+from pipelines.store import Conflict, Fenced, NotStable, Pruned, Record, StoreError, StoreFull
+from pipelines.store.disk.errors import BadInput
+from pipelines.store.disk.limits import check_key
+
+_CODES = {
+    Conflict: "conflict",
+    NotStable: "not_stable",
+    Pruned: "pruned",
+    BadInput: "input",
+    StoreFull: "full",
+    Fenced: "fenced",
+}
+_ASIDE = "/what-if"
+
+
+def refusal(error: StoreError) -> Refused:
+    """A refusal of the store in the words of the wire."""
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "store")
+    return Refused(code, str(error))
+
+
+def answer(core: Core, request: Request) -> Answer:
+    """The answer to a request that writes nothing; a refusal of the store becomes one of the wire."""
+    try:
+        return _answer(core, request)
+    except StoreError as error:
+        return refusal(error)
+
+
+def _answer(core: Core, request: Request) -> Answer:
+    if isinstance(request, (Get, AsOf, Versions)):
+        check_key(request.key)
+    match request:
+        case Ping(payload):
+            return Pong(payload)
+        case Get(key, version):
+            return _found(key, core.store.get(key, version))
+        case AsOf(key, t):
+            return _found(key, core.store.get_at_time(key, t))
+        case Versions(key, lo, hi):
+            return History(core.store.list_versions(key, lo, hi)[:MOST_VERSIONS])
+        case Frontier():
+            return Edge(*core.store.frontier())
+        case WhatIf(job, rate):
+            return _what_if(core, job, rate)
+        case Put():
+            raise AssertionError("puts are taken together")
+
+
+def _found(key: str, record: Record | None) -> Answer:
+    if record is None:
+        return Absent()
+    if (size := len(record.value)) > ROOM:  # a model's weights, a large state
+        why = f"{key} version {record.version} has {size} bytes; an answer has room for {ROOM}"
+        return Refused("oversized", f"{why}. Read it from the store itself: pipelines.store.Reader.open(folder).")
+    return Found(record.version, record.ts, record.event_time, record.value)
+
+
+def _what_if(core: Core, job: str, rate: float) -> Answer:
+    """Step a copy of the job's state: what is carried must not move (seed section 6)."""
+    if job not in core.known:
+        return Refused("unknown_job", f"job {job!r} has no contract")
+    if not (math.isfinite(rate) and rate >= 0):
+        return Refused("message", f"rate={rate}: a finite number of records/s from 0 on is expected")
+    following = core.job(job)
+    online, newest = following.online, following.newest
+    if online is None or newest is None:
+        return Foretold([], [])
+    history = following.history(core.windows, newest, newest)
+    try:
+        online.restore(_ASIDE, online.state(job), history)
+        said = online.step(_ASIDE, rate)
+    except (SeriesError, ValueError) as error:
+        return Refused("model", f"{job}: {error}")
+    finally:
+        if _ASIDE in online:
+            online.forget(_ASIDE)
+    return Foretold(said.tolist(), list(online.forecaster.levels))

@@ -1,0 +1,141 @@
+"""The fast path as a process: store, socket, log, loader, HTTP put together, and taken apart in order.
+
+Run it as `tidecast serve fast`, or by the serving DAG with `serving.path: fast`.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from configs.contract import contracted
+from configs.settings import Settings
+from pipelines.kafka.broker import Publisher
+from pipelines.kafka.topics import create_topics
+from pipelines.registry import Registry
+from pipelines.serve.claim import Claim, signals
+from pipelines.serve.fast.core import CURSOR, Core
+from pipelines.serve.fast.log_feed import LogFeed, recall
+from pipelines.serve.fast.loop import Loop
+from pipelines.serve.fast.swapping import redo
+from pipelines.serve.http.process import Endpoint
+from pipelines.serve.models.loader import Champions, Loader
+from pipelines.store import Keep, Store
+from pipelines.store.writing.flusher import Flusher
+
+log = logging.getLogger(__name__)
+SOCKET, EPOCH = "socket", "epoch"
+CLAIM_S = 0.5
+"""Between two looks for a later claim."""
+SWITCH_S = 0.0005
+"""How long another thread may hold the interpreter while the loop waits for it; Python's own 5 ms would be seen."""
+
+
+def keeps(history: int) -> list[Keep]:
+    """How many versions of what are kept (seed section 5)."""
+    return [
+        Keep("/sample", versions=history),
+        Keep("/forecast", versions=history),
+        Keep("/state", versions=2),
+        Keep("/checkpoint", versions=2),
+        Keep("/model", versions=5),
+        Keep("/quarantine", versions=1000),
+    ]
+
+
+def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = None) -> None:
+    """Serve until SIGTERM, ctrl-C, or until another server takes over.
+
+    Args:
+        settings: whole; without `kafka.bootstrap` the socket alone is served.
+        champions: opens where champions come from; the registry, if not given.
+
+    Raises:
+        WriterPresent: another process serves on the same folder.
+        SocketError: the socket cannot be opened.
+        BrokerError: the broker does not answer at the start.
+    """
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it says every refused connection ten times a second
+    sys.setswitchinterval(SWITCH_S)
+    stop = threading.Event()
+    with ExitStack() as ends:
+        ends.enter_context(signals(stop))
+        folder = settings.store_dir
+        store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
+        ends.enter_context(Flusher(store))
+        known = frozenset(contracted(settings.contracts_dir))
+        loop = _loop(settings, store, known, ends, stop)
+        redo(loop.core)
+        loader = Loader(
+            loop.core.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s,
+            loop.wake,
+        )  # fmt: skip
+        for job in known:
+            if generations := loop.core.job(job).generations:
+                loader.serving[job] = generations[-1].model_version
+        loop.loader = loader
+        loader.start()
+        ends.callback(loader.close)
+        ends.callback(Endpoint(settings, loop.core.counts).close)
+        gc.collect()
+        gc.freeze()
+        print(
+            f"serving fast: epoch {loop.core.closing.stepper.epoch}, process {os.getpid()}, socket {folder / SOCKET}",
+            flush=True,
+        )
+        ends.callback(loop.rest)  # first of all: a successor may serve already
+        while not stop.is_set():
+            loop.round()
+
+
+def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitStack, stop: threading.Event) -> Loop:
+    """The loop over the store, with the log where there is one."""
+    path, step_s = settings.store_dir / SOCKET, settings.training.step_s
+    if not settings.kafka.bootstrap:
+        return _opened(Core(store, step_s, known, store.epoch), path, ends)
+    from pipelines.kafka.librdkafka import Sender
+
+    create_topics(settings.kafka)
+    ends.callback(store.flush)  # after the sender's end: what was sent leaves the outbox
+    publisher = Publisher(settings.kafka)
+    ends.callback(publisher.close)
+    kept = store.get_meta(EPOCH, "persistent")
+    claim = Claim(settings.kafka, publisher, None if kept is None else int(kept))
+    ends.callback(claim.close)
+    store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
+    core = Core(store, step_s, known, claim.epoch, True)
+    recall(settings.kafka, core, rebuilt=store.get_meta(CURSOR) is None)
+    loop = _opened(core, path, ends)
+    loop.sender = sender = Sender(settings.kafka)
+    ends.callback(sender.close)
+    loop.log = feed = LogFeed(settings.kafka, store, loop.came)
+    ends.callback(feed.close)
+    watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
+    watch.start()
+    ends.callback(lambda: watch.join(5))
+    ends.callback(stop.set)
+    return loop
+
+
+def _opened(core: Core, path: Path, ends: ExitStack) -> Loop:
+    loop = Loop(core, path)
+    ends.callback(loop.close)
+    return loop
+
+
+def _watch(claim: Claim, stop: threading.Event) -> None:
+    while not stop.wait(CLAIM_S):
+        try:
+            lost = claim.lost()
+        except Exception:  # who stops looking would serve on beside a successor
+            log.exception("serving: the claim could not be looked at; trying again")
+            continue
+        if lost:
+            print("serving: a server with a later epoch has taken over; leaving", flush=True)
+            stop.set()

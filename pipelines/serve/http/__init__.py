@@ -1,0 +1,1 @@
+"""The fast path over HTTP: a process of its own that only reads."""

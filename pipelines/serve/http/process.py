@@ -1,0 +1,126 @@
+"""The HTTP endpoint as a process: started beside the serving loop, again where it dies, and gone when that is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from configs.contract import contracted
+from configs.settings import Settings, load
+from pipelines.store import Reader
+
+HOST = "127.0.0.1"
+ADDRESS, TOKEN = "http", "token"
+"""Files in the store's folder: where the endpoint is, and what it demands."""
+FIRST_S, LONGEST_S = 1.0, 60.0
+"""Between its end and its next start, least and most."""
+CLOSE_S = 10.0
+
+
+class Endpoint:
+    """The process, and the thread that starts it again where it dies; the serving loop notices nothing of it."""
+
+    def __init__(self, settings: Settings, counts: Counter[str]) -> None:
+        """Start it; its token and address are in the store's folder, for this user only.
+
+        Args:
+            settings: whole.
+            counts: what the server says of itself; `http restarts` is counted here.
+        """
+        self._folder, self._counts = settings.store_dir, counts
+        self._stop, self._starting = threading.Event(), threading.Lock()
+        keep(self._folder / TOKEN, settings.serving.token or secrets.token_urlsafe(32))
+        (self._folder / ADDRESS).unlink(missing_ok=True)  # of one that may have been killed with its server
+        self._start()
+        self._thread = threading.Thread(target=self._watch, name="http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        with self._starting:
+            self._stop.set()
+        self.process.terminate()
+        self._thread.join(CLOSE_S)
+        self.process.kill()  # one that waits for a client that does not leave
+        self._thread.join()
+
+    def _start(self) -> None:
+        with self._starting:
+            if not self._stop.is_set():
+                self.process, self._began = subprocess.Popen(command()), time.monotonic()
+
+    def _watch(self) -> None:
+        pause = 0.0
+        while True:
+            status = self.process.wait()
+            (self._folder / ADDRESS).unlink(missing_ok=True)  # nobody answers there
+            if self._stop.is_set():
+                return
+            pause = pause_s(time.monotonic() - self._began, pause)
+            self._counts["http restarts"] += 1
+            print(
+                f"serving: the HTTP endpoint, process {self.process.pid}, ended with status {status}; forecasts go on, "
+                f"it is started again in {pause:g} s. Where that goes on, look whether serving.http_port is free.",
+                flush=True,
+            )
+            self._stop.wait(pause)
+            self._start()
+
+
+def pause_s(lived_s: float, before_s: float) -> float:
+    """How long to wait before the next start: twice as long each time, from the first again after one that lived."""
+    return FIRST_S if lived_s >= LONGEST_S or not before_s else min(2 * before_s, LONGEST_S)
+
+
+def command() -> list[str]:
+    """The process as a command line."""
+    return [sys.executable, "-m", "pipelines.serve.http.process", str(os.getpid())]
+
+
+def keep(path: Path, text: str) -> None:
+    """Write a file that only this user may read, whole or not at all."""
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    new.replace(path)
+
+
+def main() -> None:
+    """Serve until the parent ends, whose process id is the argument: by now it may be gone already."""
+    import uvicorn
+
+    from pipelines.serve.http.app import app
+    from pipelines.serve.http.limits import HEAD_BYTES, Limited
+
+    settings, parent = load(), int(sys.argv[1])
+    folder = settings.store_dir
+    token = (folder / TOKEN).read_text()
+    listening = socket.create_server((HOST, settings.serving.http_port))
+    keep(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
+    with Reader.open(folder) as reader:
+        jobs = frozenset(contracted(settings.contracts_dir))
+        made = app(reader, settings.training.step_s, jobs, token)
+        config = uvicorn.Config(
+            made, http=Limited, h11_max_incomplete_event_size=HEAD_BYTES, log_level="error", access_log=False
+        )
+        server = uvicorn.Server(config)
+
+        def watch() -> None:
+            while os.getppid() == parent:
+                time.sleep(0.5)
+            server.should_exit = True
+
+        threading.Thread(target=watch, daemon=True).start()
+        server.run([listening])
+
+
+if __name__ == "__main__":
+    main()

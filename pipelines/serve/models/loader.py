@@ -1,0 +1,117 @@
+"""The thread that looks for new champions and makes them ready, so that who serves only has to swap."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
+
+from models.forecast.core.forecaster import Forecaster
+from pipelines.registry import RegistryError
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.ready import Ready, prepare
+from pipelines.serve.step.windows import Windows
+from pipelines.store import StoreError
+
+log = logging.getLogger(__name__)
+CLOSE_S = 2.0
+AGAIN_S = 30.0
+"""After a champion could not be fetched it is tried again."""
+
+
+class Champions(Protocol):
+    """Where champions come from: `pipelines.registry.Registry`, or what a test puts in its place."""
+
+    def champion_versions(self) -> Mapping[str, str]:
+        """Version that serves, of every job that has one; one look-up for all."""
+
+    def model_name(self, job: str) -> str:
+        """Under which it is registered."""
+
+    def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
+        """A version's forecaster, and its network's archive where it has one."""
+
+
+class Loader:
+    """Looks every few seconds; what is ready waits in `ready`, and `wake` is called."""
+
+    def __init__(
+        self, windows: Windows, champions: Callable[[], Champions], jobs: Collection[str], every_s: float,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """Make a loader; `start` starts it.
+
+        Args:
+            windows: on which a model is warmed.
+            champions: opens the registry, in the loader's thread: that takes seconds.
+            jobs: those that have windows or may get some.
+            every_s: between two looks, wall seconds.
+            wake: called from this thread when something is ready.
+        """
+        self._windows, self._open, self._jobs = windows, champions, sorted(jobs)
+        self._every_s, self._wake = every_s, wake
+        self.ready: deque[Ready] = deque()
+        self.serving: dict[str, str] = {}
+        """Version in service by job, as told by the loop."""
+        self._refused: dict[str, str] = {}
+        self._offered: dict[str, str] = {}
+        self._later: dict[str, tuple[str, float]] = {}
+        """Version that could not be fetched by job, and when it is tried again."""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Look no more; a registry that does not answer is not waited for."""
+        self._stop.set()
+        self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        champions: Champions | None = None
+        said = ""
+        while not self._stop.is_set():
+            try:
+                champions = champions or self._open()
+                versions = champions.champion_versions()
+                for job in self._jobs:
+                    if job in versions and not self._stop.is_set():
+                        self._look(champions, job, versions[job])
+                said = ""
+            except (RegistryError, StoreError) as error:
+                if str(error) != said:  # once, not every two seconds
+                    print(f"serving: {error}", flush=True)
+                    said = str(error)
+            except Exception:  # the champions in service go on, and the next look may succeed
+                log.exception("serving: looking for champions failed")
+            self._stop.wait(self._every_s)
+
+    def _look(self, champions: Champions, job: str, version: str) -> None:
+        if version in (self._refused.get(job), self._offered.get(job)):
+            return
+        failed, again = self._later.get(job, ("", 0.0))
+        if version == failed and time.monotonic() < again:
+            return
+        if version == self.serving.get(job) and job not in self._offered:
+            self._offered[job] = version  # it served before this process began
+            return
+        try:
+            made = pack(*champions.fetch(job, version))
+            ready = prepare(self._windows, job, champions.model_name(job), version, made)
+        except RegistryError as error:  # it may have been away for a moment
+            self._later[job] = version, time.monotonic() + AGAIN_S
+            print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
+            return
+        except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
+            self._refused[job] = version
+            print(f"serving {job}: {error!r}; the present champion stays", flush=True)
+            return
+        self._refused.pop(job, None)
+        self._offered[job] = version
+        self.ready.append(ready)
+        self._wake()

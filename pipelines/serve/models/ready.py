@@ -1,0 +1,55 @@
+"""A model made ready to be swapped in, beside whoever serves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models.forecast.online import Online
+from pipelines.serve.models.model_set import ModelSet, check
+from pipelines.serve.step.event import series
+from pipelines.serve.step.windows import KEPT_STEPS, Windows
+
+
+class Ready(NamedTuple):
+    """A model that may be swapped in: checked, and warmed on the job's recent windows.
+
+    Attributes:
+        job: whose it is.
+        model, version: in the registry.
+        made: the set.
+        online: who steps by it.
+        warm: its state after window `warmed_to`.
+        warmed_from, warmed_to: first and last window that it was begun on.
+    """
+
+    job: str
+    model: str
+    version: str
+    made: ModelSet
+    online: Online
+    warm: bytes
+    warmed_from: int
+    warmed_to: int
+
+
+def prepare(windows: Windows, job: str, model: str, version: str, made: ModelSet) -> Ready:
+    """Check a set and warm it on the job's newest windows; in a thread of its own, because it may take a second.
+
+    Raises:
+        ModelSetError: the set cannot serve; the one in service goes on.
+    """
+    # The newest window is left out: the first generation speaks for it, and a replay must find the same beginning.
+    newest = windows.newest(job)
+    last = -1 if newest is None else newest - 1
+    found = windows.rates(job, max(last - KEPT_STEPS + 1, 0), last)
+    first = found[0][0] if found else last + 1
+    recent = series(found, first, last, windows.step_s)
+    check(made, f"{model} version {version}", windows.step_s, recent)
+    online = Online(made.forecaster)
+    online.admit(job, recent)
+    warm = online.state(job)
+    # A rehearsal: what is compiled at its first use is compiled here, not between two events.
+    online.restore(job, warm, recent)
+    online.step(job, float(recent.values[-1]) if len(recent) else 0.0)
+    online.forget(job)
+    return Ready(job, model, version, made, online, warm, first, last)

@@ -1,0 +1,1 @@
+"""The fast path's socket: the wire format, who serves it, who asks."""

@@ -1,0 +1,212 @@
+"""The Unix socket's side of the serving loop: connections, frames in, answers out. No thread, no waiting."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from configs.errors import CorrectableError
+from pipelines.serve.net.wire import Answer, Put, Refused, Request, WireError, framed, read_request, unframe
+
+BATCH = 32
+"""Waiting puts that share a transaction, at most."""
+CLIENTS = 512
+"""Connections at once, at most; half of the descriptors that a process usually may have."""
+_READ = 1 << 18
+_UNREAD = 8 << 20
+"""A client that has left so many bytes of answers unread is cut off: the loop waits for nobody."""
+
+Puts = Callable[[Sequence[bytes]], Sequence[Answer]]
+Read = Callable[[Request], Answer]
+
+
+class SocketError(CorrectableError, RuntimeError):
+    """The socket cannot be opened; the message names the path and the remedy."""
+
+
+@dataclass(eq=False)
+class Connection:
+    """One client: what came of its next frame, what it has not read yet, and the last that it will be told."""
+
+    socket: socket.socket
+    coming: bytearray = field(default_factory=bytearray)
+    going: bytearray = field(default_factory=bytearray)
+    ending: bool = False
+    refused: Refused | None = None
+
+
+class SocketServer:
+    """Listens at a path; `ready` is called for every socket that the selector names."""
+
+    def __init__(self, path: Path, selector: selectors.BaseSelector, puts: Puts, read: Read) -> None:
+        """Open the socket, for this user only.
+
+        Raises:
+            SocketError: the path is too long for a socket, or somebody serves there.
+        """
+        self._path, self._selector, self._puts, self._read = path, selector, puts, read
+        self._listening = _listen(path)
+        selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        self.clients: set[Connection] = set()
+        self._paused = False
+
+    def close(self) -> None:
+        """Cut off every client and remove the path."""
+        for connection in list(self.clients):
+            self._drop(connection)
+        if not self._paused:
+            self._selector.unregister(self._listening)
+        self._listening.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def _accept(self, mask: int) -> list[tuple[Connection, bytes]]:
+        try:
+            client, _ = self._listening.accept()
+        except (BlockingIOError, ConnectionError):
+            return []
+        except OSError:  # no descriptor is left: those who are connected are served on, the next waits for one
+            self._pause()
+            return []
+        client.setblocking(False)
+        connection = Connection(client)
+        self.clients.add(connection)
+        self._selector.register(client, selectors.EVENT_READ, lambda mask: self._ready(connection, mask))
+        if len(self.clients) >= CLIENTS:
+            self._pause()
+        return []
+
+    def _pause(self) -> None:
+        self._paused = True
+        self._selector.unregister(self._listening)
+
+    def resume(self) -> None:
+        """Accept again where there was no room; to be called now and then."""
+        if self._paused and len(self.clients) < CLIENTS:
+            self._paused = False
+            self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+
+    def _ready(self, connection: Connection, mask: int) -> list[tuple[Connection, bytes]]:
+        """The frames that have come from a client."""
+        if mask & selectors.EVENT_WRITE:
+            self._flush(connection)
+        if not mask & selectors.EVENT_READ or connection.refused is not None:
+            return []
+        try:
+            data = connection.socket.recv(_READ)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(connection)
+            return []
+        connection.coming += data
+        frames: list[bytes] = []
+        try:
+            while fresh := unframe(connection.coming):
+                frames += fresh
+        except WireError as error:  # where the next frame begins is lost
+            connection.refused = Refused(error.code, str(error))
+            if not frames:
+                self._dismiss(connection, connection.refused)
+        return [(connection, frame) for frame in frames]
+
+    def answer(self, frames: Sequence[tuple[Connection, bytes]]) -> None:
+        """Answer the frames of this round in their order; puts that follow each other share a transaction."""
+        waiting: list[tuple[Connection, bytes]] = []
+        for connection, frame in frames:
+            try:
+                request = read_request(frame)
+            except WireError as error:
+                self._settle(waiting)
+                self._send(connection, [Refused(error.code, str(error))])
+                continue
+            if isinstance(request, Put):
+                waiting.append((connection, request.sample))
+                if len(waiting) == BATCH:
+                    self._settle(waiting)
+                continue
+            self._settle(waiting)
+            self._send(connection, [self._read(request)])
+        self._settle(waiting)
+        for connection in dict.fromkeys(connection for connection, _ in frames):
+            if connection.refused is not None:  # after the answers to what came before
+                self._dismiss(connection, connection.refused)
+
+    def _settle(self, waiting: list[tuple[Connection, bytes]]) -> None:
+        if not waiting:
+            return
+        said = self._puts([sample for _, sample in waiting])
+        for (connection, _), answer in zip(waiting, said, strict=True):
+            self._send(connection, [answer])
+        waiting.clear()
+
+    def _send(self, connection: Connection, answers: Sequence[Answer]) -> None:
+        if connection not in self.clients:
+            return
+        for answer in answers:
+            try:
+                connection.going += framed(answer)
+            except WireError as error:
+                connection.going += framed(Refused(error.code, str(error)))
+        self._flush(connection)
+
+    def _dismiss(self, connection: Connection, refused: Refused) -> None:
+        """Tell a client a last word, and let it go once it has read that."""
+        connection.ending = True
+        self._send(connection, [refused])
+
+    def _flush(self, connection: Connection) -> None:
+        try:
+            while connection.going:
+                del connection.going[: connection.socket.send(connection.going)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(connection)
+            return
+        if len(connection.going) > _UNREAD or (connection.ending and not connection.going):
+            self._drop(connection)
+            return
+        # What nobody reads any more would wake the loop for ever.
+        reads = 0 if connection.refused is not None else selectors.EVENT_READ
+        events = reads | (selectors.EVENT_WRITE if connection.going else 0)
+        key = self._selector.get_key(connection.socket)
+        if key.events != events:
+            self._selector.modify(connection.socket, events, key.data)
+
+    def _drop(self, connection: Connection) -> None:
+        if connection in self.clients:
+            self.clients.discard(connection)
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+
+
+def _listen(path: Path) -> socket.socket:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        probe.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()  # of a server that was killed
+    except OSError as error:
+        raise SocketError(f"serving.socket={path}: {error}. A path of at most 107 bytes is expected.") from None
+    else:
+        raise SocketError(f"serving.socket={path}: a server answers there already. End it, or name another path.")
+    finally:
+        probe.close()
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    before = os.umask(0o177)  # only this user may connect, from the first moment on
+    try:
+        listening.bind(str(path))
+    finally:
+        os.umask(before)
+    listening.listen(64)
+    return listening

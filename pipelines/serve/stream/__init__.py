@@ -1,0 +1,1 @@
+"""Serving from topic to topic: as a server, and as a Spark query."""

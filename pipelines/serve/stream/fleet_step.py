@@ -1,0 +1,134 @@
+"""One job of a fleet between two micro-batches: the serving step over a state that is one value, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from models.forecast.core.gaps import Streak
+from models.forecast.core.series import SeriesError
+from models.forecast.online import Online
+from pipelines.serve.models.model_set import ModelSetError, unpack
+from pipelines.serve.step.event import encoded
+from pipelines.serve.step.generations import Generation
+from pipelines.serve.step.jobs import Jobs
+from pipelines.serve.step.windower import Filling
+from pipelines.serve.step.windows import Recent
+from tidecast.messages import MessageError, Reject, encode
+
+Rows = list[tuple[str, str, bytes]]
+"""(topic, key, message)."""
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """One job between two micro-batches: what the store keeps of it, in one value."""
+
+    filling: Filling
+    first: int | None = None
+    newest: int | None = None
+    streak: tuple[int, int, bool] | None = None
+    at: int = 0
+    carried: bytes = b""
+    windows: list[tuple[int, float]] = []
+
+
+class SetFile(msgspec.Struct, array_like=True):
+    """A generation and its set, as a file from which any worker can begin."""
+
+    generation: Generation
+    members: dict[str, bytes]
+
+
+def publish(folder: Path, job: str, made: Generation, members: dict[str, bytes]) -> None:
+    """Put a generation where the workers look; it is whole or not there."""
+    home = folder / job
+    home.mkdir(parents=True, exist_ok=True)
+    new = home / f"{made.number}.new"
+    new.write_bytes(msgspec.msgpack.encode(SetFile(made, members)))
+    new.replace(home / f"{made.number:08}.set")
+
+
+class FleetStep:
+    """One job's part of the query, without Spark."""
+
+    def __init__(self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int) -> None:
+        self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
+        self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
+
+    def take(self, raw: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Rows]:
+        """The state after the records, and the messages they cause.
+
+        Args:
+            raw: the state before; None before any.
+            rows: key, value, partition and offset of records, in the order of their offsets.
+            now: wall time.
+        """
+        kept = Kept(Filling()) if raw is None else _KEPT.decode(raw)
+        jobs = Jobs(Recent(self._step_s), self._known, self._find, self._epoch)
+        self._restore(jobs, kept)
+        out: Rows = []
+        for row in rows:
+            value = row["value"] or b""  # a record may have none
+            try:
+                sample, windows = jobs.take(self.job, value, now)
+            except (MessageError, SeriesError) as error:
+                reject = Reject.of("metrics", row["partition"], row["offset"], "serving", error, value, now)
+                out.append(("rejects", "metrics", encode(reject)))
+                continue
+            for window in windows:
+                jobs.step(self.job, window)
+                said = jobs.say(sample)
+                out += [("forecasts", self.job, encoded(said))] if said is not None else []
+        return self._packed(jobs), out
+
+    def _restore(self, jobs: Jobs, kept: Kept) -> None:
+        jobs.windows.add(self.job, kept.windows)
+        following = jobs.job(self.job)
+        following.filling, following.newest, following.first, following.at = (
+            kept.filling, kept.newest, kept.first, kept.at
+        )  # fmt: skip
+        following.streak = None if kept.streak is None else Streak(*kept.streak)
+        following.generations = [made.generation for made in _sets(self._folder, self.job)]
+        by = next((made for made in following.generations if made.number == kept.at), None)
+        if by is not None and kept.carried and kept.newest is not None:
+            following.online = self._find(self.job, by)
+            history = following.history(jobs.windows, kept.newest, kept.newest)
+            following.online.restore(self.job, kept.carried, history)
+
+    def _packed(self, jobs: Jobs) -> bytes:
+        following = jobs.job(self.job)
+        streak = None if following.streak is None else tuple(following.streak)
+        carried = b"" if following.online is None else following.online.state(self.job)
+        newest = following.newest if following.newest is not None else -1
+        windows = jobs.windows.rates(self.job, 0, newest)
+        at = max(following.at, 0)
+        after = (following.filling, following.first, following.newest, streak, at, carried, windows)
+        return msgspec.msgpack.encode(after)
+
+    def _find(self, job: str, by: Generation) -> Online:
+        for made in _sets(self._folder, job):
+            if made.generation.number == by.number:
+                return _online(str(self._folder / job / f"{by.number:08}.set"))
+        raise ModelSetError(f"{job}: generation {by.number} is not in {self._folder}. Publish it again.")
+
+
+def _sets(folder: Path, job: str) -> list[SetFile]:
+    return [_set(str(path)) for path in sorted((folder / job).glob("*.set"))]
+
+
+@lru_cache(maxsize=256)
+def _set(path: str) -> SetFile:
+    return _SET.decode(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _online(path: str) -> Online:
+    return Online(unpack(_set(path).members).forecaster)
+
+
+_KEPT = msgspec.msgpack.Decoder(Kept)
+_SET = msgspec.msgpack.Decoder(SetFile)

@@ -1,0 +1,158 @@
+"""The stream server: follows `metrics`, steps every job's champion, publishes `forecasts`, swaps models by alias.
+
+One server serves at a time (see `pipelines.serve.claim`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from configs.contract import contracted
+from configs.settings import Settings
+from models.forecast.core.series import SeriesError
+from models.forecast.online import Online
+from pipelines.kafka.broker import Follower, Publisher, Record, offsets
+from pipelines.kafka.topics import create_topics
+from pipelines.registry import Registry
+from pipelines.serve.claim import Claim, signals
+from pipelines.serve.models.loader import Champions, Loader
+from pipelines.serve.models.ready import Ready
+from pipelines.serve.step.generations import Generation, first_origin
+from pipelines.serve.step.jobs import Jobs
+from pipelines.serve.step.pulse import SILENT_S
+from pipelines.serve.step.windows import Recent
+from pipelines.serve.stream.beginning import rewind
+from tidecast.messages import MessageError, MetricSample
+
+log = logging.getLogger(__name__)
+
+
+class Server:
+    """The state of serving; `tick` is one round, so that a test can drive it."""
+
+    def __init__(self, settings: Settings, champions: Callable[[], Champions] | None = None) -> None:
+        """Claim, and go back on `metrics` as far as a model may need.
+
+        Args:
+            settings: whole.
+            champions: opens where champions come from, in a thread of its own; the registry, if not given.
+
+        Raises:
+            BrokerError: the broker does not answer.
+        """
+        kafka, self._poll_s = settings.kafka, settings.serving.poll_s
+        create_topics(kafka)
+        self._publisher = Publisher(kafka)
+        self._claim = Claim(kafka, self._publisher)
+        self.epoch = self._claim.epoch
+        known = frozenset(contracted(settings.contracts_dir))
+        self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
+        self._models: dict[tuple[str, int], Online] = {}
+        self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
+        """Offset by partition that is to be reached before anything is said; none once it is."""
+        self._fresh_from = dict(self._behind)
+        self._metrics = Follower(kafka, ["metrics"])
+        rewind(self._metrics, settings.training.step_s)
+        self._newest: dict[str, MetricSample] = {}
+        self._said: dict[str, tuple[int | None, int]] = {}
+        self._loader = Loader(
+            self._jobs.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s
+        )
+        self._loader.start()
+
+    def tick(self) -> bool:
+        """One round: metrics in, champions swapped, forecasts out, claims looked at; False once another took over."""
+        now = time.time()
+        for record in self._metrics.poll(self._poll_s):
+            self._take(record, now)
+        if not self._behind:
+            while self._loader.ready:
+                self._promote(self._loader.ready.popleft(), time.time())
+        return not self._claim.lost()
+
+    def close(self) -> None:
+        """Send what is queued and leave."""
+        for part in (self._loader, self._metrics, self._claim, self._publisher):
+            part.close()
+
+    def _take(self, record: Record, now: float) -> None:
+        old = record.offset < self._fresh_from.get(record.partition, 0)
+        try:
+            sample, windows = self._jobs.take(record.key or "", record.value or b"", now)
+        except (MessageError, SeriesError) as error:
+            if not old:  # else it was rejected when it came
+                self._publisher.reject(record, "serving", error)
+        else:
+            for window in windows:
+                self._jobs.step(sample.job, window)
+            if sample.kind == "interval":
+                self._newest[sample.job] = sample
+                if not self._behind:
+                    self._publish(sample, now)
+        if record.offset + 1 >= self._behind.get(record.partition, float("inf")):
+            del self._behind[record.partition]
+            if not self._behind:
+                self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        """All that was on the topic is known."""
+        for job, sample in sorted(self._newest.items()):
+            first, newest = self._jobs.job(job).first, self._jobs.windows.newest(job)
+            known = "no window yet" if first is None or newest is None else f"{newest - first + 1} windows of history"
+            print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
+
+    def _publish(self, sample: MetricSample, now: float) -> None:
+        """What has changed since the last word about the job, and its heartbeat; of a silent job nothing."""
+        if now - sample.wall_time >= SILENT_S:
+            return
+        job, following = sample.job, self._jobs.job(sample.job)
+        state = following.newest, following.at
+        if self._said.get(job) != state and (forecast := self._jobs.say(sample)) is not None:
+            self._publisher.send("forecasts", job, forecast)
+            self._said[job], following.said = state, forecast
+        for beat in following.pulse.beat(sample, now, following.said):
+            self._publisher.send("heartbeats", job, beat)
+
+    def _promote(self, ready: Ready, now: float) -> None:
+        job, following = ready.job, self._jobs.job(ready.job)
+        number = following.generations[-1].number + 1 if following.generations else 1
+        begins = first_origin(following.generations, following.newest, None)
+        made = Generation(
+            number, ready.model, ready.version, ready.made.digests, begins, ready.warmed_from, ready.warmed_to,
+            self._jobs.windows.step_s,
+        )  # fmt: skip
+        self._models = {key: online for key, online in self._models.items() if key[0] != job}
+        self._models[job, number] = ready.online
+        following.generations[:] = [made]
+        try:
+            following.begin(self._jobs.windows, ready.online, made, ready.warm)
+        except Exception:  # one job's model may not stop the others; it begins anew at the next window
+            log.exception("serving %s: version %s failed", job, ready.version)
+            following.online, following.at = None, -1
+        print(f"serving {job}: champion is version {ready.version} ({ready.made.forecaster.kind})", flush=True)
+        if job in self._newest:
+            self._publish(self._newest[job], now)
+
+    def _model(self, job: str, by: Generation) -> Online:
+        return self._models[job, by.number]
+
+
+def serve_stream(settings: Settings) -> None:
+    """Serve until SIGTERM, ctrl-C, or until another server takes over."""
+    # Its client says every refused connection ten times a second; an outage shows in the forecasts that do not come.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    stop = threading.Event()
+    with signals(stop):
+        server = Server(settings)
+        print(f"serving: epoch {server.epoch}, process {os.getpid()}", flush=True)
+        try:
+            while not stop.is_set():
+                if not server.tick():
+                    print("serving: a server with a later epoch has taken over; leaving", flush=True)
+                    return
+        finally:
+            server.close()

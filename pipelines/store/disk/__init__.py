@@ -1,0 +1,1 @@
+"""What lies in the file, and how it is found there."""

@@ -1,0 +1,61 @@
+"""What a put may bring: one check per kind of argument, each naming what was wrong and what would be right."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.store.disk.errors import BadKey, BadTime, BadValue, BadVersion
+
+KEY_BYTES = 480
+"""LMDB takes 511; a parked upcall puts /dead before the key."""
+VALUE_BYTES = 64 << 20
+VERSION_MAX = (1 << 63) - 1
+FLAGS_MAX = (1 << 16) - 1
+FUTURE_NS = 300 * 10**9
+"""Event times further ahead of the clock than this come from a wrong clock (as in tidecast.messages)."""
+_PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._:@=+-]*)+")
+
+
+def check_key(key: str) -> bytes:
+    """The key as bytes: `/pool/name/...`; names begin with a letter or digit, and go on with those or . _ : @ = + -."""
+    if not isinstance(key, str) or not _PATH.fullmatch(key):
+        raise BadKey(
+            f"key {key!r:.120}: a path such as /sample/orders/all/1s is expected, of A-Z a-z 0-9 . _ : @ = + -"
+        )
+    if len(key) > KEY_BYTES:
+        raise BadKey(f"key {key[:40]}... has {len(key)} characters; at most {KEY_BYTES} are taken. Shorten its names.")
+    return key.encode()
+
+
+def check_value(key: str, value: bytes) -> None:
+    """Bytes of at most 64 MiB."""
+    if type(value) is not bytes:
+        raise BadValue(f"{key}: a value of type {type(value).__name__}; bytes are expected")
+    if len(value) > VALUE_BYTES:
+        raise BadValue(f"{key}: {len(value)} bytes; at most {VALUE_BYTES} are taken. Store a reference instead.")
+
+
+def check_version(key: str, version: int) -> None:
+    """A whole number of 0 to 2^63 - 1."""
+    if type(version) is not int or not 0 <= version <= VERSION_MAX:
+        raise BadVersion(f"{key}: version {version!r:.60}; a whole number of 0 to {VERSION_MAX} is expected")
+
+
+def check_time(what: str, t: int) -> None:
+    """Nanoseconds since the epoch, within 64 bits."""
+    if type(t) is not int or not 0 <= t <= VERSION_MAX:
+        raise BadTime(f"{what}: time {t!r:.60}; nanoseconds since the epoch are expected (int, 0 to {VERSION_MAX})")
+
+
+def check_event_time(key: str, event_time: int, now: int) -> None:
+    """A time that is at most 300 s ahead of the store's clock."""
+    check_time(key, event_time)
+    if event_time > now + FUTURE_NS:
+        ahead = (event_time - now) / 1e9
+        raise BadTime(f"{key}: event time {event_time} lies {ahead:.0f} s ahead of the store. Set the sender's clock.")
+
+
+def check_flags(key: str, flags: int) -> None:
+    """16 bits."""
+    if type(flags) is not int or not 0 <= flags <= FLAGS_MAX:
+        raise BadValue(f"{key}: flags {flags!r:.60}; 0 to {FLAGS_MAX} are expected")

@@ -1,0 +1,81 @@
+"""Finding records of one key in the log: newest, as of a time, by version, in order.
+
+`prefix` is the key's id as eight bytes. Per key, versions and ts rise together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.store.disk.layout import ID, LAST, PAIR
+from pipelines.store.disk.records import Record, unpacked
+
+
+def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> Record | None:
+    """The record with the greatest ts ≤ t; by default the newest."""
+    there = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
+    if there:
+        place, raw = cursor.item()
+        if place[:8] == prefix:
+            return unpacked(place, raw)
+    return None
+
+
+def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes, int, int]]:
+    """(key in the log, version, ts) of each version of lo to hi, ascending."""
+    found = _from_version(cursor, prefix, lo)
+    while found:
+        place = cursor.key()
+        if place[:8] != prefix:
+            return
+        ts, version = PAIR.unpack_from(place, 8)
+        if version > hi:
+            return
+        yield place, version, ts
+        found = cursor.next()
+
+
+def records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[Record]:
+    """The records of versions lo to hi, ascending."""
+    for place, _, _ in places(cursor, prefix, lo, hi):
+        yield unpacked(place, cursor.value())
+
+
+def _from_version(cursor: Any, prefix: bytes, version: int) -> bool:
+    """Stand on the key's first record at or above the version; False when it has none.
+
+    Between the two known records around it, the place is guessed by the version's share of the way (windows come at a
+    steady pace, so the first guess is nearly always next to it), in turn with the middle, which bounds the steps.
+    """
+    if not cursor.set_range(prefix) or cursor.key()[:8] != prefix:
+        return False
+    low_ts, low = PAIR.unpack_from(cursor.key(), 8)
+    if low >= version:
+        return True
+    there = cursor.prev() if cursor.set_range(prefix + ID.pack(LAST)) else cursor.last()
+    assert there, "the key has a record"
+    high_ts, high = PAIR.unpack_from(cursor.key(), 8)
+    if high < version:
+        return False
+    by_share = True
+    # Invariant: low < version ≤ high; the record sought has a ts in (low_ts, high_ts].
+    while True:
+        way = high_ts - low_ts
+        step = way * (version - low) // (high - low) if by_share else way // 2
+        by_share = not by_share
+        cursor.set_range(prefix + ID.pack(low_ts + max(1, step)))
+        ts, seen = PAIR.unpack_from(cursor.key(), 8)
+        if seen < version:
+            low_ts, low = ts, seen
+            cursor.next()
+            ts, seen = PAIR.unpack_from(cursor.key(), 8)
+            if seen >= version:
+                return True
+            low_ts, low = ts, seen
+        else:
+            cursor.prev()
+            before_ts, before = PAIR.unpack_from(cursor.key(), 8)
+            if before < version:
+                return bool(cursor.next())
+            high_ts, high = before_ts, before

@@ -1,0 +1,1 @@
+"""Answers as of a time, without the writer."""

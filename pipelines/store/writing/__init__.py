@@ -1,0 +1,1 @@
+"""The one writer: events, commits, opening after a crash."""

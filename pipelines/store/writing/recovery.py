@@ -1,0 +1,88 @@
+"""Whether a database file can be trusted, judged before this process maps it: a damaged one can end who reads it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+LAST_RUN = "last_run"
+CHECK_S = 600
+
+
+def damage(folder: Path, name: str) -> str:
+    """What is wrong with `folder/name`, "" if it is absent, untouched since it was closed well, or found whole.
+
+    A process of its own looks. After a kill on the same boot it reads the newest record of each key; after a host
+    crash, which may leave any page behind, every record.
+    """
+    if not (folder / name / "data.mdb").exists():
+        return ""
+    boot, stamps = _last_run(folder)
+    if stamps.get(name) == _stamp(folder / name):
+        return ""
+    paths = [str(Path(__file__).parents[2]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
+    code = f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import main; main(sys.argv[1:])"
+    depth = "newest" if boot == _boot() else "all"
+    command = [sys.executable, "-I", "-S", "-c", code, str(folder / name), depth]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+    if found.returncode < 0:
+        return f"reading it ends a process by {signal.Signals(-found.returncode).name}"
+    return found.stderr.strip().splitlines()[-1] if found.returncode else ""
+
+
+def stood_aside(path: Path, why: str) -> Path:
+    """Move an environment that is "damaged" or "other" out of the way, keeping it; where it lies now."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.{why}-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+def forget_close(folder: Path) -> None:
+    """Note that a writer is at work in this boot: whoever finds only this finds a store not closed well."""
+    _replace(folder / LAST_RUN, _boot() + "\n")
+
+
+def remember_close(folder: Path) -> None:
+    """Note how the files look now that they are closed."""
+    lines = [_boot(), *(f"{name} {_stamp(folder / name)}" for name in ("hot", "durable"))]
+    _replace(folder / LAST_RUN, "\n".join(lines) + "\n")
+
+
+def _last_run(folder: Path) -> tuple[str, dict[str, str]]:
+    try:
+        boot, *lines = (folder / LAST_RUN).read_text().splitlines()
+    except (OSError, ValueError):
+        return "", {}
+    return boot, dict(tuple(line.split(" ", 1)) for line in lines if " " in line)  # type: ignore[misc]
+
+
+def _stamp(path: Path) -> str:
+    found = (path / "data.mdb").stat()
+    return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+
+
+def _boot() -> str:
+    try:
+        return BOOT.read_text().strip()
+    except OSError:
+        return "unknown"
+
+
+def _replace(path: Path, text: str) -> None:
+    fresh = path.with_suffix(".new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
