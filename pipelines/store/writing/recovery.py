@@ -24,7 +24,7 @@ def damage(folder: Path, name: str) -> str:
     boot, stamps = _last_run(folder)
     if stamps.get(name) == _stamp(folder / name):
         return ""
-    paths = [str(Path(__file__).parents[2]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
+    paths = [str(Path(__file__).parents[3]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
     code = f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import main; main(sys.argv[1:])"
     depth = "newest" if boot == _boot() else "all"
     command = [sys.executable, "-I", "-S", "-c", code, str(folder / name), depth]
