@@ -18,10 +18,10 @@ def autoscale(
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
-    from pipelines.scale import dqn, peaks
+    from pipelines.scale import learned
     from pipelines.scale.autoscaler import run as run_autoscaler
 
     settings = here(autoscaler={"policy": policy})
-    agents = dqn.source(settings) if settings.autoscaler.policy in LEARNED else None
-    calibrators = peaks.source(settings) if settings.autoscaler.policy in BY_PEAKS else None
+    agents = learned.agents(settings) if settings.autoscaler.policy in LEARNED else None
+    calibrators = learned.peaks(settings) if settings.autoscaler.policy in BY_PEAKS else None
     run_autoscaler(settings, (checkpoint or settings.var_dir / "autoscaler").absolute(), agents, calibrators)

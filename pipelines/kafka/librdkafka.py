@@ -31,7 +31,7 @@ _COMMON: dict[str, Any] = {
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 1000,
     "socket.nagle.disable": True,
-    "log_level": 2,  # refused connections are said many times a second; an outage shows in what does not come
+    "log_level": 2,  # refused connections are logged many times a second; an outage shows in what does not come
 }
 
 _READER: dict[str, Any] = {
@@ -56,7 +56,7 @@ class Fetched:
 
 
 class Sender:
-    """Sends without waiting; says by a callback what the broker has taken. `poll` makes the callbacks."""
+    """Sends without waiting; reports by a callback what the broker has taken. `poll` makes the callbacks."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
@@ -75,13 +75,13 @@ class Sender:
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None
     ) -> None:
-        """Queue one record; `taken` is told later whether the broker has it.
+        """Queue one record; `taken` is called later with whether the broker has it.
 
         Raises:
             BrokerError: the queue is full, because the broker has been away for long; the record was not queued.
         """
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None and error.code() != self._refused:
                 self._refused = error.code()  # once, not for every message
                 log.error("topic %s: the broker refused a message: %s", topic, error.str())
@@ -89,7 +89,7 @@ class Sender:
                 taken(error is None)
 
         try:
-            self._producer.produce(self._name(topic), value, key.encode(), headers=list(headers), on_delivery=told)
+            self._producer.produce(self._name(topic), value, key.encode(), headers=list(headers), on_delivery=delivered)
         except BufferError:
             raise BrokerError(f"{len(self._producer)} records wait for the broker. Is it there?") from None
 

@@ -77,10 +77,10 @@ def _check(security: Mapping[str, str]) -> None:
 
 
 def _by_name(security: Mapping[str, str]) -> bool:
-    said = security["ssl_check_hostname"]
-    if said.lower() not in ("true", "false"):
-        raise SettingsError(f"kafka.security.ssl_check_hostname={said!r}: true or false is expected")
-    return said.lower() == "true"
+    value = security["ssl_check_hostname"]
+    if value.lower() not in ("true", "false"):
+        raise SettingsError(f"kafka.security.ssl_check_hostname={value!r}: true or false is expected")
+    return value.lower() == "true"
 
 
 def _login(mechanism: str, security: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Kafka's topics as they are administered: created, told apart, weighed."""
+"""Kafka's topics as they are administered: created, identified, measured."""
 
 from __future__ import annotations
 

@@ -55,14 +55,14 @@ def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str
         return str(Model.log(None, JsonFlavor(), description=description, signature=signature, **common).model_id)
     import mlflow.pytorch
 
-    reads, says = shapes(forecaster)
+    inputs, outputs = shapes(forecaster)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
         info = mlflow.pytorch.log_model(
             forecaster.module,
             # two in the batch: one would be frozen
-            input_example=tuple(np.zeros((2, *shape[1:]), dtype=np.float32) for shape in reads.values()),
-            signature=ModelSignature(_schema(reads), _schema(says)),
+            input_example=tuple(np.zeros((2, *shape[1:]), dtype=np.float32) for shape in inputs.values()),
+            signature=ModelSignature(_schema(inputs), _schema(outputs)),
             serialization_format="pt2",
             pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
             extra_files=[str(description)],

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One training run; whatever it is told is in MLflow when the call returns."""
+    """One training run; whatever it is given is in MLflow when the call returns."""
 
     def __init__(self, client: Any, run_id: str) -> None:
         self._client = client

@@ -61,7 +61,7 @@ class ArtifactSync:
         if clock - self._looked < self._every_s:
             return []
         self._looked = clock
-        return [said for job, contract in self._contracts().items() if (said := self._look(job, contract))]
+        return [line for job, contract in self._contracts().items() if (line := self._look(job, contract))]
 
     def _look(self, job: str, contract: Contract) -> str:
         what = self._source.what
@@ -93,11 +93,11 @@ class ArtifactSync:
             if old != files and str(old) != before:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def _once(self, job: str, what: str, said: str) -> str:
+    def _once(self, job: str, what: str, line: str) -> str:
         if self._tried.get(job) == what:
             return ""
         self._tried[job] = what
-        return said
+        return line
 
 
 class SyncedArtifacts(NamedTuple):

@@ -22,7 +22,7 @@ from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
-from pipelines.scale.processor import NOTHING, Learned
+from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.stateful import OUTPUT, stateful_processor
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
@@ -102,7 +102,7 @@ def _synced(
     settings: Settings, accepted: Accepted, folder: Path, source: Source
 ) -> tuple[ArtifactSync, SyncedArtifacts]:
     """Who fetches what a source has, and where it will lie."""
-    _say([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
+    _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
     sync = ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s)
     return sync, SyncedArtifacts(folder, source.read)
 
@@ -126,7 +126,7 @@ def run(settings: Settings, checkpoint: Path, agents: Source | None = None, peak
     create_topics(settings.kafka)
     accepted = Accepted(accepted_file(checkpoint))
     watch = watch_contracts(settings, accepted)
-    _say(watch.look())
+    _report(watch.look())
     synced = {
         name: _synced(settings, accepted, checkpoint.with_name(f"{checkpoint.name}.{name}"), source)
         for name, source in (("agents", agents), ("peaks", peaks))
@@ -134,7 +134,7 @@ def run(settings: Settings, checkpoint: Path, agents: Source | None = None, peak
     }
     for tick in (watch.look, *(sync.tick for sync, _ in synced.values())):
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
-    # Inherited by the JVM: told to all processes of the command, the word is this one's, which ends the query first.
+    # Inherited by the JVM: where all processes of the command get it, this one ends the query first.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     spark = local_session("autoscaler", cores=1)
     _obey(stop)  # also because a SparkContext has set a handler of its own for ctrl-C
@@ -149,7 +149,7 @@ def _until(stop: threading.Event, query: StreamingQuery) -> None:
     while not stop.wait(0.2) and query.isActive:
         if not ready and query.lastProgress is not None:
             ready = True
-            _say(["ready"])
+            _report(["ready"])
     if not stop.is_set():
         raise SystemExit(f"the autoscaler's query failed: {query.exception()}")
 
@@ -160,17 +160,17 @@ def _obey(stop: threading.Event) -> None:
 
 
 def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:
-    """Tick until the end; what goes wrong in one tick is said and does not end the next."""
+    """Tick until the end; what goes wrong in one tick is reported and does not end the next."""
     before = ""
     while not stop.wait(LOOK_S):
         try:
-            _say(tick())
+            _report(tick())
         except Exception as error:
             if (problem := f"{type(error).__name__}: {error}") != before:
-                _say([problem])
+                _report([problem])
             before = problem
 
 
-def _say(lines: list[str]) -> None:
+def _report(lines: list[str]) -> None:
     for line in lines:
         print(f"autoscaler: {line}", flush=True)

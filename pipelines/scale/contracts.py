@@ -58,7 +58,7 @@ class ContractWatch:
         """`announce` makes a contract's text known before a decision names its hash; a RuntimeError: not now."""
         self._folder, self._accepted, self._announce = folder, accepted, announce
         self._announced: set[str] = set()
-        self._said: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def look(self) -> list[str]:
         """Accept what has changed in the folder; what that was, and what is wrong there, in words and once."""
@@ -67,18 +67,18 @@ class ContractWatch:
         found, wrong = read_contracts(self._folder)
         before = self._accepted.all()
         now = {**found, **{job: before[job] for job in wrong if job in before}}
-        said = self._announce_new(now)
+        lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
             _write(self._accepted.file, now)
         for job in sorted({*before, *now, *wrong}):
             stays = f"contract {now[job].hash} stays" if job in now else "nothing is decided for it"
             if job in wrong:
-                said += self._once(job, f"{wrong[job]} Until then {stays}.")
+                lines += self._once(job, f"{wrong[job]} Until then {stays}.")
             elif job in now:
-                said += self._once(job, f"contract {now[job].hash}")
+                lines += self._once(job, f"contract {now[job].hash}")
             else:
-                said += self._once(job, "its contract is gone; nothing is decided for it, its executors stay")
-        return said
+                lines += self._once(job, "its contract is gone; nothing is decided for it, its executors stay")
+        return lines
 
     def _announce_new(self, contracts: dict[str, Contract]) -> list[str]:
         for job, contract in contracts.items():
@@ -88,13 +88,13 @@ class ContractWatch:
                 self._announce(contract)
                 self._announced.add(contract.hash)
             except RuntimeError as error:
-                return self._once(job, f"contract {contract.hash}, of which the broker is still to be told: {error}")
+                return self._once(job, f"contract {contract.hash}, which the broker has not yet: {error}")
         return []
 
     def _once(self, about: str, words: str) -> list[str]:
-        if self._said.get(about) == words:
+        if self._reported.get(about) == words:
             return []
-        self._said[about] = words
+        self._reported[about] = words
         return [f"{about}: {words}"]
 
 

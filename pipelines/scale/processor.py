@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
@@ -17,11 +17,9 @@ from models.policy.live.memory import (
     saw_interval,
     with_contract,
 )
-from models.policy.live.standing import Standing, alike, repeated, told
-from pipelines.scale import peaks
-from pipelines.scale.artifact_sync import SyncedArtifacts
+from models.policy.live.standing import Standing, alike, repeated, reported
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.decider import Clock, decider
+from pipelines.scale.learned import NOTHING, Clock, Learned
 from tidecast.messages import (
     Decision,
     Forecast,
@@ -36,23 +34,13 @@ from tidecast.messages import (
 BEAT_S = 7.0
 """Between two signs of life; with the watchdog's time and a slow micro-batch on top still under 10 s."""
 UNKNOWN_S = 600.0
-"""A job without a contract is told so once in so many seconds; what was known of it is forgotten as late."""
+"""A job without a contract is rejected once in so many seconds; what was known of it is forgotten as late."""
 
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat}
 
 
-class Learned(NamedTuple):
-    """What workers find of what was learned: agents of a learned policy, and calibrators of peaks."""
-
-    agents: SyncedArtifacts | None = None
-    peaks: SyncedArtifacts | None = None
-
-
-NOTHING = Learned()
-
-
 class Scaler:
-    """One job's part of the autoscaler, without Spark: `step` from what is remembered and came to what is to be said.
+    """One job's part of the autoscaler, without Spark: `step` from what is remembered and came to what is to be sent.
 
     A step is to `take` records, to `decide` if a second of metrics was among them, else to `watch` for silence, and to
     write what does not come to the same as the standing decision.
@@ -98,18 +86,18 @@ class Scaler:
                 rejects.append(_reject(row, error, now))
         ticked = False
         for message, row in sorted(messages, key=lambda one: one[0].wall_time):
-            said = dataclasses.asdict(message)
+            fields = dataclasses.asdict(message)
             if isinstance(message, Forecast):
-                if ahead(memory, said):
+                if ahead(memory, fields):
                     reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
                     rejects.append(_reject(row, reason, now))
-                memory = saw_forecast(memory, said)
+                memory = saw_forecast(memory, fields)
             elif isinstance(message, Heartbeat):
-                memory = saw_heartbeat(memory, said)
+                memory = saw_heartbeat(memory, fields)
             elif message.kind == "batch":
-                memory = saw_batch(memory, said, self._known())
+                memory = saw_batch(memory, fields, self._known())
             elif message.executors is not None:  # back-dated history says nothing about now
-                memory, ticked = saw_interval(memory, said), True
+                memory, ticked = saw_interval(memory, fields), True
         return memory, ticked, rejects
 
     def look(self, memory: Memory, batch_s: float) -> Memory:
@@ -127,9 +115,9 @@ class Scaler:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self._known()
         clock = Clock(now, memory.job_s(now), memory.time_scale)
-        policy, version, stand_in = decider(self.policy, contract, clock, self.learned.agents)
-        heard = peaks.of_version(self.learned.peaks, contract, memory.forecast.get("version"))
-        memory, seen, made = evaluate(memory, now, contract, policy, version, stand_in, heard)
+        decider = self.learned.decider(self.policy, contract, clock)
+        calibrator = self.learned.calibrator(contract, memory.forecast.get("version"))
+        memory, seen, made = evaluate(memory, now, contract, *decider, calibrator)
         if seen is None or made is None:
             return memory, None
         inputs = {
@@ -144,7 +132,7 @@ class Scaler:
         }
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation}
         decision = self._record(memory, now, made.executors, made.reason, made.codes, inputs, expected)
-        return memory, dataclasses.replace(decision, policy=policy.name)
+        return memory, dataclasses.replace(decision, policy=decider.policy.name)
 
     def watch(self, memory: Memory, now: float) -> Decision | None:
         """A hold that says so when a known job's metrics have stopped coming."""
@@ -170,13 +158,13 @@ class Scaler:
                 out.append(("decisions", self.job, decision))
                 standing = Standing(decision.id, now, decision.executors, self._alike(memory, decision))
                 memory = dataclasses.replace(memory, standing=standing)
-                # What came to the same as the decision before is told before another takes its place.
+                # What came to the same as the decision before is reported before another takes its place.
                 closed = before if before is not None and before.repeats > before.vouched else None
         due = memory.beat_at is None or not 0 <= now - memory.beat_at < BEAT_S
         if closed is None and not due:
             return memory, out
         out.append(("heartbeats", self.job, self._heartbeat(memory, closed or memory.standing, now)))
-        return dataclasses.replace(memory, beat_at=now, standing=told(memory.standing)), out
+        return dataclasses.replace(memory, beat_at=now, standing=reported(memory.standing)), out
 
     def _repeated(self, memory: Memory, decision: Decision, now: float) -> Standing | None:
         acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
@@ -184,10 +172,10 @@ class Scaler:
         return repeated(memory.standing, now, decision.codes, self._alike(memory, decision), reached)
 
     def _alike(self, memory: Memory, decision: Decision) -> str:
-        heard = memory.forecast if decision.inputs.get("ahead") else {}
+        received = memory.forecast if decision.inputs.get("ahead") else {}
         return alike(
             decision.codes, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors,
-            memory.executors, self._known().hash, heard.get("epoch"), heard.get("time"),
+            memory.executors, self._known().hash, received.get("epoch"), received.get("time"),
         )  # fmt: skip
 
     def _heartbeat(self, memory: Memory, standing: Standing | None, now: float) -> Heartbeat:
@@ -202,7 +190,7 @@ class Scaler:
     def _unknown(
         self, memory: Memory | None, rows: list[dict[str, Any]], now: float
     ) -> tuple[Memory | None, list[tuple[str, str, Message]]]:
-        """Of a job without a contract nothing is taken; it is told so, not once a record but once in a while."""
+        """Of a job without a contract nothing is taken; it is rejected, not once a record but once in a while."""
         if memory is not None and memory.unknown_at is not None:
             return (memory, []) if now - memory.unknown_at < UNKNOWN_S else (None, [])
         reason = f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml. Its records are left."

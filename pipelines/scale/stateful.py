@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from models.policy.live.memory import Memory
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted
-from pipelines.scale.processor import NOTHING, UNKNOWN_S, Learned, Scaler
+from pipelines.scale.learned import NOTHING, Learned
+from pipelines.scale.processor import UNKNOWN_S, Scaler
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def stateful_processor(
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """One job's new records into its state; what is to be said of it out of it, as rows for Kafka."""
+            """One job's new records into its state; what is to be sent of it out of it, as rows for Kafka."""
             yield self._step(key[0], [record for frame in rows for record in frame.to_dict("records")], timerValues)
 
         def handleExpiredTimer(
@@ -50,7 +51,7 @@ def stateful_processor(
             scaler = Scaler(job, contract, policy, mode, learned, store)
             kept = self.state.get() if self.state.exists() else None
             memory = None if kept is None else Memory.from_json(kept[0])
-            memory, said = scaler.step(memory, rows, time.time(), planned_ms / 1000)
+            memory, messages = scaler.step(memory, rows, time.time(), planned_ms / 1000)
             for old in self.handle.listTimers():  # else every batch adds one
                 self.handle.deleteTimer(old)
             if memory is None:
@@ -58,7 +59,7 @@ def stateful_processor(
             else:
                 self.state.update((memory.to_json(),))
                 self.handle.registerTimer(planned_ms + (WATCHDOG_MS if contract else int(UNKNOWN_S * 1000)))
-            sent = [(topic, name, encode(message).decode()) for topic, name, message in said]
+            sent = [(topic, name, encode(message).decode()) for topic, name, message in messages]
             return pd.DataFrame(sent, columns=["topic", "key", "value"])
 
     return AutoscalerProcessor()

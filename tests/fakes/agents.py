@@ -28,7 +28,7 @@ def read(files, contract):
     return Agent(float(text))
 
 
-class Shelf:
+class Versions:
     """One job's agents; the alias points to the newest."""
 
     def __init__(self, job):

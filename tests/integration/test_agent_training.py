@@ -17,9 +17,9 @@ from models.policy.catalogue import CATALOGUE
 from models.twin.sim.job import Job
 from pipelines.lake.load import Source
 from pipelines.registry import AgentRegistry, RegistryError
-from pipelines.scale import dqn
+from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.decider import Clock, decider
+from pipelines.scale.learned import Clock, Learned
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.lesson import Lesson, setup_of
 
@@ -49,8 +49,8 @@ def trained(agents):
 
 
 def synced(settings, folder):
-    contracts = {CONTRACT.job: CONTRACT}
-    return ArtifactSync(dqn.source(settings), lambda: contracts, folder, every_s=0.0), SyncedArtifacts(folder, dqn.read)
+    sync = ArtifactSync(learned.agents(settings), lambda: {CONTRACT.job: CONTRACT}, folder, every_s=0.0)
+    return sync, SyncedArtifacts(folder, learned.read_policy)
 
 
 def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, trained):
@@ -102,7 +102,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     sync, known = synced(settings, folder)
     assert sync.tick(0.0) == ["orders: agent is version 1"]
     (name,) = LEARNED
-    here = decider(name, CONTRACT, AT, known)
+    here = Learned(known).decider(name, CONTRACT, AT)
     assert isinstance(here.policy, Dqn) and (here.version, here.stand_in) == ("1", "")
     np.testing.assert_array_equal(here.policy.agent.weights["first"][0], agents.load("orders").weights["first"][0])
 
@@ -115,7 +115,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     agents.set_champion("orders", "2")
     (said,) = sync.tick(1.0)
     assert "version 2: features=['load']" in said and "the present agent stays" in said
-    assert decider(name, CONTRACT, AT, known).version == "1"
+    assert Learned(known).decider(name, CONTRACT, AT).version == "1"
 
 
 def test_a_load_that_is_too_short_leaves_the_champion(agents, settings):
@@ -143,8 +143,8 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 ):
     nobody = CONTRACT.model_copy(update={"job": "nobody"})
     folder = tmp_path_factory.mktemp("none")
-    assert ArtifactSync(dqn.source(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
-    here = decider("dqn", nobody, AT, SyncedArtifacts(folder, dqn.read))
+    assert ArtifactSync(learned.agents(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
+    here = Learned(SyncedArtifacts(folder, learned.read_policy)).decider("dqn", nobody, AT)
     assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):
         agents.load("nobody")

@@ -12,8 +12,8 @@ from pipelines.kafka.broker import Follower, Publisher, read_all
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import start, watch_contracts
 from pipelines.scale.contracts import Accepted, accepted_file
-from pipelines.scale.processor import Learned
-from tests.fakes.agents import Shelf, read
+from pipelines.scale.learned import Learned
+from tests.fakes.agents import Versions, read
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.spark
@@ -66,18 +66,18 @@ def running(spark, settings, checkpoint, agents=None):
 
 
 def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
-    kafka, shelf, job = empty_topics, Shelf(JOB), Job(empty_topics)
+    kafka, registry, job = empty_topics, Versions(JOB), Job(empty_topics)
     settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
     accepted = Accepted(accepted_file(tmp_path / "query"))
-    sync = ArtifactSync(shelf.source(), accepted.all, tmp_path / "agents", 0.1)
+    sync = ArtifactSync(registry.source(), accepted.all, tmp_path / "agents", 0.1)
     try:
         with running(spark, settings, tmp_path / "query", SyncedArtifacts(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
             assert heard[-1]["policy"] == "forecast"
-            shelf.versions["1"] = "2"
+            registry.versions["1"] = "2"
             assert sync.tick(1.0) == [f"{JOB}: agent is version 1"]
             first = job.until(lambda d: d["inputs"].get("version") == "1" and d["executors"] == 2)[-1]
-            shelf.versions["2"] = "3"
+            registry.versions["2"] = "3"
             sync.tick(2.0)
             second = job.until(lambda d: d["inputs"].get("version") == "2")[-1]
             assert (first["policy"], second["policy"], second["executors"]) == ("dqn", "dqn", 3)

@@ -13,9 +13,10 @@ from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import Source
 from pipelines.registry import Registry, RegistryError
-from pipelines.scale import peaks
+from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.processor import Learned, Scaler
+from pipelines.scale.learned import Learned
+from pipelines.scale.processor import Scaler
 from pipelines.train.forecaster.challenge import train_on
 from pipelines.train.forecaster.peaks import Live
 from tidecast.messages import encode
@@ -63,8 +64,8 @@ def folder(tmp_path_factory):
 
 
 def synced(settings, folder, contract=CONTRACT):
-    sync = ArtifactSync(peaks.source(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
-    return sync, SyncedArtifacts(folder, peaks.read)
+    sync = ArtifactSync(learned.peaks(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
+    return sync, SyncedArtifacts(folder, learned.read_calibrator)
 
 
 def memory(version):

@@ -6,21 +6,21 @@ from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, saw_interval
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.decider import Clock, decider
-from tests.fakes.agents import Shelf, read
+from pipelines.scale.learned import Clock, Learned
+from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")
 AT = Clock(100.0, 100.0, 1.0)
 
 
 @pytest.fixture
-def shelf():
-    return Shelf("orders")
+def registry():
+    return Versions("orders")
 
 
 @pytest.fixture
-def sync(shelf, tmp_path):
-    return ArtifactSync(shelf.source(), lambda: {"orders": CONTRACT}, tmp_path / "agents", every_s=2.0)
+def sync(registry, tmp_path):
+    return ArtifactSync(registry.source(), lambda: {"orders": CONTRACT}, tmp_path / "agents", every_s=2.0)
 
 
 @pytest.fixture
@@ -30,71 +30,71 @@ def agents(tmp_path):
 
 def test_without_an_agent_another_policy_decides_and_says_so(sync, agents):
     assert sync.tick(0.0) == []
-    policy, version, why = decider("dqn", CONTRACT, AT, agents)
+    policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
     assert (policy.name, version) == ("forecast", None) and "no agent yet" in why
 
 
 def test_without_a_timetable_another_policy_decides_and_names_the_key():
-    policy, version, why = decider("schedule", CONTRACT, AT, None)
+    policy, version, why = Learned().decider("schedule", CONTRACT, AT)
     assert (policy.name, version) == ("forecast", None) and "planning.timetable_rps of orders.yaml" in why
 
 
-def test_the_alias_is_looked_at_now_and_then(shelf, sync, agents):
-    shelf.versions["1"] = "2"
+def test_the_alias_is_looked_at_now_and_then(registry, sync, agents):
+    registry.versions["1"] = "2"
     assert sync.tick(0.0) == ["orders: agent is version 1"]
-    shelf.versions["2"] = "3"
+    registry.versions["2"] = "3"
     assert sync.tick(1.9) == []
-    assert decider("dqn", CONTRACT, AT, agents).policy.executors == 2
+    assert Learned(agents).decider("dqn", CONTRACT, AT).policy.executors == 2
     assert sync.tick(2.0) == ["orders: agent is version 2"]
-    policy, version, why = decider("dqn", CONTRACT, AT, agents)
+    policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
     assert (policy.executors, version, why) == (3, "2", "")
 
 
-def test_an_agent_that_cannot_be_read_is_named_once_and_the_present_one_stays(shelf, sync, agents):
-    shelf.versions["1"] = "2"
+def test_an_agent_that_cannot_be_read_is_named_once_and_the_present_one_stays(registry, sync, agents):
+    registry.versions["1"] = "2"
     sync.tick(0.0)
-    shelf.versions["2"] = "broken"
-    (said,) = sync.tick(2.0)
-    assert "version 2" in said and "7 observations" in said and "stays" in said
+    registry.versions["2"] = "broken"
+    (line,) = sync.tick(2.0)
+    assert "version 2" in line and "7 observations" in line and "stays" in line
     assert sync.tick(4.0) == []
-    assert decider("dqn", CONTRACT, AT, agents).version == "1"
+    assert Learned(agents).decider("dqn", CONTRACT, AT).version == "1"
 
 
-def test_a_registry_that_is_away_stops_nothing(shelf, sync, agents):
-    shelf.versions["1"] = "2"
+def test_a_registry_that_is_away_stops_nothing(registry, sync, agents):
+    registry.versions["1"] = "2"
     sync.tick(0.0)
-    shelf.away = True
+    registry.away = True
     assert "away" in sync.tick(2.0)[0]
     assert sync.tick(4.0) == []
-    shelf.away = False
-    shelf.versions["2"] = "3"
+    registry.away = False
+    registry.versions["2"] = "3"
     assert sync.tick(6.0) == ["orders: agent is version 2"]
-    assert decider("dqn", CONTRACT, AT, agents).version == "2"
+    assert Learned(agents).decider("dqn", CONTRACT, AT).version == "2"
 
 
-def test_what_could_not_be_fetched_is_fetched_again(shelf, sync, agents):
-    shelf.versions["1"] = "2"
-    shelf.torn = True
-    (said,) = sync.tick(0.0)
-    assert "the connection was reset" in said and sync.tick(2.0) == []
-    shelf.torn = False
+def test_what_could_not_be_fetched_is_fetched_again(registry, sync, agents):
+    registry.versions["1"] = "2"
+    registry.torn = True
+    (line,) = sync.tick(0.0)
+    assert "the connection was reset" in line and sync.tick(2.0) == []
+    registry.torn = False
     assert sync.tick(4.0) == ["orders: agent is version 1"]
-    assert decider("dqn", CONTRACT, AT, agents).version == "1"
+    assert Learned(agents).decider("dqn", CONTRACT, AT).version == "1"
 
 
-def test_versions_that_no_worker_can_be_reading_are_removed(shelf, sync, agents):
+def test_versions_that_no_worker_can_be_reading_are_removed(registry, sync, agents):
     for number, version in enumerate("123"):
-        shelf.versions[version] = "2"
+        registry.versions[version] = "2"
         sync.tick(2.0 * number)
     assert sorted(path.name for path in (agents.folder / "orders").iterdir()) == ["2", "3"]
-    assert decider("dqn", CONTRACT, AT, agents).version == "3"
+    assert Learned(agents).decider("dqn", CONTRACT, AT).version == "3"
 
 
-def test_an_agent_of_another_age_of_an_earlier_process_decides_nothing(shelf, sync, agents):
-    shelf.versions["1"] = "2"
+def test_an_agent_of_another_age_of_an_earlier_process_decides_nothing(registry, sync, agents):
+    registry.versions["1"] = "2"
     sync.tick(0.0)
     (agents.folder / "orders" / "1" / "agent.txt").write_text("broken")
-    policy, version, why = decider("dqn", CONTRACT, AT, agents._replace(read=read_anew))
+    policy, version, why = Learned(agents._replace(read=read_anew)).decider("dqn", CONTRACT, AT)
     assert (policy.name, version) == ("forecast", None) and "7 observations" in why
 
 
@@ -103,28 +103,28 @@ def read_anew(files, contract):
     return read(files, contract)
 
 
-def test_an_agent_is_read_once_per_version(shelf, sync, agents):
-    shelf.versions["1"] = "2"
+def test_an_agent_is_read_once_per_version(registry, sync, agents):
+    registry.versions["1"] = "2"
     sync.tick(0.0)
-    first = decider("dqn", CONTRACT, AT, agents).policy
+    first = Learned(agents).decider("dqn", CONTRACT, AT).policy
     shutil.rmtree(agents.folder / "orders")
-    assert decider("dqn", CONTRACT, AT, agents).policy is first
+    assert Learned(agents).decider("dqn", CONTRACT, AT).policy is first
 
 
-def test_a_swap_keeps_what_is_known_of_the_job(shelf, sync, agents):
+def test_a_swap_keeps_what_is_known_of_the_job(registry, sync, agents):
     sample = {
         "arrival_rps": 50.0, "lag_records": 5, "executors": 1, "task_ceiling": 8, "wall_time": 100.0, "time": 99.0,
         "span_s": 1.0, "time_scale": 1.0,
     }  # fmt: skip
     memory = saw_interval(fresh(CONTRACT), sample)
     for number, (version, executors) in enumerate([("1", 2), ("2", 3)]):
-        shelf.versions[version] = str(executors)
+        registry.versions[version] = str(executors)
         sync.tick(10.0 * number)
-        memory, seen, made = evaluate(memory, 100.0 + number, CONTRACT, *decider("dqn", CONTRACT, AT, agents))
+        memory, seen, made = evaluate(memory, 100.0 + number, CONTRACT, *Learned(agents).decider("dqn", CONTRACT, AT))
         assert (seen.version, made.executors) == (version, executors)
     assert memory.carried == {"asked": 2} and memory.arrivals == (50.0,)
 
 
 def test_a_policy_that_is_not_learned_needs_no_agents():
-    policy, version, why = decider("reactive", CONTRACT, AT, None)
+    policy, version, why = Learned().decider("reactive", CONTRACT, AT)
     assert (policy.name, version, why) == ("reactive", None, "")

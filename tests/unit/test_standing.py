@@ -58,8 +58,8 @@ def test_what_stood_is_counted_to_its_end_before_another_decision_takes_its_plac
     query.second(11, arrival_rps=900.0)
     first, raised = query.of("decisions")[:2]
     assert raised["codes"][0] == "up"
-    told = {b["standing"]: b["repeats"] for b in query.of("heartbeats")}
-    assert told[first["id"]] == round(raised["wall_time"] - first["wall_time"]) - 1
+    reported = {b["standing"]: b["repeats"] for b in query.of("heartbeats")}
+    assert reported[first["id"]] == round(raised["wall_time"] - first["wall_time"]) - 1
 
 
 def test_an_executor_that_came_a_forecast_and_another_contract_are_written(query):

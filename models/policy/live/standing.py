@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 REMIND_S = 5.0
-"""An agent that acts and whose executors are not as decided is told so again after this long: it may have been away."""
+"""An agent that acts and whose executors are not as decided is sent it again after this long: it may have been away."""
 MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down"}
 """Codes that come and go from one second to the next; a hold for another one of them is no other decision."""
 
@@ -21,7 +21,7 @@ class Standing:
         executors: that it asks for.
         alike: what another evaluation must have in common with it to come to the same.
         repeats: evaluations since that did.
-        vouched: how many of these were told in a sign of life.
+        vouched: how many of these a heartbeat has reported.
     """
 
     id: str
@@ -54,6 +54,6 @@ def repeated(standing: Standing | None, now: float, codes: list[str], same: str,
     return replace(standing, repeats=standing.repeats + 1)
 
 
-def told(standing: Standing | None) -> Standing | None:
-    """After a sign of life: what it says of the repeats need not be said again."""
+def reported(standing: Standing | None) -> Standing | None:
+    """After a heartbeat: the repeats that it reports need not be reported again."""
     return None if standing is None else replace(standing, vouched=standing.repeats)

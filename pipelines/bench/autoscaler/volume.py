@@ -50,8 +50,8 @@ def measure(settings: Settings, minutes: float, say: Callable[[str], None] = pri
         kafka = stack.settings.kafka
         create_topics(kafka)
         for name, words in (("autoscale", ["--checkpoint", str(var / "query" / stack.id)]), ("serve", [])):
-            told = {"TIDECAST_CONTRACTS": str(var / "contracts"), "TIDECAST_TRAINING__STEP_S": str(STEP_S)}
-            stack.spawn(name, [sys.executable, "-m", "tidecast", name, *words], told)
+            variables = {"TIDECAST_CONTRACTS": str(var / "contracts"), "TIDECAST_TRAINING__STEP_S": str(STEP_S)}
+            stack.spawn(name, [sys.executable, "-m", "tidecast", name, *words], variables)
         job = _Job(kafka, contract)
         job.report(WARM_S)
         before, began = _stored(kafka), time.monotonic()
