@@ -10,6 +10,7 @@ import urllib.request
 import psutil
 import pytest
 
+from configs.sections import Kafka
 from pipelines.kafka.broker import Publisher
 from pipelines.kafka.librdkafka import read_back
 from pipelines.serve.claim import Claim
@@ -17,7 +18,7 @@ from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.swapping import swap
 from pipelines.serve.models.model_set import pack
 from pipelines.serve.models.ready import prepare
-from pipelines.serve.net.client import Client, ClientError
+from pipelines.serve.net.client import Client, ClientError, RefusedError
 from pipelines.serve.step.keys import forecast_key
 from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Store
@@ -37,7 +38,7 @@ class Server:
         self.var, self.pid, self.started = var, None, 0
         self.log, self.said = var.parent / f"{var.name}.log", var.parent / f"{var.name}.said"
         env = {**os.environ, "TIDECAST_VAR": str(var), "OMP_NUM_THREADS": "1"}
-        env |= {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap, "TIDECAST_KAFKA__PREFIX": kafka.prefix}
+        env |= {"TIDECAST_KAFKA__BOOTSTRAP": kafka.bootstrap or "", "TIDECAST_KAFKA__PREFIX": kafka.prefix}
         env["TIDECAST_TRAINING__STEP_S"] = str(STEP)
         command = [sys.executable, "-m", "tests.fakes.fast_child"]
         with self.log.open("w") as log, self.said.open("w") as said:
@@ -174,3 +175,32 @@ def check_sent(kafka, first, folder):
     assert list(dict.fromkeys(order)) == list(range(first, BEGIN + 230))
     epoch = decode(Forecast, next(iter(sent[first]))).epoch
     assert sent == {version: {body} for version, body in undisturbed(folder, first, 230, epoch).items()}
+
+
+def test_a_job_is_followed_and_shown_once_it_has_a_contract(tmp_path, monkeypatch):
+    contracts = tmp_path / "contracts"
+    contracts.mkdir()
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(contracts))
+    monkeypatch.setenv("TIDECAST_SERVING__ALIAS_POLL_S", "0.05")
+    server = Server(tmp_path / "var", Kafka())
+    try:
+        client = server.start()
+        with pytest.raises(RefusedError, match="has no contract"):
+            client.put(window(0))
+        (contracts / f"{JOB}.yaml").write_text(f"job: {JOB}\n")
+        wait_until(lambda: accepted(client, 0), "the contract")
+        path = f"/jobs/{JOB}/forecast"
+        for i in range(1, 40):
+            client.put(window(i))
+        wait_until(lambda: client.get(KEY), "the champion of the new job")
+        assert told(server.folder, path)["model_version"] == "1"
+    finally:
+        server.stop()
+
+
+def accepted(client, i):
+    try:
+        client.put(window(i))
+    except RefusedError:
+        return False
+    return True

@@ -49,7 +49,7 @@ class Core:
         Args:
             store: to be written by the calling thread.
             step_s: seconds per window.
-            known: jobs with a contract.
+            known: jobs with a contract, as they are at any time.
             epoch: of the server, in every forecast.
             follows: whether a log is followed; then forecasts go out to it, and a sample by socket is taken only where
                 it continues what was taken, because gaps are decided from the log alone.
@@ -62,7 +62,7 @@ class Core:
         """Newest window by job that a forecast was sent for, as the end of the topic tells."""
         self.heartbeats: list[Heartbeat] = []
         """Due to be sent, where a log is followed; the outbox is for what must not be lost."""
-        self.known = frozenset(known)
+        self.known = known
         self._jobs: dict[str, Following] = {}
         self._touched: dict[str, Following] = {}
         self._values: dict[tuple[str, int], tuple[Window, Left | None]] = {}

@@ -123,7 +123,7 @@ def _adopt(kafka: Kafka, core: Core, stored: Mapping[str, int], newest: int | No
             said = decode(Forecast, record.value)
         except MessageError:
             continue
-        if said.job not in core.known or NOTE not in record.headers or said.step_s != core.step_s:
+        if said.job not in stored or NOTE not in record.headers or said.step_s != core.step_s:
             continue  # of another server
         origin = origin_of(said)
         core.sent[said.job] = max(core.sent.get(said.job, origin), origin)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from configs.contract import contracted
 from configs.settings import Settings
 from pipelines.kafka.broker import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, signals
+from pipelines.serve.contracted import Contracted
 from pipelines.serve.fast.core import CURSOR, Core
 from pipelines.serve.fast.log_feed import LogFeed, recall
 from pipelines.serve.fast.loop import Loop
@@ -69,7 +69,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
         folder = settings.store_dir
         store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
         ends.enter_context(Flusher(store))
-        known = frozenset(contracted(settings.contracts_dir))
+        known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
         loop = _loop(settings, store, known, ends, stop)
         redo(loop.core)
         loader = Loader(
@@ -94,7 +94,7 @@ def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = N
             loop.round()
 
 
-def _loop(settings: Settings, store: Store, known: frozenset[str], ends: ExitStack, stop: threading.Event) -> Loop:
+def _loop(settings: Settings, store: Store, known: Contracted, ends: ExitStack, stop: threading.Event) -> Loop:
     """The loop over the store, with the log where there is one."""
     path, step_s = settings.store_dir / SOCKET, settings.training.step_s
     if not settings.kafka.bootstrap:

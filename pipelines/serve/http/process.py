@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from configs.contract import contracted
 from configs.settings import Settings, load
+from pipelines.serve.contracted import Contracted
 from pipelines.store import Reader
 
 HOST = "127.0.0.1"
@@ -106,7 +106,7 @@ def main() -> None:
     listening = socket.create_server((HOST, settings.serving.http_port))
     keep(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
     with Reader.open(folder) as reader:
-        jobs = frozenset(contracted(settings.contracts_dir))
+        jobs = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
         made = app(reader, settings.training.step_s, jobs, token)
         config = uvicorn.Config(
             made, http=Limited, h11_max_incomplete_event_size=HEAD_BYTES, log_level="error", access_log=False

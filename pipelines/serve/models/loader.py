@@ -47,11 +47,11 @@ class Loader:
         Args:
             windows: on which a model is warmed.
             champions: opens the registry, in the loader's thread: that takes seconds.
-            jobs: those that have windows or may get some.
+            jobs: those that have windows or may get some, asked for with every look.
             every_s: between two looks, wall seconds.
             wake: called from this thread when something is ready.
         """
-        self._windows, self._open, self._jobs = windows, champions, sorted(jobs)
+        self._windows, self._open, self._jobs = windows, champions, jobs
         self._every_s, self._wake = every_s, wake
         self.ready: deque[Ready] = deque()
         self.serving: dict[str, str] = {}
@@ -79,7 +79,7 @@ class Loader:
             try:
                 champions = champions or self._open()
                 versions = champions.champion_versions()
-                for job in self._jobs:
+                for job in sorted(self._jobs):
                     if job in versions and not self._stop.is_set():
                         self._look(champions, job, versions[job])
                 said = ""

@@ -24,11 +24,11 @@ class Jobs:
 
         Args:
             windows: where closed windows are kept.
-            known: jobs with a contract.
+            known: jobs with a contract, as they are at any time.
             find: who steps a job in a generation.
             epoch: of the server, in every forecast.
         """
-        self.windows, self._known = windows, frozenset(known)
+        self.windows, self._known = windows, known
         self._stepper = Stepper(windows, find, epoch)
         self._jobs: dict[str, Following] = {}
 

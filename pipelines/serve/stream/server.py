@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from configs.contract import contracted
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
@@ -19,6 +18,7 @@ from pipelines.kafka.broker import Follower, Publisher, Record, offsets
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, signals
+from pipelines.serve.contracted import Contracted
 from pipelines.serve.models.loader import Champions, Loader
 from pipelines.serve.models.ready import Ready
 from pipelines.serve.step.generations import Generation, first_origin
@@ -49,7 +49,7 @@ class Server:
         self._publisher = Publisher(kafka)
         self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
-        known = frozenset(contracted(settings.contracts_dir))
+        known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
         self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
         self._models: dict[tuple[str, int], Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}

@@ -1,0 +1,35 @@
+"""The jobs that have a contract, as their folder has them while a server runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from configs.contract import contracted
+
+
+class Contracted(Collection[str]):
+    """Read anew at most once in `every_s`, by who iterates or asks for a job that had none; any thread may.
+
+    To ask for a job that has one costs no look at the folder; that it is gone shows after the next iteration.
+    """
+
+    def __init__(self, folder: Path, every_s: float) -> None:
+        self._folder, self._every_s, self._again = folder, every_s, 0.0
+        self._jobs: frozenset[str] = frozenset()
+
+    def __contains__(self, job: object) -> bool:
+        return job in self._jobs or job in self._newest()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._newest())
+
+    def __len__(self) -> int:
+        return len(self._newest())
+
+    def _newest(self) -> frozenset[str]:
+        now = time.monotonic()
+        if now >= self._again and self._folder.is_dir():  # away as a whole it says nothing of any job
+            self._jobs, self._again = frozenset(contracted(self._folder)), now + self._every_s
+        return self._jobs
