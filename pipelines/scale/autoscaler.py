@@ -6,6 +6,7 @@ Run it as `tidecast autoscale`. One query serves every job that has a contract, 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -134,13 +135,14 @@ def run(settings: Settings, checkpoint: Path, agents: Source | None = None, peak
     }
     for tick in (watch.look, *(sync.tick for sync, _ in synced.values())):
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
-    # Inherited by the JVM: where all processes of the command get it, this one ends the query first.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
-    _obey(stop)  # also because a SparkContext has set a handler of its own for ctrl-C
-    query = start(spark, settings, checkpoint, Learned(**{name: here for name, (_, here) in synced.items()}))
-    _until(stop, query)
-    query.stop()
+    _obey(stop)  # a SparkContext has set a handler of its own for ctrl-C
+    if not stop.is_set():
+        query = start(spark, settings, checkpoint, Learned(**{name: here for name, (_, here) in synced.items()}))
+        _until(stop, query)
+        query.stop()
     spark.stop()
 
 
