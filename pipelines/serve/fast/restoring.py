@@ -7,12 +7,10 @@ import logging
 import msgspec
 
 from models.forecast.core.gaps import Streak
-from models.forecast.core.series import SeriesError
-from models.forecast.online import OnlineError
 from pipelines.serve.fast.model_cache import ModelCache
 from pipelines.serve.models.model_set import ModelSetError
 from pipelines.serve.step.event import said_in
-from pipelines.serve.step.following import HEAVY, Following
+from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import checkpoint_key, filling_name, forecast_key, intent_key, sample_key, state_key
 from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
@@ -47,34 +45,22 @@ def read(store: Store, windows: Windows, cache: ModelCache, job: str) -> Followi
     following.said = None if made is None else said_in(unpacked(ForecastValue, made.value))
     by = next((g for g in following.generations if g.number == kept.generation), None)
     if by is not None:
-        _carry_on(store, windows, cache, following, by, kept.carried)
+        try:
+            following.resume(windows, cache.find(job, by), by, *_carried(store, following, kept))
+        except ModelSetError as error:
+            log.warning("serving %s: %s; the next model begins on its own history", job, error)
     return following
 
 
-def _carry_on(
-    store: Store, windows: Windows, cache: ModelCache, following: Following, by: Generation, carried: bytes
-) -> None:
-    job, newest = following.job, following.newest or 0
-    try:
-        online = cache.find(job, by)
-        since = newest
-        if not carried:
-            kept = store.get(checkpoint_key(job, following.step_s))
-            if kept is None:
-                raise OnlineError("no state was kept")
-            whole = unpacked(StateValue, kept.value)
-            if whole.generation != by.number:
-                raise OnlineError(f"the state kept is of generation {whole.generation}, not {by.number}")
-            carried, since = whole.carried, kept.version + 1
-        online.restore(job, carried, following.history(windows, since, newest))
-    except ModelSetError as error:
-        log.warning("serving %s: %s; the next model begins on its own history", job, error)
-        return
-    except (OnlineError, SeriesError) as error:  # another version of this code may have written it
-        log.warning("serving %s: %s; its model begins anew on the history", job, error)
-        following.begin(windows, online, by, None)
-        return
-    following.at, following.online, following.heavy, following.kept = by.number, online, len(carried) > HEAVY, True
+def _carried(store: Store, following: Following, kept: StateValue) -> tuple[bytes, int]:
+    """The model's state and the first window that it may lack; a large one lies under a key of its own."""
+    if kept.carried:
+        return kept.carried, following.newest or 0
+    found = store.get(checkpoint_key(following.job, following.step_s))
+    whole = None if found is None else unpacked(StateValue, found.value)
+    if found is None or whole is None or whole.generation != kept.generation:
+        return b"", 0
+    return whole.carried, found.version + 1
 
 
 def _generations(store: Store, job: str, step_s: float) -> list[Generation]:

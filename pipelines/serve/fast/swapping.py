@@ -22,17 +22,14 @@ def swap(core: Core, ready: Ready) -> Generation:
     newest = store.get(intent_key(job))
     number = 1 if newest is None else newest.version + 1  # those for windows of another length count, too
     begins = first_origin(following.generations, following.newest, core.last_sent(job))
-    digests = ready.made.digests
-    made = Generation(
-        number, ready.model, ready.version, digests, begins, ready.warmed_from, ready.warmed_to, core.step_s
-    )
+    made = ready.generation(number, begins, core.step_s)
     prefix = set_prefix(job)
     store.declare(prefix, [f"{prefix}/{name}" for name in MEMBERS])
     try:
         with store.event("persistent") as event:  # the intent: from here on a crash redoes the swap at this window
             event.put_set(prefix, {f"{prefix}/{name}": ready.made.members[name] for name in MEMBERS}, number)
             event.put(intent_key(job), packed(made), number)
-        online = core.cache.put(digests, ready.online)
+        online = core.cache.put(made.digests, ready.online)
         following.generations.append(made)
         _activate(core, following, made, online, ready.warm)
     except BaseException:

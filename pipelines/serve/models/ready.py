@@ -7,6 +7,7 @@ from typing import NamedTuple
 from models.forecast.online import Online
 from pipelines.serve.models.model_set import ModelSet, check
 from pipelines.serve.step.event import series
+from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.windows import KEPT_STEPS, Windows
 
 
@@ -30,6 +31,12 @@ class Ready(NamedTuple):
     warm: bytes
     warmed_from: int
     warmed_to: int
+
+    def generation(self, number: int, first_origin: int, step_s: float) -> Generation:
+        """The swap that puts it into service."""
+        return Generation(
+            number, self.model, self.version, self.made.digests, first_origin, self.warmed_from, self.warmed_to, step_s
+        )
 
 
 def prepare(windows: Windows, job: str, model: str, version: str, made: ModelSet) -> Ready:

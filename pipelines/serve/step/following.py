@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, field
 
 from models.forecast.core.gaps import Streak, arrived, resets
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.online import Online
+from models.forecast.online import Online, OnlineError
 from pipelines.serve.step.event import series
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.pulse import Pulse
@@ -15,6 +16,7 @@ from pipelines.serve.step.windower import Filled, Filling, fill
 from pipelines.serve.step.windows import KEPT_STEPS, Windows
 from tidecast.messages import Forecast, MetricSample
 
+log = logging.getLogger(__name__)
 HEAVY = 8192
 """Bytes of carried state above which it is kept only now and then."""
 EVERY = 64
@@ -99,6 +101,24 @@ class Following:
         if self.online is not None and self.online is not online and self.job in self.online:
             self.online.forget(self.job)  # other jobs may go on with it
         self.at, self.online, self.heavy, self.kept = by.number, online, len(warm) > HEAVY, False
+
+    def resume(self, windows: Windows, online: Online, by: Generation, carried: bytes, since: int) -> None:
+        """Carry on with a state that was kept; where it cannot be read, the model begins anew on the history.
+
+        Args:
+            windows: where they are.
+            online: the model of the generation.
+            by: the generation.
+            carried: its state; empty where none was kept.
+            since: first window that the state may lack.
+        """
+        try:
+            online.restore(self.job, carried, self.history(windows, since, self.newest or 0))
+        except (OnlineError, SeriesError) as error:  # another version of this code may have written it
+            log.warning("serving %s: %s; its model begins anew on the history", self.job, error)
+            self.begin(windows, online, by, None)
+        else:
+            self.at, self.online, self.heavy, self.kept = by.number, online, len(carried) > HEAVY, True
 
     def step(self, windows: Windows, version: int, rate: float) -> None:
         """Take one closed window into the streak and into the model, where there is one."""

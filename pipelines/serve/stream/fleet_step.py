@@ -88,16 +88,12 @@ class FleetStep:
     def _restore(self, jobs: Jobs, kept: Kept) -> None:
         jobs.windows.add(self.job, kept.windows)
         following = jobs.job(self.job)
-        following.filling, following.newest, following.first, following.at = (
-            kept.filling, kept.newest, kept.first, kept.at
-        )  # fmt: skip
+        following.filling, following.newest, following.first = kept.filling, kept.newest, kept.first
         following.streak = None if kept.streak is None else Streak(*kept.streak)
         following.generations = [made.generation for made in _sets(self._folder, self.job)]
         by = next((made for made in following.generations if made.number == kept.at), None)
         if by is not None and kept.carried and kept.newest is not None:
-            following.online = self._find(self.job, by)
-            history = following.history(jobs.windows, kept.newest, kept.newest)
-            following.online.restore(self.job, kept.carried, history)
+            following.resume(jobs.windows, self._find(self.job, by), by, kept.carried, kept.newest)
 
     def _packed(self, jobs: Jobs) -> bytes:
         following = jobs.job(self.job)

@@ -121,10 +121,7 @@ class Server:
         job, following = ready.job, self._jobs.job(ready.job)
         number = following.generations[-1].number + 1 if following.generations else 1
         begins = first_origin(following.generations, following.newest, None)
-        made = Generation(
-            number, ready.model, ready.version, ready.made.digests, begins, ready.warmed_from, ready.warmed_to,
-            self._jobs.windows.step_s,
-        )  # fmt: skip
+        made = ready.generation(number, begins, self._jobs.windows.step_s)
         self._models = {key: online for key, online in self._models.items() if key[0] != job}
         self._models[job, number] = ready.online
         following.generations[:] = [made]

@@ -2,8 +2,13 @@
 
 import json
 
-from pipelines.serve.stream.fleet_step import FleetStep
-from tests.fakes.forecasters import STEP
+import msgspec
+
+from models.forecast.baselines.naive import Naive
+from pipelines.serve.models.model_set import pack
+from pipelines.serve.step.generations import Generation
+from pipelines.serve.stream.fleet_step import FleetStep, Kept, publish
+from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
 
 JOB = "orders"
@@ -27,3 +32,17 @@ def test_a_record_a_year_ahead_is_rejected_and_the_next_is_taken_also_after_a_re
         step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7)
         state, out = step.take(state, [{"key": JOB, "value": value, "partition": 0, "offset": i}], NOW)
         assert [json.loads(value)["offset"] for topic, _, value in out if topic == "rejects"] == ([1] if i == 1 else [])
+
+
+def test_a_state_that_another_release_wrote_is_begun_anew_and_the_job_goes_on(tmp_path):
+    made = pack(Naive(TASK, seasonal=False))
+    publish(tmp_path, JOB, Generation(1, "m", "1", made.digests, 0, 0, -1, STEP), dict(made.members))
+    rows = [{"key": JOB, "value": raw(JOB, BEGIN + i, 5.0 + i), "partition": 0, "offset": i} for i in range(60)]
+    state, said = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).take(None, rows[:59], NOW)
+    kept = msgspec.msgpack.decode(state, type=Kept)
+    assert kept.carried and said
+    outs = []
+    for carried in (kept.carried, b"of another release"):
+        changed = msgspec.msgpack.encode(msgspec.structs.replace(kept, carried=carried))
+        outs.append(FleetStep(JOB, STEP, tmp_path, {JOB}, 7).take(changed, rows[59:], NOW)[1])
+    assert outs[0] == outs[1] and [topic for topic, _, _ in outs[0]] == ["forecasts"]
