@@ -37,8 +37,8 @@ class Claim:
         newest = max(claims, default=(-1, 0))
         if kept is None or kept != newest[1]:
             epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
-            said = encode(Control(job="serving", wall_time=epoch / 1000))
-            newest = int(publisher.send_bytes(TOPIC, KEY.encode(), said).get(timeout=30).offset), epoch
+            message = encode(Control(job="serving", wall_time=epoch / 1000))
+            newest = int(publisher.send_bytes(TOPIC, KEY.encode(), message).get(timeout=30).offset), epoch
         self._offset, self.epoch = newest
         self._claims = Follower(kafka, [TOPIC])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipelines.serve.fast.model_cache import ModelCache
-from pipelines.serve.step.event import record, said_in, sampled
+from pipelines.serve.step.event import issued_in, record, sampled
 from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import checkpoint_key, forecast_key, sample_key, state_key
@@ -52,11 +52,11 @@ class Closing:
         happened = round(wall_time * 1e9)
         event.put(sample_key(job, step_s), packed(sampled(window, time_scale)), version, happened)
         by = self.stepper.step(following, window)
-        left = self.say(event, following, by, happened, time_scale)
+        left = self.issue(event, following, by, happened, time_scale)
         self._keep_state(event, following, version)
         return left
 
-    def say(
+    def issue(
         self, event: Event, following: Following, by: Generation | None, happened: int, time_scale: float
     ) -> Left | None:
         """Put the forecast after the newest window, and into the outbox what is to be sent of it."""
@@ -65,18 +65,18 @@ class Closing:
         if value is None:
             if by is None:
                 return None
-            said, reason = self.stepper.say(following, by, happened, time_scale)
+            issued, reason = self.stepper.issue(following, by, happened, time_scale)
             assert following.streak is not None, "a window was taken"
-            value = record(said, reason, following.streak, by)
-            if said is not None:
-                following.said = said
-            if said is not None and self._sends:
+            value = record(issued, reason, following.streak, by)
+            if issued is not None:
+                following.issued = issued
+            if issued is not None and self._sends:
                 note = packed(record(None, "", following.streak, by))
                 entry = Outgoing("forecasts", job, forecast_key(job, following.step_s), version, note, value.message)
                 event.outbox(packed(entry))
                 self.leaving.append((event, entry))
         else:
-            following.said = said_in(value)
+            following.issued = issued_in(value)
         stored = packed(value)
         event.put(forecast_key(job, following.step_s), stored, version, happened)
         return Left(event, version, happened, stored)

@@ -148,7 +148,7 @@ class Core:
             event.set_meta(filling_name(sample.job), _MSGPACK.encode(filled.filling))
             move(event, arrival)
         if self._follows and now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
-            self.heartbeats += following.pulse.beat(sample, sample.wall_time, following.said)
+            self.heartbeats += following.pulse.beat(sample, sample.wall_time, following.issued)
         self.counts["windows"] += len(filled.closed)
         return Made("applied" if filled.closed else "pending", [one for one in left if one is not None])
 
@@ -184,7 +184,7 @@ class Core:
         return None if record is None else unpacked(SampleValue, record.value)
 
     def _refuse(self, batch: Batch, arrival: Arrival, code: str, why: str, now: float) -> Made:
-        """A sample that cannot be accepted: a record of the log is kept aside, a client is told."""
+        """A sample that cannot be accepted: a record of the log is kept aside, the client is answered."""
         self.counts[f"refused {code}"] += 1
         if arrival.at is not None:
             with batch.event() as event:

@@ -120,16 +120,16 @@ def _adopt(kafka: Kafka, core: Core, stored: Mapping[str, int], newest: int | No
     oldest: dict[str, int] = {}
     for record in read_back(kafka, "forecasts", newest):
         try:
-            said = decode(Forecast, record.value)
+            issued = decode(Forecast, record.value)
         except MessageError:
             continue
-        if said.job not in stored or NOTE not in record.headers or said.step_s != core.step_s:
+        if issued.job not in stored or NOTE not in record.headers or issued.step_s != core.step_s:
             continue  # of another server
-        origin = origin_of(said)
-        core.sent[said.job] = max(core.sent.get(said.job, origin), origin)
-        oldest[said.job] = min(oldest.get(said.job, origin), origin)
-        if origin > stored[said.job]:
+        origin = origin_of(issued)
+        core.sent[issued.job] = max(core.sent.get(issued.job, origin), origin)
+        oldest[issued.job] = min(oldest.get(issued.job, origin), origin)
+        if origin > stored[issued.job]:
             note = unpacked(ForecastValue, record.headers[NOTE])
             value = msgspec.structs.replace(note, message=record.value)
-            core.closing.adopted.setdefault((said.job, origin), value)
+            core.closing.adopted.setdefault((issued.job, origin), value)
     return newest is None or all(origin <= stored[job] + 1 for job, origin in oldest.items())

@@ -174,8 +174,8 @@ class Loop:
                 return
             loader.ready.popleft()
             kind = ready.made.forecaster.kind
-            said = f"champion is version {made.model_version} ({kind}) from window {made.first_origin} on"
-            print(f"serving {ready.job}: {said}", flush=True)
+            what = f"champion is version {made.model_version} ({kind}) from window {made.first_origin} on"
+            print(f"serving {ready.job}: {what}", flush=True)
             gc.freeze()  # a model is for long: the collector need not look at it again
 
     def _note(self) -> None:

@@ -102,7 +102,7 @@ class Outbox:
     def _taken(self, one: Numbered) -> Callable[[bool], None]:
         number, key = one[0], (one[1].topic, one[1].job)
 
-        def told(good: bool) -> None:
+        def reported(good: bool) -> None:
             self._flying[key] -= 1
             if good:
                 self._arrived[key] = max(number, self._arrived.get(key, number))
@@ -111,7 +111,7 @@ class Outbox:
                 self._held.setdefault(key, []).append(one)
                 self._again = time.monotonic() + AGAIN_S
 
-        return told
+        return reported
 
 
 def _headers(entry: Outgoing, ts: int) -> list[tuple[str, bytes]]:

@@ -97,10 +97,10 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     history = following.history(core.windows, newest, newest)
     try:
         online.restore(_ASIDE, online.state(job), history)
-        said = online.step(_ASIDE, rate)
+        quantiles = online.step(_ASIDE, rate)
     except (SeriesError, ValueError) as error:
         return Refused("model", f"{job}: {error}")
     finally:
         if _ASIDE in online:
             online.forget(_ASIDE)
-    return Foretold(said.tolist(), list(online.forecaster.levels))
+    return Foretold(quantiles.tolist(), list(online.forecaster.levels))

@@ -9,7 +9,7 @@ import msgspec
 from models.forecast.core.gaps import Streak
 from pipelines.serve.fast.model_cache import ModelCache
 from pipelines.serve.models.model_set import ModelSetError
-from pipelines.serve.step.event import said_in
+from pipelines.serve.step.event import issued_in
 from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import checkpoint_key, filling_name, forecast_key, intent_key, sample_key, state_key
@@ -42,7 +42,7 @@ def read(store: Store, windows: Windows, cache: ModelCache, job: str) -> Followi
     following.rate = unpacked(SampleValue, sample.value).rate
     following.streak = Streak(kept.imputed, kept.row, kept.warming)
     made = store.get(forecast_key(job, step_s), sample.version)
-    following.said = None if made is None else said_in(unpacked(ForecastValue, made.value))
+    following.issued = None if made is None else issued_in(unpacked(ForecastValue, made.value))
     by = next((g for g in following.generations if g.number == kept.generation), None)
     if by is not None:
         try:

@@ -55,7 +55,7 @@ class Loader:
         self._every_s, self._wake = every_s, wake
         self.ready: deque[Ready] = deque()
         self.serving: dict[str, str] = {}
-        """Version in service by job, as told by the loop."""
+        """Version in service by job, as reported by the loop."""
         self._refused: dict[str, str] = {}
         self._offered: dict[str, str] = {}
         self._later: dict[str, tuple[str, float]] = {}
@@ -74,7 +74,7 @@ class Loader:
 
     def _run(self) -> None:
         champions: Champions | None = None
-        said = ""
+        reported = ""
         while not self._stop.is_set():
             try:
                 champions = champions or self._open()
@@ -82,11 +82,11 @@ class Loader:
                 for job in sorted(self._jobs):
                     if job in versions and not self._stop.is_set():
                         self._look(champions, job, versions[job])
-                said = ""
+                reported = ""
             except (RegistryError, StoreError) as error:
-                if str(error) != said:  # once, not every two seconds
+                if str(error) != reported:  # once, not every two seconds
                     print(f"serving: {error}", flush=True)
-                    said = str(error)
+                    reported = str(error)
             except Exception:  # the champions in service go on, and the next look may succeed
                 log.exception("serving: looking for champions failed")
             self._stop.wait(self._every_s)

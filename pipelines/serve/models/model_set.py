@@ -107,13 +107,15 @@ def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> Non
         raise ModelSetError(f"{named} has {made.step_s:g} s steps, training.step_s is {step_s:g}. Retrain it.")
     try:
         state = made.init(recent)
-        said = made.current(state)
+        quantiles = made.current(state)
     except (SeriesError, ValueError, RuntimeError, IndexError) as error:  # weights of other shapes show here
         raise ModelSetError(f"{named} fails on the newest {len(recent)} windows: {error}") from None
-    if said.shape != (made.horizon, len(made.levels)):
-        raise ModelSetError(f"{named} says {said.shape}, not {(made.horizon, len(made.levels))}")
-    if made.trust(state) != "none" and not np.isfinite(said).all():
-        raise ModelSetError(f"{named} says {said.ravel()[~np.isfinite(said.ravel())][0]} on the newest windows")
+    if quantiles.shape != (made.horizon, len(made.levels)):
+        raise ModelSetError(f"{named} says {quantiles.shape}, not {(made.horizon, len(made.levels))}")
+    if made.trust(state) != "none" and not np.isfinite(quantiles).all():
+        raise ModelSetError(
+            f"{named} says {quantiles.ravel()[~np.isfinite(quantiles.ravel())][0]} on the newest windows"
+        )
 
 
 def _text(data: Mapping[str, Any]) -> bytes:

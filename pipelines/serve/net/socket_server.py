@@ -31,7 +31,7 @@ class SocketError(CorrectableError, RuntimeError):
 
 @dataclass(eq=False)
 class Connection:
-    """One client: what came of its next frame, what it has not read yet, and the last that it will be told."""
+    """One client: what came of its next frame, what it has not read yet, and the last that it will be answered."""
 
     socket: socket.socket
     coming: bytearray = field(default_factory=bytearray)
@@ -142,8 +142,8 @@ class SocketServer:
     def _settle(self, waiting: list[tuple[Connection, bytes]]) -> None:
         if not waiting:
             return
-        said = self._puts([sample for _, sample in waiting])
-        for (connection, _), answer in zip(waiting, said, strict=True):
+        answers = self._puts([sample for _, sample in waiting])
+        for (connection, _), answer in zip(waiting, answers, strict=True):
             self._send(connection, [answer])
         waiting.clear()
 

@@ -67,26 +67,26 @@ def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at:
     )  # fmt: skip
 
 
-def record(said: Forecast | None, reason: str, streak: Streak, by: Generation) -> ForecastValue:
+def record(issued: Forecast | None, reason: str, streak: Streak, by: Generation) -> ForecastValue:
     """The forecast as it is stored, with everything it was made by; without one, with the reason (seed 6.1, step 3)."""
-    text = b"" if said is None else encoded(said)
+    text = b"" if issued is None else encoded(issued)
     since, doubted = streak.row - 1, streak.doubted
     return ForecastValue(by.number, by.model_version, by.digests, streak.imputed, since, doubted, reason, text)
 
 
-def encoded(said: Forecast) -> bytes:
+def encoded(issued: Forecast) -> bytes:
     """The message's bytes, as `tidecast.messages.encode` has them, at a thirtieth of its time; numbers are finite."""
-    return encode(said) if said.last_rps is None else _JSON.encode(said)
+    return encode(issued) if issued.last_rps is None else _JSON.encode(issued)
 
 
-def said_in(value: ForecastValue) -> Forecast | None:
+def issued_in(value: ForecastValue) -> Forecast | None:
     """The forecast that a record holds; None without one."""
     return _FORECAST.decode(value.message) if value.message else None
 
 
-def origin_of(said: Forecast) -> int:
+def origin_of(issued: Forecast) -> int:
     """The window a forecast was made after."""
-    return round(said.time / said.step_s) - 1
+    return round(issued.time / issued.step_s) - 1
 
 
 def series(windows: list[tuple[int, float]], first: int, last: int, step_s: float) -> Series:

@@ -38,7 +38,7 @@ class Following:
         online: who steps it; None before a model serves.
         heavy: whether that state is large.
         kept: whether a state of this generation has been kept yet.
-        said: the newest forecast that was sent; None before one.
+        issued: the newest forecast that was sent; None before one.
         pulse: of its heartbeats.
         unsaved: windows put in the transaction that is still open.
     """
@@ -55,7 +55,7 @@ class Following:
     online: Online | None = None
     heavy: bool = False
     kept: bool = False
-    said: Forecast | None = None
+    issued: Forecast | None = None
     pulse: Pulse = field(default_factory=Pulse)
     unsaved: list[tuple[int, float]] = field(default_factory=list)
 

@@ -60,10 +60,10 @@ class Jobs:
         self.windows.add(job, following.unsaved)
         following.unsaved.clear()
 
-    def say(self, sample: MetricSample) -> Forecast | None:
+    def issue(self, sample: MetricSample) -> Forecast | None:
         """The forecast after the job's newest window, dated by its newest sample; None where there is none."""
         following = self.job(sample.job)
         by = None if following.newest is None else serving(following.generations, following.newest)
         if by is None:
             return None
-        return self._stepper.say(following, by, round(sample.wall_time * 1e9), sample.time_scale)[0]
+        return self._stepper.issue(following, by, round(sample.wall_time * 1e9), sample.time_scale)[0]

@@ -19,17 +19,17 @@ class Pulse:
 
     last: float = -math.inf
 
-    def beat(self, sample: MetricSample, wall_time: float, said: Forecast | None) -> list[Heartbeat]:
+    def beat(self, sample: MetricSample, wall_time: float, issued: Forecast | None) -> list[Heartbeat]:
         """The heartbeat that is due, or none.
 
         Args:
             sample: the newest of the job: a silent job has no heartbeats.
             wall_time: now.
-            said: the forecast that stands; None without one.
+            issued: the forecast that stands; None without one.
         """
         if wall_time - self.last < EVERY_S:
             return []
         self.last = wall_time
-        standing, since = (None, None) if said is None else (str(said.epoch), said.wall_time)
+        standing, since = (None, None) if issued is None else (str(issued.epoch), issued.wall_time)
         time, scale = sample.time + sample.span_s, sample.time_scale
         return [Heartbeat(sample.job, "serving", time, wall_time, scale, standing, since)]

@@ -49,7 +49,7 @@ class Stepper:
                 following.step(self._windows, window.version, window.rate)
         return by
 
-    def say(
+    def issue(
         self, following: Following, by: Generation, happened: int, time_scale: float
     ) -> tuple[Forecast | None, str]:
         """The forecast after the newest window, or None and why there is none (seed 6.1, step 3).

@@ -28,7 +28,7 @@ class Window(NamedTuple):
     Attributes:
         version: its index since the epoch.
         rate: mean arrivals, records/s.
-        lag: records not yet processed at its end; None where nobody said.
+        lag: records not yet processed at its end; None where nobody reported it.
         busy_s: wall seconds that batches took since the window before was closed.
     """
 

@@ -81,8 +81,8 @@ class FleetStep:
                 continue
             for window in windows:
                 jobs.step(self.job, window)
-                said = jobs.say(sample)
-                out += [("forecasts", self.job, encoded(said))] if said is not None else []
+                issued = jobs.issue(sample)
+                out += [("forecasts", self.job, encoded(issued))] if issued is not None else []
         return self._packed(jobs), out
 
     def _restore(self, jobs: Jobs, kept: Kept) -> None:

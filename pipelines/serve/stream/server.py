@@ -53,12 +53,12 @@ class Server:
         self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
         self._models: dict[tuple[str, int], Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
-        """Offset by partition that is to be reached before anything is said; none once it is."""
+        """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._fresh_from = dict(self._behind)
         self._metrics = Follower(kafka, ["metrics"])
         rewind(self._metrics, settings.training.step_s)
         self._newest: dict[str, MetricSample] = {}
-        self._said: dict[str, tuple[int | None, int]] = {}
+        self._issued: dict[str, tuple[int | None, int]] = {}
         self._loader = Loader(
             self._jobs.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s
         )
@@ -111,10 +111,10 @@ class Server:
             return
         job, following = sample.job, self._jobs.job(sample.job)
         state = following.newest, following.at
-        if self._said.get(job) != state and (forecast := self._jobs.say(sample)) is not None:
+        if self._issued.get(job) != state and (forecast := self._jobs.issue(sample)) is not None:
             self._publisher.send("forecasts", job, forecast)
-            self._said[job], following.said = state, forecast
-        for beat in following.pulse.beat(sample, now, following.said):
+            self._issued[job], following.issued = state, forecast
+        for beat in following.pulse.beat(sample, now, following.issued):
             self._publisher.send("heartbeats", job, beat)
 
     def _promote(self, ready: Ready, now: float) -> None:
