@@ -6,6 +6,7 @@ from typing import Any
 
 from models.twin.experiment.contenders import OURS, TRUE_FUTURE
 from models.twin.experiment.value import GAP, LIKE_REACTIVE, TOO_DEAR
+from pipelines.html.columns import aligned
 from pipelines.html.numbers import number, share
 
 Found = dict[str, Any]
@@ -70,11 +71,7 @@ def table(found: Found) -> str:
     titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *(f"{name} ×" for name in names),
               *(f"{name} captured" for name in names)]  # fmt: skip
     lines = [titles, *(cells(cell, names) for cell in found["cells"])]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    rows = [
-        "  ".join(c.ljust(w) if i in (0, 3) else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
-    ]
+    rows = aligned(lines, left=(0, 3))
     left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
     sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
     return "\n".join([*rows, "", *verdict(found), *adds(found), *sums, *left_out])

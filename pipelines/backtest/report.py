@@ -17,7 +17,8 @@ from models.twin.experiment.contenders import (
     ablations,
     contenders,
 )
-from models.twin.experiment.evaluation import Contender, Sheet
+from models.twin.experiment.evaluation import Sheet
+from models.twin.experiment.lanes import Contender
 from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import Trace

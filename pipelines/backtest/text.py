@@ -6,6 +6,7 @@ from typing import Any
 
 from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
 from models.twin.experiment.results import BOUND, OPTIMUM
+from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
 from pipelines.traces.series_file import step_name
 
@@ -59,11 +60,7 @@ def hours(cost: float | None) -> str:
 def table(found: dict[str, Any]) -> str:
     """A line per policy, the cheapest at 1 % first; latency, actions and knob are those of the point nearest to it."""
     lines = [list(COLUMNS), *(cells(name, found) for name in order(found))]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
-    rows = [
-        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
-    ]
+    rows = aligned(lines)
     said = [described(found), "", "executor-hours at so many seconds over the target:", *rows]
     if costs := found["cheapest_at_violation"][KEY_LEVEL].get(BOUND):
         said.append(f"no policy can take less than {hours(costs)} at 1 %")

@@ -1,4 +1,4 @@
-"""What forecasters and agents have in common once they are trained: the form of a run, and who serves afterwards."""
+"""What forecasters and agents share in training: the form of a run, who cannot be judged, who serves afterwards."""
 
 from __future__ import annotations
 
@@ -8,9 +8,30 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from configs.errors import SettingsError
+from models.forecast.selection.gate import Verdict
 from pipelines.registry.store import Store
 
+Tags = Mapping[str, str]
 Section = TypeVar("Section", bound=BaseModel)
+
+
+def refused(registry: Store, job: str, tags: Tags) -> Verdict | None:
+    """Why a run's challenger cannot be judged by its figures; None where it can be."""
+    version, champion = tags.get("challenger"), tags.get("champion") or None
+    present = registry.champion_version(job)
+    if version is None:
+        return Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
+    if present in (champion, version):
+        return None
+    return Verdict(False, f"rejected: compared with version {champion}, but {present} serves by now. Train again.")
+
+
+def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
+    """A verdict as the DAGs pass it on, with figures of its kind."""
+    return {
+        "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": tags.get("challenger"),
+        "champion": tags.get("champion") or None, "run": run_id, **figures,
+    }  # fmt: skip
 
 
 def let_serve(registry: Store, verdict: Mapping[str, Any]) -> str | None:

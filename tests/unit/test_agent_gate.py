@@ -10,7 +10,7 @@ from configs.contract import Contract
 from configs.settings import load
 from models.dqn.evaluation.gate import against, judged, level
 from models.forecast.core.series import Series
-from models.twin.experiment.evaluation import Setting
+from models.twin.experiment.lanes import Setting
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError

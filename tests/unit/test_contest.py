@@ -9,8 +9,9 @@ from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
 from models.policy.rules.static import Static
 from models.twin.experiment.benchmark import Case, Effort, judged, listened
-from models.twin.experiment.evaluation import Contender, Lane, Setting, _timetable, compete
+from models.twin.experiment.evaluation import _timetable, compete
 from models.twin.experiment.foresight import told
+from models.twin.experiment.lanes import Contender, Lane, Setting
 from models.twin.experiment.scenario import parts, scenario
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import drawn

@@ -9,8 +9,9 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import state as s
+from models.twin.sim.actuate import retarget
 from models.twin.sim.job import Job, TwinError, stack
-from models.twin.sim.kernel import advance, close, retarget
+from models.twin.sim.kernel import advance, close
 from models.twin.sim.state import State, begin
 
 

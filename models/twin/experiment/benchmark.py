@@ -9,8 +9,9 @@ import numpy as np
 
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.twin.experiment.evaluation import Contender, Lane, Sheet, compete
+from models.twin.experiment.evaluation import Sheet, compete
 from models.twin.experiment.foresight import FORECASTERS, Told, coarseness, told
+from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.references import least_hours, optimum
 from models.twin.experiment.results import ALLOWED, OPTIMUM, Judged
 from models.twin.experiment.scenario import parts, scenario, told_from

@@ -10,8 +10,8 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.catalogue import build, named
-from models.twin.experiment.evaluation import TRUTH, Contender, Setting
 from models.twin.experiment.foresight import LEVELS
+from models.twin.experiment.lanes import TRUTH, Contender, Setting
 
 TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
 PLANNERS = ("reactive", "forecast")

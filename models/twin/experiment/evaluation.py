@@ -8,81 +8,20 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.paced import Paced
 from models.policy.core.view import Policy, Why
-from models.policy.received.nowcast import offsets
-from models.policy.received.peaks import LEVELS as PEAK_LEVELS
-from models.policy.received.peaks import stretches
 from models.policy.rules.schedule import DAY_S, SLOTS, Timetable, learned
-from models.twin.experiment.foresight import LEVELS, heard, true
+from models.twin.experiment.lanes import Contender, Lane
+from models.twin.experiment.received import by_peaks, foresight
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
-from models.twin.sim.run import Foresight, Load, Outcome, simulate
+from models.twin.sim.run import Load, Outcome, simulate
 
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
-TRUTH = "truth"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A policy's hyper-parameters.
-
-    Attributes:
-        fields: of the policy, by name.
-        memory_steps: of the forecaster, after which a third of an error of now is left.
-        level: quantile of the forecast that the policy hears; None for all of them.
-    """
-
-    fields: tuple[tuple[str, float], ...] = ()
-    memory_steps: float = 1.0
-    level: float | None = None
-
-    def plus(self, values: dict[str, float]) -> Setting:
-        """With other values; names that are no attribute are fields of the policy."""
-        own = {name: value for name, value in values.items() if name in ("memory_steps", "level")}
-        others = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
-        return replace(self, fields=tuple(sorted(others.items())), **own)
-
-
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """Who takes part.
-
-    Attributes:
-        name: in the results.
-        policy: its name in the catalogue.
-        hears: a forecaster of `foresight.FORECASTERS`, `TRUTH`, or empty for nothing.
-        setting: hyper-parameters to begin with.
-        axes: of hyper-parameters that are chosen on the tuning part, each a product, one after the other.
-        learned: what the policy needs beside a contract; a timetable is learned from each trace.
-    """
-
-    name: str
-    policy: str
-    hears: str = ""
-    setting: Setting = Setting()
-    axes: tuple[dict[str, tuple[float, ...]], ...] = ()
-    learned: Any = None
-
-    @property
-    def listens(self) -> bool:
-        """Whether it hears anything."""
-        return bool(self.hears) and self.policy in LISTENERS
-
-
-@dataclass(frozen=True, eq=False)
-class Lane:
-    """A scenario, the setting that a policy has there, and (N,) values of its knob."""
-
-    scenario: Scenario
-    setting: Setting
-    knobs: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +75,7 @@ def _chunks(contender: Contender, lanes: Sequence[Lane]) -> Iterable[list[int]]:
     """Lanes of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
     groups: dict[Any, list[int]] = {}
     for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].scenario.seconds):
-        groups.setdefault((lanes[i].setting.fields, _by_peaks(contender, lanes[i])), []).append(i)
+        groups.setdefault((lanes[i].setting.fields, by_peaks(contender, lanes[i])), []).append(i)
     for group in groups.values():
         many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].scenario.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
@@ -148,10 +87,10 @@ def _simulated(contender: Contender, lanes: list[Lane]) -> list[tuple[Outcome, s
     each = knobs * seeds
     load = _load(lanes)
     policy = _policy(contender, lanes)
-    foresight = _foresight(contender, lanes) if contender.listens else None
+    received = foresight(contender, lanes) if contender.listens else None
     jobs = stack([setup.the_job] * (each * len(lanes)), setup.belief)
     chance = np.tile(np.arange(seeds), knobs * len(lanes))
-    outcome = simulate(jobs, load, policy, setup.looks, chance, foresight)
+    outcome = simulate(jobs, load, policy, setup.looks, chance, received)
     return [(outcome, slice(at * each, (at + 1) * each)) for at in range(len(lanes))]
 
 
@@ -197,46 +136,6 @@ def _timetable(scenario: Scenario) -> Floats:
     many = math.ceil(past.step_s / (day_s / SLOTS))  # a long step says something of every slot that it covers
     since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - scenario.begins_s
     return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
-
-
-def _foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
-    """A row per seed and whatever differs in what lanes hear; shorter ones are filled up with nothing."""
-    setup, seeds = lanes[0].scenario.setup, lanes[0].scenario.seeds
-    ends = heard_at = offsets(*setup.planned_s)
-    level = lanes[0].setting.level
-    levels: tuple[float, ...] = LEVELS if level is None else (level,)
-    if all(_by_peaks(contender, lane) for lane in lanes):
-        ends, levels = stretches(*setup.planned_s), PEAK_LEVELS
-    calibrator = [(id(lane.scenario), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
-    first = {ear: calibrator.index(ear) for ear in calibrator}
-    looks = max(len(lane.scenario.looks_s) for lane in lanes)
-    rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
-    for at, i in enumerate(first.values()):
-        rps[at * seeds : (at + 1) * seeds, : len(lanes[i].scenario.looks_s)] = _said(contender, lanes[i], heard_at)
-    begins = [list(first).index(ear) * seeds for ear in calibrator]
-    row = np.concatenate(
-        [np.tile(b + np.arange(seeds), len(lane.knobs)) for b, lane in zip(begins, lanes, strict=True)]
-    )
-    # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
-    return Foresight(ends, levels, rps, row)
-
-
-def _said(contender: Contender, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
-    """(seeds or 1, decisions, ends, levels)."""
-    scenario, setting = lane.scenario, lane.setting
-    if contender.hears == TRUTH:
-        every = np.concatenate([scenario.rate, scenario.after])
-        return true(every, scenario.looks_s, ends)[None, :, :, None]  # the same at every level
-    if _by_peaks(contender, lane):
-        return scenario.foretold[contender.hears]
-    said, moments = scenario.told[contender.hears], scenario.begins_s + scenario.looks_s.astype(np.float64)
-    memory_s = setting.memory_steps * said.step_s
-    return np.stack([heard(said, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]])
-
-
-def _by_peaks(contender: Contender, lane: Lane) -> bool:
-    """Whether the policy hears the peaks whose quantiles the past has kept, instead of the forecaster's own."""
-    return contender.policy in BY_PEAKS and contender.hears in lane.scenario.peaks
 
 
 def _sheet(lane: Lane, simulated: tuple[Outcome, slice], keep: bool) -> Sheet:

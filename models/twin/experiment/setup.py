@@ -43,6 +43,7 @@ class Setup:
         test_days, tune_days: most of the trace's newest part, and of what lies before it; days of the job's own clock.
         speed: seconds of the trace that pass in one of the job's, where a demonstration runs faster than its trace.
         own: the job's own contract, by which its live policies decide; None: one is made.
+        every_s: most seconds between two looks, as a live job's learned policy decides more often than a backtest's.
     """
 
     lead_s: float = 60.0
@@ -57,6 +58,7 @@ class Setup:
     tune_days: float = 4.0
     speed: float = 1.0
     own: Contract | None = None
+    every_s: float = math.inf
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lead_s) and 0 < self.lead_s <= DAY_S):
@@ -92,7 +94,7 @@ class Setup:
         """
         every = int(np.clip(self.lead_s // 2, 1, 15))
         batch_s = self.own.planning.batch_s if self.own else 0.4 * self.the_job.latency_target_s
-        return Looks(every, max(every, 10), batch_s)
+        return Looks(int(min(every, self.every_s)), max(every, 10), batch_s)
 
     @property
     def hold_s(self) -> float:

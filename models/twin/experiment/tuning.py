@@ -9,8 +9,9 @@ import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
-from models.twin.experiment.evaluation import Contender, Lane, Sheet, compete
+from models.twin.experiment.evaluation import Sheet, compete
 from models.twin.experiment.frontier import cheapest_at
+from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.scenario import Scenario
 
 JUDGED = (0.01, 0.001)

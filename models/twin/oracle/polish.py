@@ -10,6 +10,8 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import kernel
+from models.twin.sim.actuate import retarget
+from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import DRAWS, LEAST, MOST, TARGET_S, Jobs
 from models.twin.sim.run import Load
 from models.twin.sim.state import CHANGES, COUNTS, OLDEST, OVER, PAID, State, begin
@@ -73,7 +75,7 @@ def _follow(
             x[:, OVER] = 0.0
             x[:, COUNTS] = now
         late[:, look] = x[:, OVER]
-        kernel.retarget(x, ready_at, chance, startup_s, restart_s, plans[look], float(now))
+        retarget(x, ready_at, chance, startup_s, restart_s, plans[look], float(now))
         kernel.advance(x, ready_at, latencies, chance, facts, speeds, speeds, arrived, row, float(now),
                        float(min(now + every, end)))  # fmt: skip
         late[:, look] = x[:, OVER] - late[:, look]
@@ -99,7 +101,7 @@ def _tried(
     paid, over, target = x[0, PAID], x[0, OVER], np.zeros(1)
     for k in range(look, until):
         target[0] = edit[2] if edit[0] <= k < edit[1] else plan[k]
-        kernel.retarget(x, ready_at, chance, startup_s, restart_s, target, float(k * every))
+        retarget(x, ready_at, chance, startup_s, restart_s, target, float(k * every))
         kernel.advance(x, ready_at, latencies, chance, facts, speeds, speeds, arrived, row, float(k * every),
                        float(min((k + 1) * every, end)))  # fmt: skip
     late = _late(x[0], arrived[row[0]], min(until * every, end), facts[0, TARGET_S])
@@ -167,6 +169,9 @@ def _polish(
             if best >= 0:
                 plan[int(found[best, 0]) : int(found[best, 1])] = found[best, 2]
             target[0] = plan[look]
-            kernel.retarget(x[a], ready_at[a], chance[a], startup_s[a], restart_s[a], target, float(look * every))
+            retarget(x[a], ready_at[a], chance[a], startup_s[a], restart_s[a], target, float(look * every))
             kernel.advance(x[a], ready_at[a], latencies[a], chance[a], facts[a], speeds[a], speeds[a], arrived, row[a],
                            float(look * every), float(min((look + 1) * every, end)))  # fmt: skip
+
+
+forget_stale((_follow, _tried, _polish))

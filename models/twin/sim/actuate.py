@@ -7,6 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import DRAWS
 from models.twin.sim.state import (
     BATCH_END,
@@ -93,3 +94,6 @@ def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any
             _call(x, ready_at[run], more, now, startup_s[run], chance, run)
         else:
             _dismiss(x, ready_at[run], -more)
+
+
+forget_stale((retarget,))

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 
 from models.policy.core import capacity
-from models.twin.sim.actuate import retarget as retarget
 from models.twin.sim.actuate import uniform
+from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import (
     BATCH_ROWS,
     BELIEVED_OVERHEAD_S,
@@ -211,8 +211,7 @@ def advance(
                 x[LEAVING] = 0.0
             there = x[BATCH_END] if in_batch else max(x[NEXT_START], max(x[HALT_UNTIL], now))
             until = min(min(there, x[NEXT_READY]), end)
-            passed = max(until - now, 0.0)
-            x[PAID] += (x[EXECUTORS] + x[WAITING]) * passed
+            x[PAID] += (x[EXECUTORS] + x[WAITING]) * max(until - now, 0.0)
             now = max(until, now)
             if x[NEXT_READY] <= now and now < end:
                 _arrive(x, ready_at[run], job)
@@ -246,3 +245,6 @@ def close(xs: Any, latencies: Any, facts: Any, arrived: Any, row: Any, end: int,
                 latencies[run, _bin(latency)] += 1
                 x[OVER] += 1.0
                 x[WORST] = max(x[WORST], latency)
+
+
+forget_stale((advance, close))

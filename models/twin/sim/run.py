@@ -12,6 +12,7 @@ from models.policy.core.capacity import Capacity, Floats, Integers
 from models.policy.core.view import Ahead, Policy, View, decide
 from models.twin.sim import kernel
 from models.twin.sim import state as s
+from models.twin.sim.actuate import retarget
 from models.twin.sim.job import BELIEVED_OVERHEAD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, Jobs, TwinError
 from models.twin.sim.state import State, begin, latency_quantile
 
@@ -154,9 +155,7 @@ def simulate(
 
 def act(state: State, jobs: Jobs, targets: Floats, now: int) -> None:
     """Ask for the targets at second `now`; the state changes in place."""
-    kernel.retarget(
-        state.x, state.ready_at, state.chance, jobs.startup_s, jobs.restart_s, targets.astype(float), float(now)
-    )
+    retarget(state.x, state.ready_at, state.chance, jobs.startup_s, jobs.restart_s, targets.astype(float), float(now))
 
 
 def advance(state: State, jobs: Jobs, load: Load, begin: int, end: int) -> None:

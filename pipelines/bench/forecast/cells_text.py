@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipelines.bench.forecast.cells import LARGE
+from pipelines.html.columns import aligned
 
 Cells = list[dict[str, Any]]
 
@@ -15,12 +16,7 @@ def table(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
     titles = ["cell", "test rows", "best naive", "RMSE", *(f"{name} ÷" for name in models)]
     titles += ["95 % interval", "chosen", "published", *(f"{name} ÷" for name in models), "pinball ÷", "train s"]
     lines = [titles, *(_line(cell, models) for cell in cells)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    left = {0, 2, 5 + len(models)}
-    rows = [
-        "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
-    ]
+    rows = aligned(lines, left={0, 2, 5 + len(models)})
     return "\n".join([*rows, "", *(said for name in models for said in _sum(name, sums[name]))])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipelines.html.columns import aligned
 from pipelines.html.numbers import number, share
 from pipelines.traces.series_file import step_name
 
@@ -47,11 +48,7 @@ def table(found: dict[str, Any]) -> str:
     titles = [title.format(last=last) for title in (*COLUMNS, "train s", "predict µs")]
     models = sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
     lines = [titles, *(cells(name, model, last) for name, model in models)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(titles))]
-    rows = [
-        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
-        for line in lines
-    ]
+    rows = aligned(lines)
     why = [f"{name} was skipped: {reason}" for name, reason in found["skipped"].items()]
     return "\n".join([described(found), verdict(found), "", *rows, *([""] if why else []), *why])
 

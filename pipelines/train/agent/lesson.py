@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from models.twin.calibration.fit import UnfinishedFitError, fit
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import Job
-from models.twin.sim.run import Looks
 from pipelines.backtest.fit import from_lake
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.on_lake import of_contract
@@ -28,21 +26,6 @@ from pipelines.traces.shipped import Shipped, shipped
 
 FARTHEST_S = 1860.0
 """Lead time and hold for which the loads of others are heard."""
-
-
-@dataclass(frozen=True)
-class LiveSetup(Setup):
-    """Setup under which policies look as often as an agent decides about a live job.
-
-    With the fewer looks of a backtest a job with a short lead time is unlike any that agents are trained on.
-    """
-
-    @cached_property
-    def looks(self) -> Looks:
-        """As of `Setup`, at least every `pace_for`."""
-        usual = super().looks
-        every = min(usual.every_s, int(pace_for(self.lead_s, 1.0)))
-        return Looks(every, usual.smooth_s, usual.batch_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +101,16 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
 
 
 def setup_of(settings: Settings, contract: Contract, twin: Job) -> Setup:
-    """The setup of training and contest: the job's own load, on its own clock, under its own contract."""
+    """The setup of training and evaluation: the job's own load, on its own clock, under its own contract.
+
+    Policies look as often as an agent decides about a live job; with the fewer looks of a backtest a job with a short
+    lead time is unlike any that agents are trained on.
+    """
     lead_s = max(contract.planning.lead_s, 1.0)
-    return LiveSetup(lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract)
+    return Setup(
+        lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract,
+        every_s=pace_for(lead_s, 1.0),
+    )  # fmt: skip
 
 
 def loads_of_others(settings: Settings, job: str) -> list[Shipped]:

@@ -14,7 +14,7 @@ from models.dqn.agent.model import Agent
 from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, against, judged, level
 from models.dqn.learner.settings import FINE, Training
 from models.dqn.training import train as learn
-from models.forecast.selection.gate import Rival, Verdict
+from models.forecast.selection.gate import Rival
 from models.twin.experiment.results import Judged
 from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import enough
@@ -23,7 +23,7 @@ from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run
 from pipelines.train.agent.card import agent_card, frontiers, learning
 from pipelines.train.agent.contest import contest, hours, told
 from pipelines.train.agent.lesson import Lesson, read
-from pipelines.train.decided import formed, let_serve
+from pipelines.train.decided import formed, let_serve, refused, ruling
 
 __all__ = ["enough", "judge", "promote", "train", "train_on"]
 
@@ -146,16 +146,9 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     metrics, parameters, tags = registry.figures(run_id)
     if said := tags.get("verdict"):
         return dict(json.loads(said))
-    version, champion = tags.get("challenger"), tags.get("champion") or None
     costs = {name.removeprefix("hours."): cost for name, cost in metrics.items() if name.startswith("hours.")}
-    present = registry.champion_version(job)
-    if version is None:
-        decided = Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
-    elif present not in (champion, version):
-        decided = Verdict(
-            False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
-        )
-    else:
+    decided = refused(registry, job, tags)
+    if decided is None:
         allowed = 1 + float(parameters["tolerance"])
         rivals = {
             name: Rival(costs[name], metrics.get(f"gate.{name}", math.nan), allowed)
@@ -163,13 +156,11 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             if name in costs
         }
         decided = judged(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
-    result = {
-        "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": version, "champion": champion,
-        "run": run_id, "hours": {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs},
-    }  # fmt: skip
-    if version is not None:
-        registry.keep_verdict(job, run_id, result)
-    return result
+    compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
+    found = ruling(job, run_id, tags, decided, hours=compared)
+    if found["version"] is not None:
+        registry.keep_verdict(job, run_id, found)
+    return found
 
 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:

@@ -9,10 +9,10 @@ from typing import Any
 
 from configs.sections import Training
 from configs.settings import Settings, load
-from models.forecast.selection.gate import Rival, Verdict, verdict
+from models.forecast.selection.gate import Rival, verdict
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
-from pipelines.train.decided import formed, let_serve
+from pipelines.train.decided import formed, let_serve, refused, ruling
 
 
 def enough(job: str, settings: Settings | None = None) -> bool:
@@ -60,16 +60,9 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     metrics, parameters, tags = registry.figures(run_id)
     if said := tags.get("verdict"):
         return dict(json.loads(said))
-    version, champion = tags.get("challenger"), tags.get("champion")
     losses = {name: metrics.get(f"{name}.pinball") for name in ("challenger", "champion", "seasonal_naive")}
-    present = registry.champion_version(job)
-    if version is None:
-        decided = Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
-    elif present not in (champion, version):
-        decided = Verdict(
-            False, f"rejected: compared with version {champion}, but {present} serves by now. Train again."
-        )
-    else:
+    decided = refused(registry, job, tags)
+    if decided is None:
         least = 1 - float(parameters["improvement"]) - 1e-9  # as good as the champion is no reason to change
         held = (("champion", "champion", least), ("seasonal_naive", "seasonal naive forecast", 1.0))
         rivals = {
@@ -77,19 +70,12 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             for key, name, allowed in held
         }
         decided = verdict(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
-    result = {
-        "job": job,
-        "promoted": decided.promoted,
-        "reason": decided.reason,
-        "version": version,
-        "champion": champion,
-        "run": run_id,
-        "challenger_loss": losses["challenger"],
-        "champion_loss": losses["champion"],
-        "naive_loss": losses["seasonal_naive"],
-    }
-    registry.keep_verdict(job, run_id, result)
-    return result
+    found = ruling(
+        job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
+        naive_loss=losses["seasonal_naive"],
+    )  # fmt: skip
+    registry.keep_verdict(job, run_id, found)
+    return found
 
 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
