@@ -88,11 +88,11 @@ class TransferTarget(Carrying):
             carried = self._moved(carried, centres[at], newest, float(values[at]) if known[at] else math.nan, at + 1)
         return replace(state, carried=carried)
 
-    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
+    def carry(self, before: State, after: State, value: float) -> Carried:
         """What is carried one step later; `step` asks for it."""
         newest = after.values[-min(after.seen, CONTEXT) :]
-        before = before or Carried(self._conformal.start(), np.empty(0))
-        return self._moved(before, self._centres(newest)[-1], newest, value, after.seen)
+        carried = before.carried or Carried(self._conformal.start(), np.empty(0))
+        return self._moved(carried, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
         """`adapted`, "last value" for the first 24 steps, or "none"."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from models.forecast.core.ring import refused
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.state import OnlineError as OnlineError
 from models.forecast.core.state import since
-from models.forecast.core.tracks import PlainTracks, Track, Tracks
+from models.forecast.core.tracks import Carrying, PlainTracks, Track, Tracks
 
 
 class Online:
@@ -25,8 +26,10 @@ class Online:
 
     def __init__(self, forecaster: Forecaster) -> None:
         self.forecaster = forecaster
-        # The blend is compiled and stepped in place; the others go by their own `init` and `step`.
-        self._tracks: Tracks = BlendTracks(forecaster) if isinstance(forecaster, Blend) else PlainTracks(forecaster)
+        # The blend is compiled and stepped in place; the others go by their own `init` and `carry`.
+        self._tracks: Tracks = (
+            BlendTracks(forecaster) if isinstance(forecaster, Blend) else PlainTracks(cast(Carrying, forecaster))
+        )
         self._jobs: dict[str, Track] = {}
 
     def __contains__(self, job: str) -> bool:

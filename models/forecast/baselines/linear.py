@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import OfTask, State, Task, begin, fill, push
+from models.forecast.core.forecaster import Carrying, State, Task, begin, fill
 from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series, SeriesError
 
@@ -48,7 +48,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Linear(OfTask):
+class Linear(Carrying):
     """A fitted regression as a forecaster, spread by the quantiles of its errors; at first the naive one stands in.
 
     The errors after `init` are those on rows it was fitted to, so that it is a little too sure until new ones came.
@@ -69,18 +69,13 @@ class Linear(OfTask):
         made = self._made(values, moments)
         return replace(state, carried=residual_window(made, history.values[-state.seen :][moments]))
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = push(self.task, state, value)
-        if after.seen >= self._needs:
-            made = self._made(after.values, np.array([len(after.values) - 1]))
-            past = (
-                state.carried.moved(value, made[0])
-                if state.carried is not None
-                else residual_window(made, np.array([value]))
-            )
-            after = replace(after, carried=past)
-        return after, self.current(after)
+    def carry(self, before: State, after: State, value: float) -> ResidualWindow | None:
+        """What is carried one step later; `step` asks for it."""
+        if after.seen < self._needs:
+            return None
+        made = self._made(after.values, np.array([len(after.values) - 1]))
+        past: ResidualWindow | None = before.carried
+        return residual_window(made, np.array([value])) if past is None else past.moved(value, made[0])
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""
@@ -107,15 +102,20 @@ class Linear(OfTask):
     def _lags(self) -> Indices:
         return lags(self.task, self.fitted.seasons)
 
-    @property
+    @cached_property
     def _needs(self) -> int:
         return 1 - int(self._lags.min())
+
+    @cached_property
+    def _weighed(self) -> tuple[Floats, Floats]:
+        return np.array(self.fitted.weights), np.array(self.fitted.bias)
 
     def _made(self, values: Floats, moments: Indices) -> Floats:
         """(N, horizon) records/s at the indices of each moment's own step."""
         seen = values[moments[:, None, None] + self._lags]  # (N, horizon, lags)
         ratio = _read(seen / self.fitted.scale, self.fitted.logs)
-        said = np.einsum("nhp,hp->nh", ratio, np.array(self.fitted.weights)) + np.array(self.fitted.bias)
+        weights, bias = self._weighed
+        said = np.einsum("nhp,hp->nh", ratio, weights) + bias
         made = (np.exp(np.minimum(said, 50.0)) - _OFFSET if self.fitted.logs else said) * self.fitted.scale
         highest = _CAP * seen.max(axis=(1, 2))
         found: Floats = np.clip(made, 0.0, highest[:, None])

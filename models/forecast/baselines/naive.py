@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from models.forecast.core.forecaster import ERRORS, OfTask, State, Task, begin, push
+from models.forecast.core.forecaster import ERRORS, Carrying, State, Task, begin
+from models.forecast.core.ordered import Ordered
 from models.forecast.core.residual_window import FEW
 from models.forecast.core.series import Floats, Series
 
 
+class Carried(NamedTuple):
+    """The newest errors in order; they follow from the newest values, and are not kept beside them.
+
+    Attributes:
+        behind: (W,) how far back each window of errors looks.
+        errors: W windows of at most `ERRORS`.
+    """
+
+    behind: tuple[int, ...]
+    errors: Ordered
+
+
 @dataclass(frozen=True)
-class Naive(OfTask):
+class Naive(Carrying):
     """Repeats the past, and spreads it by the quantiles of what that has been wrong by so far.
 
     Attributes:
@@ -36,10 +51,20 @@ class Naive(OfTask):
         """The state after a history, which may be empty."""
         return begin(self.task, history)
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        state = push(self.task, state, value)
-        return state, self.current(state)
+    def carry(self, before: State, after: State, value: float) -> Carried:
+        """What is carried one step later; `step` asks for it."""
+        behind = tuple(dict.fromkeys(self._behinds(after)))
+        if not isinstance(before.carried, Carried) or before.carried.behind != behind:
+            return _carried(after, behind)
+        old, new = before.values, after.values
+        gone, fresh = (np.full(len(behind), math.nan) for _ in range(2))
+        for i, back in enumerate(behind):
+            had, has = _count(before, back), _count(after, back)
+            if has:
+                fresh[i] = new[-1] - new[-1 - back]
+            if had and had == has:
+                gone[i] = old[-had] - old[-had - back]
+        return Carried(behind, before.carried.errors.exchanged(gone, fresh))
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen.
@@ -53,10 +78,10 @@ class Naive(OfTask):
         lag = self._lag(state.seen)
         ahead = np.arange(self.horizon)
         centre = seen[len(seen) - lag + ahead % lag]
-        spreads: dict[int, Floats] = {}  # most horizons look equally far back
-        for behind in dict.fromkeys(self._behind(len(seen), int(h)) for h in ahead + 1):
-            spreads[behind] = _spread(seen, behind, self.levels)
-        spread = np.stack([spreads[self._behind(len(seen), int(h))] for h in ahead + 1])
+        each = self._behinds(state)
+        behind = tuple(dict.fromkeys(each))  # most horizons look equally far back
+        carried = state.carried if isinstance(state.carried, Carried) else _carried(state, behind)
+        spread = np.nan_to_num(carried.errors.spread(self.levels))[[behind.index(back) for back in each]]
         return np.maximum(centre[:, None] + spread, 0.0)
 
     def trust(self, state: State) -> str:
@@ -76,16 +101,26 @@ class Naive(OfTask):
         seasons = (self.task.week, self.task.day) if self.weekly else (self.task.day,)
         return (*seasons, 1) if self.seasonal else (1,)
 
-    def _behind(self, seen: int, h: int) -> int:
-        """How far back the errors for h steps ahead look: as the forecast does, if there are a few of them."""
-        whole = [lag * -(-h // lag) for lag in self._lags() if seen >= lag]
-        return next((behind for behind in whole if seen - behind >= FEW), whole[-1])
+    def _behinds(self, state: State) -> list[int]:
+        """How far back the errors for 1 to `horizon` steps ahead look: as the forecast does, if there are a few."""
+        seen = min(state.seen, len(state.values))
+        lags = [lag for lag in self._lags() if seen >= lag]
+        found = []
+        for h in range(1, self.horizon + 1):
+            whole = [lag * -(-h // lag) for lag in lags]
+            found.append(next((behind for behind in whole if seen - behind >= FEW), whole[-1]))
+        return found
 
 
-def _spread(seen: Floats, behind: int, levels: tuple[float, ...]) -> Floats:
-    """(levels,) quantiles of the newest errors of repeating what was that far back, around their median."""
-    if len(seen) <= behind:
-        return np.zeros(len(levels))
-    errors = (seen[behind:] - seen[:-behind])[-ERRORS:]
-    found: Floats = np.quantile(errors, levels)
-    return found - np.median(errors)
+def _carried(state: State, behind: tuple[int, ...]) -> Carried:
+    """All newest errors of repeating what was that far back, sorted at once."""
+    values, counts = state.values, [_count(state, back) for back in behind]
+    errors = [
+        (values[back:] - values[:-back])[len(values) - back - n :] for back, n in zip(behind, counts, strict=True)
+    ]
+    return Carried(behind, Ordered.of(errors, ERRORS))
+
+
+def _count(state: State, behind: int) -> int:
+    """Of how many of the newest steps the error of repeating what was that far back is known, `ERRORS` at most."""
+    return max(min(ERRORS, min(state.seen, len(state.values)) - behind), 0)

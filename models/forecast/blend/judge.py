@@ -12,8 +12,8 @@ from typing import Any
 import numba
 
 from models.forecast.blend.experts import YESTERDAY
-from models.forecast.blend.ordered import exchange
 from models.forecast.core import conformal
+from models.forecast.core.ordered import exchange
 
 _POWER = 4.0  # of the ratio of mean squared errors
 _RATE = 0.3  # step of the exponentiated gradient

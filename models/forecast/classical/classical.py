@@ -10,7 +10,7 @@ import numpy as np
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.classical.harmonics import Harmonics, begins
-from models.forecast.core.forecaster import OfTask, State, Task, begin, push
+from models.forecast.core.forecaster import Carrying, State, Task, begin
 from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series
 
@@ -61,7 +61,7 @@ class Carried:
     past: ResidualWindow
 
 
-class Classical(OfTask):
+class Classical(Carrying):
     """A recursion on what a seasonal curve leaves over, spread by the quantiles of what it was wrong by so far."""
 
     carries: ClassVar[Any] = Carried
@@ -80,15 +80,10 @@ class Classical(OfTask):
         left: Floats = history.values - self.season.at(begins(history))
         return replace(state, carried=self._run(left[known[0] :]))
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        pushed = push(self.task, state, value)
-        if pushed.seen == 0:
-            return pushed, self.current(pushed)
-        left = value - float(self.season.at(np.array([state.time]))[0])
-        carried = self._run(np.array([left])) if state.carried is None else self._moved(state.carried, left)
-        state = replace(pushed, carried=carried)
-        return state, self.current(state)
+    def carry(self, before: State, after: State, value: float) -> Carried:
+        """What is carried one step later; `step` asks for it."""
+        left = value - float(self.season.at(np.array([before.time]))[0])
+        return self._run(np.array([left])) if before.carried is None else self._moved(before.carried, left)
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen.

@@ -132,21 +132,16 @@ class OfTask:
         return self.task.levels
 
 
-class _Carried(Protocol):
-    @property
-    def quantiles(self) -> Floats: ...
-
-
 class Carrying(OfTask):
-    """A forecaster that carries its newest quantiles, and whatever else, from step to step beside the newest values."""
+    """A forecaster that carries its newest quantiles, or whatever else, from step to step beside the newest values."""
 
     def step(self: _Carrying, state: State, value: float) -> tuple[State, Floats]:
         """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
         after = push(self.task, state, value)
         if not after.seen:
             return after, self.current(after)
-        carried = self.carry(state.carried, after, value)
-        return replace(after, carried=carried), carried.quantiles
+        after = replace(after, carried=self.carry(state, after, value))
+        return after, self.current(after)
 
     def current(self: _HasTask, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""
@@ -158,8 +153,8 @@ class Carrying(OfTask):
 
 class _Carrying(_HasTask, Protocol):
     def current(self, state: State) -> Floats: ...
-    def carry(self, before: Any, after: State, value: float) -> _Carried:
-        """What is carried one step later, given what was before (None: nothing yet) and the newest values after."""
+    def carry(self, before: State, after: State, value: float) -> Any:
+        """What is carried one step later, given the state before and, without what is carried, the one after."""
 
 
 def begin(task: Task, history: Series, context: int = 0) -> State:

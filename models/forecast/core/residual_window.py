@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from models.forecast.core.ordered import Ordered
 from models.forecast.core.series import Floats
 
 FEW = 24
@@ -29,14 +31,21 @@ class ResidualWindow:
     def moved(self, outcome: float, made: Floats) -> ResidualWindow:
         """One step later: its outcome (NaN: missing) and the new forecast (horizon,)."""
         found = outcome - np.diagonal(self.made)  # what h steps ago was said of h steps ahead
-        return ResidualWindow(np.vstack([made, self.made[:-1]]), np.vstack([self.errors, found])[-NEWEST:])
+        full = len(self.errors) == NEWEST
+        after = ResidualWindow(
+            np.concatenate([made[None], self.made[:-1]]), np.concatenate([self.errors[full:], found[None]])
+        )
+        gone = self.errors[0] if full else np.full(len(found), np.nan)
+        after.__dict__["_ordered"] = self._ordered.exchanged(gone, found)  # not sorted anew
+        return after
 
     def spread(self, levels: tuple[float, ...]) -> Floats | None:
         """(horizon, levels) quantiles of the errors around their median; None while there are few."""
-        if np.isfinite(self.errors[:, -1]).sum() < FEW:
-            return None
-        found: Floats = np.nanquantile(self.errors, levels, axis=0).T
-        return found - np.nanmedian(self.errors, axis=0)[:, None]
+        return self._ordered.spread(levels) if self._ordered.counts[-1] >= FEW else None
+
+    @cached_property
+    def _ordered(self) -> Ordered:
+        return Ordered.of(list(self.errors.T), NEWEST)
 
 
 def residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:

@@ -13,10 +13,11 @@ from models.forecast.core.series import Floats, SeriesError
 class Ring:
     """What `push` of `forecaster` does to a `State`, without a copy of all its values.
 
-    The values lie in a buffer twice as long; when its end is reached, the newest half moves to the front.
+    The values lie in a buffer twice as long; when its end is reached, the newest half moves to the front. It has one
+    place more, so that the `values` of the step before last as long as those of the last one.
 
     Attributes:
-        buffer: (2 · kept,) records/s, gaps filled; NaN before the series began. A week is kept at least.
+        buffer: (2 · kept + 1,) records/s, gaps filled; NaN before the series began. A week is kept at least.
         end: index after the newest value.
         seen: steps since the series began, gaps included.
         time: epoch seconds at which the next step begins.
@@ -24,7 +25,7 @@ class Ring:
 
     def __init__(self, task: Task, state: State) -> None:
         self.kept, self.step_s, self.seen, self.time = len(state.values), task.step_s, state.seen, state.time
-        self.buffer = np.concatenate([state.values, np.full(self.kept, np.nan)])
+        self.buffer = np.concatenate([state.values, np.full(self.kept + 1, np.nan)])
         self.end, self._lags = self.kept, (task.week, task.day, 1)
 
     @property
@@ -46,7 +47,7 @@ class Ring:
         if not self.seen and math.isnan(value):
             return False
         if self.end == len(self.buffer):
-            self.buffer[: self.kept] = self.buffer[self.kept :]
+            self.buffer[: self.kept] = self.values
             self.end = self.kept
         self.buffer[self.end] = value
         self.end += 1

@@ -60,7 +60,11 @@ def read(forecaster: Described, kept: bytes, carried: Any) -> State:
     """
     try:
         found = _decoder.decode(kept)
-        if found.form != _FORM or found.made_by != (made := _made_by(forecaster)):
+        if found.form != _FORM:
+            raise OnlineError(
+                f"the state has form {found.form}, this code reads {_FORM}. Admit the job on its history."
+            )
+        if found.made_by != (made := _made_by(forecaster)):
             raise OnlineError(f"the state is of {found.made_by}, the forecaster {made}. Admit the job on its history.")
         values = np.frombuffer(bytearray(found.values))
         return State(found.time, values, found.seen, _reader(carried).decode(found.carried))

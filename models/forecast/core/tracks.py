@@ -1,10 +1,11 @@
-"""How one series is followed: what every kind must offer, and the general way by `init` and `step`."""
+"""How one series is followed: what every kind must offer, and the general way by `init` and `carry`."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from models.forecast.core.forecaster import Forecaster, State
+from models.forecast.core.forecaster import Forecaster, State, Task
+from models.forecast.core.ring import Ring
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.state import read, write
 
@@ -40,15 +41,30 @@ class Tracks(Protocol):
         """
 
 
-class PlainTrack:
-    """A series that is stepped by its forecaster."""
+class Carrying(Forecaster, Protocol):
+    """What inherits `forecaster.Carrying`: every kind but the blend."""
 
-    def __init__(self, forecaster: Forecaster, kept: State) -> None:
+    @property
+    def task(self) -> Task: ...  # noqa: D102
+    def carry(self, before: State, after: State, value: float) -> Any:
+        """What is carried one step later."""
+
+
+class PlainTrack:
+    """A series that is stepped by its forecaster, its values in place."""
+
+    def __init__(self, forecaster: Carrying, kept: State) -> None:
         self.forecaster, self.kept, self.quantiles = forecaster, kept, forecaster.current(kept)
+        self._ring = Ring(forecaster.task, kept)
 
     def step(self, value: float) -> None:
         """One step later."""
-        self.kept, self.quantiles = self.forecaster.step(self.kept, value)
+        ring, carried = self._ring, self.kept.carried
+        before = State(ring.time, ring.values, ring.seen, carried)
+        if ring.push(value):
+            carried = self.forecaster.carry(before, State(ring.time, ring.values, ring.seen), value)
+        self.kept = State(ring.time, ring.values, ring.seen, carried)
+        self.quantiles = self.forecaster.current(self.kept)
 
     def trust(self) -> str:
         """What the quantiles rest on."""
@@ -56,13 +72,13 @@ class PlainTrack:
 
     def state(self) -> bytes:
         """All of it, the values included."""
-        return write(self.forecaster, self.kept, self.kept.carried)
+        return write(self.forecaster, self.kept, self.kept.carried if self.forecaster.carries else None)
 
 
 class PlainTracks:
-    """Any kind, by its `init` and `step`."""
+    """Any kind, by its `init` and `carry`."""
 
-    def __init__(self, forecaster: Forecaster) -> None:
+    def __init__(self, forecaster: Carrying) -> None:
         self.forecaster = forecaster
 
     def begin(self, history: Series) -> PlainTrack:

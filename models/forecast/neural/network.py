@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import OfTask, State, Task, begin, fill, push
+from models.forecast.core.forecaster import Carrying, State, Task, begin, fill
 from models.forecast.core.series import Floats, Series
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import MOST, RECENT, Packed, View, rates, read
@@ -32,7 +32,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network(OfTask):
+class Network(Carrying):
     """A trained network as a forecaster; until the history is long enough the naive forecast stands in, and says so.
 
     Attributes:
@@ -66,17 +66,15 @@ class Network(OfTask):
         quantiles = rates(reading, moves[:, None].numpy())[0, -1]
         return replace(state, carried=Carried(hidden[0].numpy(), quantiles))
 
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = replace(push(self.task, state, value), carried=state.carried)
-        if after.seen >= self.view.needs:
-            reading = read(self.view, after.values[None, -self.view.needs :])
-            hidden = after.carried.hidden if after.carried else np.zeros(self.carried, dtype=np.float32)
-            with torch.no_grad():
-                moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
-            quantiles = rates(reading, moves[:, None].numpy())[0, 0]
-            after = replace(after, carried=Carried(now[0].numpy(), quantiles))
-        return after, self.current(after)
+    def carry(self, before: State, after: State, value: float) -> Carried | None:
+        """What is carried one step later; `step` asks for it."""
+        if after.seen < self.view.needs:
+            return None
+        reading = read(self.view, after.values[None, -self.view.needs :])
+        hidden = before.carried.hidden if before.carried else np.zeros(self.carried, dtype=np.float32)
+        with torch.no_grad():
+            moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
+        return Carried(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""

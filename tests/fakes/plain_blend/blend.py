@@ -77,11 +77,12 @@ class Blend(Carrying):
             carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
         return replace(state, carried=carried)
 
-    def carry(self, before: Carried | None, after: State, value: float) -> Carried:
+    def carry(self, before: State, after: State, value: float) -> Carried:
         """What is carried one step later; `step` asks for it."""
-        learnt = before.learnt if before is not None else self.experts.start()
+        past: Carried | None = before.carried
+        learnt = past.learnt if past is not None else self.experts.start()
         learnt, said, levels = self.experts.follow(learnt, after.values, np.array([not math.isnan(value)]))
-        carried = self._start(learnt) if before is None else replace(before, learnt=learnt)
+        carried = self._start(learnt) if past is None else replace(past, learnt=learnt)
         return self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
 
     def trust(self, state: State) -> str:

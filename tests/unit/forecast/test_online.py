@@ -109,3 +109,13 @@ def test_a_job_that_is_forgotten_leaves_the_others_alone():
         np.testing.assert_array_equal(online.current(job), said[job])
     with pytest.raises(OnlineError):
         online.forget("2")
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if "blend" not in name])
+def test_a_step_copies_none_of_the_newest_values(name):
+    online = followed(name, past(name, 400))
+    before = online._jobs["a"].kept.values
+    online.step("a", 50.0)
+    after = online._jobs["a"].kept.values
+    assert np.shares_memory(before, after) and after[-1] == 50.0 != before[-1]
+    np.testing.assert_array_equal(after[:-1], before[1:])
