@@ -43,9 +43,9 @@ def test_a_history_taken_at_once_is_the_history_stepped_through(steps, gaps):
     values[[gap for gap in gaps if gap < steps]] = np.nan
     at_once = BLEND.init(series(values))
     one_by_one, _ = stepped(BLEND, values)
-    np.testing.assert_allclose(BLEND.current(one_by_one), BLEND.current(at_once), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(BLEND.current(one_by_one), BLEND.current(at_once), rtol=1e-9, atol=1e-9)
     following = [BLEND.step(state, 77.0)[1] for state in (one_by_one, at_once)]
-    np.testing.assert_allclose(following[0], following[1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(following[0], following[1], rtol=1e-9, atol=1e-9)
     assert BLEND.trust(one_by_one) == BLEND.trust(at_once)
 
 
@@ -95,7 +95,7 @@ def test_a_day_after_a_lasting_break_it_is_no_worse_than_the_last_value(factor):
 def test_a_load_in_another_unit_gives_the_same_forecast_in_that_unit():
     values = load(400)
     here, there = (BLEND.current(BLEND.init(series(factor * values))) for factor in (1.0, 1e-3))
-    np.testing.assert_allclose(1e3 * there, here, rtol=1e-3)
+    np.testing.assert_allclose(1e3 * there, here, rtol=1e-9)
 
 
 def test_it_is_deterministic_and_stepping_changes_no_state():
