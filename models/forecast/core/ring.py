@@ -14,7 +14,7 @@ class Ring:
     """What `push` of `forecaster` does to a `State`, without a copy of all its values.
 
     The values lie in a buffer twice as long; when its end is reached, the newest half moves to the front. It has one
-    place more, so that the `values` of the step before last as long as those of the last one.
+    place more, so that the `values` before a push are still whole after it.
 
     Attributes:
         buffer: (2 · kept + 1,) records/s, gaps filled; NaN before the series began. A week is kept at least.

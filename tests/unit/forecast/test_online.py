@@ -114,6 +114,7 @@ def test_a_job_that_is_forgotten_leaves_the_others_alone():
 @pytest.mark.parametrize("name", [name for name in KINDS if "blend" not in name])
 def test_a_step_copies_none_of_the_newest_values(name):
     online = followed(name, past(name, 400))
+    online.step("a", 40.0)
     before = online._jobs["a"].kept.values
     online.step("a", 50.0)
     after = online._jobs["a"].kept.values
