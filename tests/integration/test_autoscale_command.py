@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from pipelines.kafka.broker import Follower, Publisher
@@ -103,6 +104,13 @@ def autoscaler(kafka, tmp_path, contracts, registry):
         process.wait()
 
 
+def test_it_ends_quietly_while_its_jvm_still_starts(empty_topics, tmp_path, contracts, silent_registry):
+    with autoscaler(empty_topics, tmp_path, contracts, silent_registry) as log:
+        wait_until(lambda: "SparkSubmit" in log.children(), "the JVM")
+        log.end(signal.SIGTERM)
+        assert "ready" not in log.text()
+
+
 class _Log:
     def __init__(self, process, path):
         self.process, self._path = process, path
@@ -116,6 +124,9 @@ class _Log:
             return words in self.text()
 
         wait_until(found, words, every_s=0.1)
+
+    def children(self):
+        return " ".join(part for child in psutil.Process(self.process.pid).children() for part in child.cmdline())
 
     def end(self, number):
         """Ask it to end together with its JVM, as a terminal or a service manager does."""
