@@ -12,12 +12,13 @@ HOUR_MS = 3_600_000
 
 def test_every_topic_keeps_its_records_as_long_as_the_settings_say(empty_topics):
     admin = KafkaAdminClient(bootstrap_servers=empty_topics.bootstrap)
-    asked = [ConfigResource(ConfigResourceType.TOPIC, empty_topics.topic(topic)) for topic in TOPICS]
-    found = admin.describe_configs(asked)["topic"]  # what was set; the rest is the broker's
+    names = ["cleanup.policy", "retention.ms", "segment.ms"]
+    asked = [ConfigResource(ConfigResourceType.TOPIC, empty_topics.topic(topic), names) for topic in TOPICS]
+    found = admin.describe_configs(asked, config_filter="all")["topic"]
     admin.close()
     kept = {
         topic: settings["retention.ms"]["value"] for topic in TOPICS for settings in [found[empty_topics.topic(topic)]]
-        if "cleanup.policy" not in settings
+        if settings["cleanup.policy"]["value"] == "delete"
     }  # fmt: skip
     assert kept == {t: str(int(h * HOUR_MS)) for t, h in empty_topics.retention_h.model_dump().items()}
     assert set(TOPICS) - set(kept) == {"control", "contracts", "results"}
