@@ -122,7 +122,7 @@ class Replay(Section):
     newcomer: Newcomer | None = Newcomer()
 
 
-class Job(Section):
+class DemoJob(Section):
     """A managed job of the demonstration: its name is also its contract's."""
 
     name: JobName = "word_count"

@@ -19,7 +19,7 @@ from configs.sections import (
     AgentTraining,
     Airflow,
     Autoscaler,
-    Job,
+    DemoJob,
     Kafka,
     Lake,
     Mlflow,
@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     mlflow: Mlflow = Mlflow()
     airflow: Airflow = Airflow()
     replay: Replay = Replay()
-    job: Job = Job()
+    job: DemoJob = DemoJob()
     serving: Serving = Serving()
     training: Training = Training()
     agent_training: AgentTraining = AgentTraining()

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from models.adapt.network import CONTEXT
-from models.adapt.rows import Scale
+from models.adapt.rows import DomainScale
 from models.adapt.target import TransferTarget
-from models.forecast.baselines.linear import Linear, revive_linear
+from models.forecast.baselines.linear import LinearForecaster, revive_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.classical.classical import Classical, revive_classical
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import CELLS
-from models.forecast.neural.windows import View
+from models.forecast.neural.windows import PastWindow
 
 Shape = tuple[int, ...]
 Networked = Network | TransferTarget
@@ -51,7 +51,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
     if isinstance(forecaster, TransferTarget):
         return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
-    if isinstance(forecaster, (Classical, Linear)):
+    if isinstance(forecaster, (Classical, LinearForecaster)):
         return {**common, "parameters": forecaster.parameters()}
     return common
 
@@ -74,9 +74,9 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind == "ridge":
             return revive_linear(task, described["parameters"])
         if kind == "adapted" and module is not None:
-            return TransferTarget(task, module, Scale(float(described["low"]), float(described["span"])))
+            return TransferTarget(task, module, DomainScale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
-            return Network(View(task, int(described["season"])), module, kind, int(described["carried"]))
+            return Network(PastWindow(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:
         raise KindError(f"the description of a forecaster lacks {error}; it has {sorted(described)}") from None
     if kind in (*CELLS, "adapted"):

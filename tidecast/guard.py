@@ -37,7 +37,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GuardVerdict:
     """What to do with a decision.
 
     apply: change the executors. hold: they are as decided, nothing to do. ignore: this agent does not act on it now.
@@ -57,24 +57,24 @@ def judge(
     ceiling_tasks: int | None,
     seen: Seen,
     now: float,
-) -> Verdict:
+) -> GuardVerdict:
     """Judge one decision at wall time `now`.
 
     `current` is the executors' target (or their number before the first decision), `ceiling_tasks` the tasks of the
     stage that takes the time, None while unknown. The first objection found is the reason.
     """
     if decision.job != job:
-        return Verdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
+        return GuardVerdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
     if decision.mode != "act":
-        return Verdict("ignore", f"{decision.id} is a recommendation (mode={decision.mode})")
+        return GuardVerdict("ignore", f"{decision.id} is a recommendation (mode={decision.mode})")
     if mode != "act":
-        return Verdict("ignore", f"the agent's mode is {mode}")
+        return GuardVerdict("ignore", f"the agent's mode is {mode}")
     hold = decision.executors == current
     if objection := _objection(decision, limits, ceiling_tasks, seen, now):
-        return Verdict("ignore" if hold else "refuse", objection)
+        return GuardVerdict("ignore" if hold else "refuse", objection)
     if hold:
-        return Verdict("hold", f"{current} executors are as decided")
-    return Verdict("apply", decision.reason)
+        return GuardVerdict("hold", f"{current} executors are as decided")
+    return GuardVerdict("apply", decision.reason)
 
 
 def _objection(decision: Decision, limits: Limits, ceiling_tasks: int | None, seen: Seen, now: float) -> str | None:

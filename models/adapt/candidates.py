@@ -12,8 +12,8 @@ import torch
 from models.adapt import linear
 from models.adapt.memory import rule
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import Rows, Scale
-from models.adapt.transfer import Plan, alone, forecast, train, transfer, transfer_again
+from models.adapt.rows import DomainRows, DomainScale
+from models.adapt.transfer import TransferPlan, alone, forecast, train, transfer, transfer_again
 from models.forecast.core.series import Floats
 
 ADAPT, SELECT = 0.6, 0.2
@@ -73,7 +73,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CandidateErrors:
     """A model's errors on a target.
 
     Attributes:
@@ -88,7 +88,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TransferSource:
     """What a load with a long history has to teach.
 
     Attributes:
@@ -99,70 +99,72 @@ class Source:
     """
 
     network: TravellingGru
-    rows: Rows
+    rows: DomainRows
     weights: Floats
     rule: Floats
 
 
-def learn(values: Floats, day: int, horizon: int, plan: Plan, seed: int) -> Source:
+def learn(values: Floats, day: int, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
     """Everything a source can teach, once for all targets.
 
     Raises:
         SeriesError: (T,) values are too few, or constant.
     """
     generator = torch.Generator().manual_seed(seed)
-    rows = Rows.of(values, Scale.of(values), horizon)
+    rows = DomainRows.of(values, DomainScale.of(values), horizon)
     network = TravellingGru(horizon, plan.hidden, generator)
     for _ in train(network, rows, plan.pretraining, plan, generator):
         pass
     model = linear.fit(values, horizon, 0, _SOURCE_RIDGE * len(values))
     own = Target(values, len(values), day, horizon)
     errors = own.errors(model.forecast(values, np.arange(CONTEXT - 1, len(values))))
-    return Source(network, rows, model.weights, rule(errors, day))
+    return TransferSource(network, rows, model.weights, rule(errors, day))
 
 
-def of_target(target: Target, plan: Plan, seed: int) -> dict[str, Candidate]:
+def of_target(target: Target, plan: TransferPlan, seed: int) -> dict[str, CandidateErrors]:
     """`ridge`, `gru` and `last_value`, from the target's own history alone."""
     days = (0, target.day) if target.history >= 2 * target.day else (0,)
     return {
         "ridge": _linear(target, days, None),
         "gru": _alone(target, plan, seed),
-        "last_value": Candidate(target.naive, _only_gate(target, target.naive), fair=True),
+        "last_value": CandidateErrors(target.naive, _only_gate(target, target.naive), fair=True),
     }
 
 
-def of_source(target: Target, source: Source) -> dict[str, Candidate]:
+def of_source(target: Target, source: TransferSource) -> dict[str, CandidateErrors]:
     """`source_only`, its network in the target's scale, and `shrunk`, the target's regression drawn to the source's."""
-    said = forecast(source.network, target.values, Scale.of(target.past))
+    said = forecast(source.network, target.values, DomainScale.of(target.past))
     as_is = target.errors(said)
     return {
-        "source_only": Candidate(as_is, _only_gate(target, as_is)),
+        "source_only": CandidateErrors(as_is, _only_gate(target, as_is)),
         "shrunk": _linear(target, (0,), source.weights),
     }
 
 
-def adapted(target: Target, source: Source, plan: Plan, seed: int) -> Candidate:
+def adapted(target: Target, source: TransferSource, plan: TransferPlan, seed: int) -> CandidateErrors:
     """The source's network, adapted and fine-tuned with the first parts, judged on the gate's, then with all of it."""
     network, scale, judged = travel(target, source, plan, seed)
-    return Candidate(target.errors(forecast(network, target.values, scale)), judged)
+    return CandidateErrors(target.errors(forecast(network, target.values, scale)), judged)
 
 
-def travel(target: Target, source: Source, plan: Plan, seed: int) -> tuple[TravellingGru, Scale, Floats]:
+def travel(
+    target: Target, source: TransferSource, plan: TransferPlan, seed: int
+) -> tuple[TravellingGru, DomainScale, Floats]:
     """The network adapted with all of the history, its scale, and (T, p) errors on the gate's part of one that was not.
 
     Raises:
         SeriesError: the history is too short to be divided, or constant.
     """
-    horizon, scale = target.horizon, Scale.of(target.past[: int(ADAPT * target.history)])
+    horizon, scale = target.horizon, DomainScale.of(target.past[: int(ADAPT * target.history)])
     first, select = _parts(target, scale)
     chosen = transfer(source.network, source.rows, first, select, plan, seed)
     judged = _only_gate(target, target.errors(forecast(chosen.network, target.values, scale)))
-    scale = Scale.of(target.past)
-    rows = Rows.of(target.past, scale, horizon)
+    scale = DomainScale.of(target.past)
+    rows = DomainRows.of(target.past, scale, horizon)
     return transfer_again(source.network, source.rows, rows, chosen, plan, seed), scale, judged
 
 
-def best_of(target: Target, candidates: Mapping[str, Candidate]) -> str:
+def best_of(target: Target, candidates: Mapping[str, CandidateErrors]) -> str:
     """Who is best of the target's own: over the whole history where errors are fair; the others on the gate's part.
 
     A fifth of a day is too little to tell ridge from last value; a network cannot be judged on more.
@@ -178,37 +180,37 @@ def best_of(target: Target, candidates: Mapping[str, Candidate]) -> str:
     return min([best, *others], key=lambda name: loss(name, True))
 
 
-def _alone(target: Target, plan: Plan, seed: int) -> Candidate:
-    scale = Scale.of(target.past[: int(ADAPT * target.history)])
+def _alone(target: Target, plan: TransferPlan, seed: int) -> CandidateErrors:
+    scale = DomainScale.of(target.past[: int(ADAPT * target.history)])
     first, select = _parts(target, scale)
     network, steps = alone(first, select, plan, seed)
     judged = target.errors(forecast(network, target.values, scale))
-    scale = Scale.of(target.past)
+    scale = DomainScale.of(target.past)
     generator = torch.Generator().manual_seed(seed)
     final = TravellingGru(target.horizon, plan.hidden, generator)
-    for _ in train(final, Rows.of(target.past, scale, target.horizon), steps, plan, generator):
+    for _ in train(final, DomainRows.of(target.past, scale, target.horizon), steps, plan, generator):
         pass
-    return Candidate(target.errors(forecast(final, target.values, scale)), _only_gate(target, judged))
+    return CandidateErrors(target.errors(forecast(final, target.values, scale)), _only_gate(target, judged))
 
 
-def _parts(target: Target, scale: Scale) -> tuple[Rows, Rows]:
+def _parts(target: Target, scale: DomainScale) -> tuple[DomainRows, DomainRows]:
     """Rows to adapt on and rows to select with; the select rows may read what came before, never the gate's part."""
     cut = int(ADAPT * target.history)
-    first = Rows.of(target.past[:cut], scale, target.horizon)
-    return first, Rows.of(target.past[cut - CONTEXT : target.gate], scale, target.horizon)
+    first = DomainRows.of(target.past[:cut], scale, target.horizon)
+    return first, DomainRows.of(target.past[cut - CONTEXT : target.gate], scale, target.horizon)
 
 
-def _linear(target: Target, days: tuple[int, ...], prior: Floats | None) -> Candidate:
+def _linear(target: Target, days: tuple[int, ...], prior: Floats | None) -> CandidateErrors:
     chosen = linear.choose(target.past, target.horizon, days, prior)
     before = linear.choose(target.past[: target.gate], target.horizon, days, prior)
     errors = _said_by(target, chosen.model)
     errors[: target.history] = np.nan
     errors[: target.history - target.horizon] = chosen.errors[: target.history - target.horizon]
     errors[target.history - 1] = _said_by(target, chosen.model)[target.history - 1]
-    return Candidate(errors, _only_gate(target, _said_by(target, before.model)), fair=True)
+    return CandidateErrors(errors, _only_gate(target, _said_by(target, before.model)), fair=True)
 
 
-def _said_by(target: Target, model: linear.Linear) -> Floats:
+def _said_by(target: Target, model: linear.LinearTransfer) -> Floats:
     steps = len(target.values)
     first = (model.day + 3 if model.day else 0) + CONTEXT - 1
     return target.errors(model.forecast(target.values, np.arange(first, steps)))

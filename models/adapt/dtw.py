@@ -23,7 +23,7 @@ _FLAT = 1e-9  # of the mean size: a deviation under it is rounding, not shape
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ShapeDistance:
     """How far a source's shape lies from the target's.
 
     Attributes:
@@ -102,7 +102,7 @@ def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - comp
     return total
 
 
-def compare(source: Series, target: Series, generator: np.random.Generator) -> Candidate:
+def compare(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
     """How near a source's segments lie to the target's newest ones, at the hour that suits best.
 
     Segments last a day where the target has two of them, else half a day (both halves of its only day are compared).
@@ -138,8 +138,8 @@ def compare(source: Series, target: Series, generator: np.random.Generator) -> C
             drawn = others[int(generator.integers(len(others)))]
             null += [distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
     if not found:
-        return Candidate(float("nan"), float("nan"), 0)
-    return Candidate(float(np.median(found)), float(np.median(null)), len(found))
+        return ShapeDistance(float("nan"), float("nan"), 0)
+    return ShapeDistance(float(np.median(found)), float(np.median(null)), len(found))
 
 
 def _suiting(source: Floats, wanted: list[tuple[int, Floats]], phases: list[int], day: int) -> int:

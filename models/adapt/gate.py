@@ -17,7 +17,7 @@ RECENT = 576
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TransferVerdict:
     """The four-way gate against negative transfer.
 
     Attributes:
@@ -33,7 +33,7 @@ class Verdict:
     errors: dict[str, float]
 
 
-def verdict(adapted: float, source_only: float, target_only: float, last_value: float) -> Verdict:
+def verdict(adapted: float, source_only: float, target_only: float, last_value: float) -> TransferVerdict:
     """Accept the adapted model if NT < 0 and it beats source only and last value; else the best of the others serves.
 
     An error that is not finite never wins.
@@ -54,7 +54,7 @@ def verdict(adapted: float, source_only: float, target_only: float, last_value: 
     accepted = bool(transfer < 0 and adapted < min(source_only, last_value))
     others = {name: error if np.isfinite(error) else np.inf for name, error in errors.items() if name != "adapted"}
     served = "adapted" if accepted else min(others, key=others.__getitem__)
-    return Verdict(served, accepted, float(transfer), errors)
+    return TransferVerdict(served, accepted, float(transfer), errors)
 
 
 def better(candidate: Floats, incumbent: Floats, rivals: int = 1) -> bool:

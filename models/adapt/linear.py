@@ -19,7 +19,7 @@ _NEIGHBOURS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearTransfer:
     """y(t + h) = y(t) + unit · inputs(t) · weights[:, h].
 
     Attributes:
@@ -74,7 +74,7 @@ def outcomes(values: Floats, origins: Indices, horizon: int) -> Floats:
     return np.stack([values[origins + h] for h in range(1, horizon + 1)], axis=1)
 
 
-def fit(values: Floats, horizon: int, day: int, strength: float, prior: Floats | None = None) -> Linear:
+def fit(values: Floats, horizon: int, day: int, strength: float, prior: Floats | None = None) -> LinearTransfer:
     """Least squares with `strength · ‖weights − prior‖²`, the prior being 0 or another load's weights.
 
     Args:
@@ -93,7 +93,9 @@ def fit(values: Floats, horizon: int, day: int, strength: float, prior: Floats |
         raise SeriesError(f"{len(values)} steps are too few for one row of {CONTEXT} inputs and {horizon} outcomes")
     scaled = values / unit
     x = inputs(scaled, origins, day, horizon)
-    return Linear(unit, day, _solve(x, outcomes(scaled, origins, horizon) - scaled[origins][:, None], strength, prior))
+    return LinearTransfer(
+        unit, day, _solve(x, outcomes(scaled, origins, horizon) - scaled[origins][:, None], strength, prior)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class Chosen:
         errors: (T, p) outcomes minus forecasts of rows that the forecast's own fit did not see; NaN elsewhere.
     """
 
-    model: Linear
+    model: LinearTransfer
     strength: float
     errors: Floats
 

@@ -13,14 +13,14 @@ from models.forecast.core.series import Floats, SeriesError
 
 
 @dataclass(frozen=True)
-class Scale:
+class DomainScale:
     """Maps a domain to [0, 1] by the least and the greatest load of its own training part; others may lie outside."""
 
     low: float
     span: float
 
     @staticmethod
-    def of(values: Floats) -> Scale:
+    def of(values: Floats) -> DomainScale:
         """Of (T,) training values.
 
         Raises:
@@ -29,11 +29,11 @@ class Scale:
         low, high = float(values.min()), float(values.max())
         if not high > low:
             raise SeriesError(f"the training part lies between {low} and {high}: a constant load cannot be scaled")
-        return Scale(low, high - low)
+        return DomainScale(low, high - low)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DomainRows:
     """Training rows of one domain, scaled.
 
     Attributes:
@@ -45,7 +45,7 @@ class Rows:
     y: Tensor
 
     @staticmethod
-    def of(values: Floats, scale: Scale, horizon: int) -> Rows:
+    def of(values: Floats, scale: DomainScale, horizon: int) -> DomainRows:
         """Every window of (T,) values.
 
         Raises:
@@ -57,7 +57,7 @@ class Rows:
             )
         scaled = ((values - scale.low) / scale.span).astype(np.float32)
         slides = torch.from_numpy(np.lib.stride_tricks.sliding_window_view(scaled, CONTEXT + horizon).copy())
-        return Rows(slides[:, :CONTEXT], slides[:, CONTEXT:])
+        return DomainRows(slides[:, :CONTEXT], slides[:, CONTEXT:])
 
     def __len__(self) -> int:
         return len(self.x)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.adapt.candidates import Candidate, Target, best_of
-from models.adapt.gate import Verdict, better, rolling, verdict
+from models.adapt.candidates import CandidateErrors, Target, best_of
+from models.adapt.gate import TransferVerdict, better, rolling, verdict
 from models.adapt.memory import corrections
 from models.forecast.core.series import Floats
 
@@ -20,7 +20,7 @@ PRIOR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedForecasts:
     """What was served after the history.
 
     Attributes:
@@ -33,7 +33,7 @@ class Served:
     """
 
     target_only: str
-    verdict: Verdict | None
+    verdict: TransferVerdict | None
     frozen: str
     by_row: list[str]
     errors: Floats
@@ -44,7 +44,9 @@ class Served:
         return float(np.mean([name.split("+")[0] in (*SOURCES, "taught") for name in self.by_row]))
 
 
-def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Candidate], habit: Floats) -> Served:
+def serve(
+    target: Target, own: Mapping[str, CandidateErrors], theirs: Mapping[str, CandidateErrors], habit: Floats
+) -> ServedForecasts:
     """Gate at the end of the history, then serve and judge again every hour.
 
     Args:
@@ -74,7 +76,7 @@ def serve(target: Target, own: Mapping[str, Candidate], theirs: Mapping[str, Can
     begin = target.history - 1
     by_row = rolling(losses, f"{frozen}+memory", begin, target.horizon)
     rows = np.array([errors[name][begin + i] for i, name in enumerate(by_row)])
-    return Served(first, ruling, frozen, by_row, rows)
+    return ServedForecasts(first, ruling, frozen, by_row, rows)
 
 
 def _evidence(target: Target, judged: Floats, errors: Floats) -> Floats:
@@ -85,7 +87,7 @@ def _evidence(target: Target, judged: Floats, errors: Floats) -> Floats:
     return np.concatenate([judged[: target.history - 1], errors[target.history - 1 :]])
 
 
-def four_way(judged: Mapping[str, Floats], first: str, gate: NDArray[np.bool_]) -> Verdict:
+def four_way(judged: Mapping[str, Floats], first: str, gate: NDArray[np.bool_]) -> TransferVerdict:
     """The gate of `verdict` on (T,) squared losses of every candidate; `first` is the best of the target's own."""
     adapted, source, own, last = (
         float(np.sqrt(judged[name][gate].mean())) for name in ("adapted", "source_only", first, "last_value")

@@ -15,11 +15,11 @@ from torch.nn.functional import pad
 
 from models.adapt.candidates import Target, best_of, learn, of_source, of_target, travel
 from models.adapt.dtw import compare
-from models.adapt.gate import Verdict
+from models.adapt.gate import TransferVerdict
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import Scale
+from models.adapt.rows import DomainScale
 from models.adapt.served import four_way
-from models.adapt.transfer import Plan
+from models.adapt.transfer import TransferPlan
 from models.forecast.core.conformal import Conformal, ConformalState
 from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
 from models.forecast.core.series import Floats, Series, SeriesError
@@ -47,7 +47,7 @@ class Voice(nn.Module):
         return said
 
 
-class Carried(NamedTuple):
+class TargetState(NamedTuple):
     """What is carried from step to step: what is known of the errors, and the newest quantiles."""
 
     spread: ConformalState
@@ -66,9 +66,9 @@ class TransferTarget(Carrying):
 
     task: Task
     module: Callable[[Tensor], Tensor]
-    scale: Scale
+    scale: DomainScale
     kind: str = "adapted"
-    carries: ClassVar[Any] = Carried
+    carries: ClassVar[Any] = TargetState
 
     @cached_property
     def _conformal(self) -> Conformal:
@@ -82,16 +82,16 @@ class TransferTarget(Carrying):
         values = fill(check_load(history.values), self.task)[-state.seen :]
         known = np.isfinite(history.values)[-state.seen :]
         centres = self._centres(values)
-        carried = Carried(self._conformal.start(), np.empty(0))
+        carried = TargetState(self._conformal.start(), np.empty(0))
         for at in range(max(len(values) - _KEPT, 0), len(values)):
             newest = values[max(at + 1 - CONTEXT, 0) : at + 1]
             carried = self._moved(carried, centres[at], newest, float(values[at]) if known[at] else math.nan, at + 1)
         return replace(state, carried=carried)
 
-    def carry(self, before: State, after: State, value: float) -> Carried:
+    def carry(self, before: State, after: State, value: float) -> TargetState:
         """What is carried one step later; `step` asks for it."""
         newest = after.values[-min(after.seen, CONTEXT) :]
-        carried = before.carried or Carried(self._conformal.start(), np.empty(0))
+        carried = before.carried or TargetState(self._conformal.start(), np.empty(0))
         return self._moved(carried, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
@@ -110,13 +110,13 @@ class TransferTarget(Carrying):
             centres[CONTEXT - 1 :] = np.maximum(said * self.scale.span + self.scale.low, 0.0)
         return centres
 
-    def _moved(self, carried: Carried, centre: Floats, newest: Floats, value: float, seen: int) -> Carried:
+    def _moved(self, carried: TargetState, centre: Floats, newest: Floats, value: float, seen: int) -> TargetState:
         spread = carried.spread if math.isnan(value) else self._conformal.score(carried.spread, value)
-        return Carried(*self._conformal.quantiles(spread, centre, float(newest.mean()), seen))
+        return TargetState(*self._conformal.quantiles(spread, centre, float(newest.mean()), seen))
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TransferResult:
     """What came of asking other loads.
 
     Attributes:
@@ -129,22 +129,22 @@ class Lesson:
 
     source: str
     pupil: TransferTarget
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, TransferVerdict]
     refused: dict[str, str]
     shapes: dict[str, float]
 
 
 class UntaughtError(SeriesError):
-    """No other load teaches this one; `verdicts`, `refused` and `shapes` are those of a `Lesson`."""
+    """No other load teaches this one; `verdicts`, `refused` and `shapes` are those of a `TransferResult`."""
 
-    def __init__(self, verdicts: dict[str, Verdict], refused: dict[str, str], shapes: dict[str, float]) -> None:
+    def __init__(self, verdicts: dict[str, TransferVerdict], refused: dict[str, str], shapes: dict[str, float]) -> None:
         self.verdicts, self.refused, self.shapes = verdicts, refused, shapes
         why = [f"{name}: {reason}" for name, reason in refused.items()]
         why += [f"{name}: adapted {v.errors['adapted']:.3g}, {v.served} does better" for name, v in verdicts.items()]
         super().__init__(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
 
 
-def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan, seed: int) -> Lesson:
+def teach(task: Task, history: Series, others: Mapping[str, Series], plan: TransferPlan, seed: int) -> TransferResult:
     """Adapt the network of every load of near enough shape; the best that the four-way gate accepts is the result.
 
     Args:
@@ -160,7 +160,7 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
     """
     known = Series(history.start, history.step_s, fill(history.values, task))
     target = Target(known.values, len(known), task.day, task.horizon)
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, TransferVerdict] = {}
     refused: dict[str, str] = {}
     shapes: dict[str, float] = {}
     found: dict[str, TransferTarget] = {}
@@ -186,4 +186,4 @@ def teach(task: Task, history: Series, others: Mapping[str, Series], plan: Plan,
     if not found:
         raise UntaughtError(verdicts, refused, shapes)
     best = min(found, key=lambda name: verdicts[name].errors["adapted"])
-    return Lesson(best, found[best], verdicts, refused, shapes)
+    return TransferResult(best, found[best], verdicts, refused, shapes)

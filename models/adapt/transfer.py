@@ -13,24 +13,24 @@ from torch import Tensor, nn
 
 from models.adapt.discrepancy import around_median, classes, cmmd2, mmd2_biased, quartiles
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import Rows, Scale
+from models.adapt.rows import DomainRows, DomainScale
 from models.forecast.core.series import Floats
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossWeights:
     """λ₁ of MMD² and λ₂ of CMMD²; 0 leaves that part out."""
 
     marginal: float = 0.0
     conditional: float = 0.0
 
 
-GRID = tuple(Weights(a, b) for a in (0.0, 0.1) for b in (0.0, 0.1))
+GRID = tuple(LossWeights(a, b) for a in (0.0, 0.1) for b in (0.0, 0.1))
 """Which weights are tried; 0 belongs to them, so that adaptation can switch itself off."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransferPlan:
     """How a network travels; the steps are batches."""
 
     hidden: int = 32
@@ -41,7 +41,7 @@ class Plan:
     tuning: int = 20
     alone: int = 80
     every: int = 10
-    grid: tuple[Weights, ...] = field(default=GRID)
+    grid: tuple[LossWeights, ...] = field(default=GRID)
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,21 @@ class Travelled:
     """
 
     network: TravellingGru
-    weights: Weights
+    weights: LossWeights
     select_rmse: float
     tuned: int
 
 
-def batches(rows: Rows, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(rows: DomainRows, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless batches in random order, every row once per pass; a pass's last batch may be smaller."""
     while True:
         for drawn in torch.split(torch.randperm(len(rows), generator=generator), size):
             yield rows.x[drawn], rows.y[drawn]
 
 
-def train(network: TravellingGru, rows: Rows, steps: int, plan: Plan, generator: torch.Generator) -> Iterator[float]:
+def train(
+    network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator
+) -> Iterator[float]:
     """Plain training in place on one domain; yields the loss of every step."""
     optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
     drawn = batches(rows, plan.batch, generator)
@@ -92,10 +94,10 @@ def train(network: TravellingGru, rows: Rows, steps: int, plan: Plan, generator:
 
 def adapt(
     network: TravellingGru,
-    source: Rows,
-    target: Rows,
-    weights: Weights,
-    plan: Plan,
+    source: DomainRows,
+    target: DomainRows,
+    weights: LossWeights,
+    plan: TransferPlan,
     generators: tuple[torch.Generator, torch.Generator],
 ) -> Iterator[Joint]:
     """Minimise MSE(source) + MSE(target) + λ₁·MMD² + λ₂·CMMD² in place, a batch of either domain per step.
@@ -129,7 +131,7 @@ def adapt(
 
 
 def fine_tune(
-    network: TravellingGru, target: Rows, select: Rows, plan: Plan, generator: torch.Generator
+    network: TravellingGru, target: DomainRows, select: DomainRows, plan: TransferPlan, generator: torch.Generator
 ) -> tuple[int, float]:
     """Train on target rows at a tenth of the rate, convolutions frozen; keeps the state that was best on `select`.
 
@@ -149,7 +151,9 @@ def fine_tune(
     return best, least
 
 
-def transfer(pretrained: TravellingGru, source: Rows, target: Rows, select: Rows, plan: Plan, seed: int) -> Travelled:
+def transfer(
+    pretrained: TravellingGru, source: DomainRows, target: DomainRows, select: DomainRows, plan: TransferPlan, seed: int
+) -> Travelled:
     """Adapt and fine-tune with every λ of the grid; the best on `select` is the result. A seed gives it again."""
     found: list[Travelled] = []
     for weights in plan.grid:
@@ -160,7 +164,7 @@ def transfer(pretrained: TravellingGru, source: Rows, target: Rows, select: Rows
 
 
 def transfer_again(
-    pretrained: TravellingGru, source: Rows, target: Rows, chosen: Travelled, plan: Plan, seed: int
+    pretrained: TravellingGru, source: DomainRows, target: DomainRows, chosen: Travelled, plan: TransferPlan, seed: int
 ) -> TravellingGru:
     """The same with all of the target's rows, the λ and the number of steps that were chosen on held-back ones."""
     network = _adapted(pretrained, source, target, chosen.weights, plan, seed)
@@ -172,7 +176,12 @@ def transfer_again(
 
 
 def _adapted(
-    pretrained: TravellingGru, source: Rows, target: Rows, weights: Weights, plan: Plan, seed: int
+    pretrained: TravellingGru,
+    source: DomainRows,
+    target: DomainRows,
+    weights: LossWeights,
+    plan: TransferPlan,
+    seed: int,
 ) -> TravellingGru:
     network = copy.deepcopy(pretrained)
     generators = torch.Generator().manual_seed(seed), torch.Generator().manual_seed(seed + 1)
@@ -181,7 +190,7 @@ def _adapted(
     return network
 
 
-def alone(rows: Rows, select: Rows, plan: Plan, seed: int) -> tuple[TravellingGru, int]:
+def alone(rows: DomainRows, select: DomainRows, plan: TransferPlan, seed: int) -> tuple[TravellingGru, int]:
     """The same network on the target's rows only, and the number of steps that was best on `select`."""
     generator = torch.Generator().manual_seed(seed)
     network = TravellingGru(rows.y.shape[1], plan.hidden, generator)
@@ -193,7 +202,7 @@ def alone(rows: Rows, select: Rows, plan: Plan, seed: int) -> tuple[TravellingGr
     return network, best
 
 
-def forecast(network: TravellingGru, values: Floats, scale: Scale) -> Floats:
+def forecast(network: TravellingGru, values: Floats, scale: DomainScale) -> Floats:
     """(T − 23, p) records/s: what is forecast after every window of (T,) values."""
     scaled = torch.from_numpy(((values - scale.low) / scale.span).astype(np.float32))
     with torch.no_grad():
@@ -207,7 +216,7 @@ def mse(said: Tensor, came: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def rmse(network: TravellingGru, rows: Rows) -> float:
+def rmse(network: TravellingGru, rows: DomainRows) -> float:
     """Scaled, without dropout."""
     return math.sqrt(float(mse(network(rows.x)[1], rows.y)))
 

@@ -8,22 +8,26 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from models.dqn.agent.model import LAYERS, Agent, Familiar
+from models.dqn.agent.model import LAYERS, DqnModel, Familiar
 from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import PRICES
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials, tried_at
 from models.dqn.learner.learner import Learner
-from models.dqn.learner.settings import Training
-from models.twin.sim.job import Job
+from models.dqn.learner.settings import TrainingLength
+from models.twin.sim.job import TwinJob
 
 HELD = 0.25
 """Newest share of a load that nothing is learned from."""
 
 
 def train(
-    jobs: Sequence[Job], loads: Sequence[Trace], training: Training, seed: int, start: Agent | None = None
-) -> Agent:
+    jobs: Sequence[TwinJob],
+    loads: Sequence[RecordedLoad],
+    training: TrainingLength,
+    seed: int,
+    start: DqnModel | None = None,
+) -> DqnModel:
     """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
 
     The same arguments give the same agent. The newest `HELD` of every load is not learned from: there the network with
@@ -71,10 +75,10 @@ def train(
     return replace(made, tried=tried)
 
 
-def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: Training) -> Agent:
+def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: TrainingLength) -> DqnModel:
     """One that was not tried and for which nothing is familiar yet."""
     nothing = Familiar(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0)), 0.0)
-    return Agent(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
+    return DqnModel(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -82,7 +86,7 @@ def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {n: (x.weight.detach().numpy().copy(), x.bias.detach().numpy().copy()) for n, x in layers.items()}
 
 
-def _load(learner: Learner, agent: Agent) -> None:
+def _load(learner: Learner, agent: DqnModel) -> None:
     with torch.no_grad():
         for name in LAYERS:
             layer = getattr(learner.online, name)

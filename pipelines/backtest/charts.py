@@ -11,7 +11,7 @@ from models.policy.core.capacity import Capacity, Floats, speeds
 from models.twin.experiment.contenders import TRUE_FUTURE
 from models.twin.experiment.frontier import frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
-from pipelines.backtest.report import Backtest
+from pipelines.backtest.report import TraceReport
 from pipelines.backtest.text import HEARD_FORECASTS
 from pipelines.html.plot import Chart, line, rows
 
@@ -66,7 +66,7 @@ def cost(found: dict[str, Any]) -> Chart:
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def stretch(one: Backtest) -> Chart:
+def stretch(one: TraceReport) -> Chart:
     """Executors that chosen policies asked for over the day with the highest load, and what the load needed."""
     scenario, looks = one.result.scenario, one.setup.looks
     first, last = _window(scenario.rate)
@@ -105,7 +105,7 @@ def ablation(found: dict[str, Any]) -> Chart:
     return {"data": data, "layout": layout | {"hovermode": "closest", "bargap": 0.3, "bargroupgap": 0.05}}
 
 
-def _needed(one: Backtest, rate: Floats) -> Floats:
+def _needed(one: TraceReport, rate: Floats) -> Floats:
     job = one.setup.the_job
     worth = speeds(job.most, job.cores, job.tasks, job.scaling)[None]
     capacity = Capacity(worth, np.full(1, job.overhead_s), np.full(1, job.per_record_s), one.setup.looks.batch_s)

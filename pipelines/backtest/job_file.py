@@ -7,14 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from models.twin.sim.job import Job, TwinError
+from models.twin.sim.job import TwinError, TwinJob
 
-_NAMES = {field.name for field in fields(Job)}
+_NAMES = {field.name for field in fields(TwinJob)}
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
 
-def read_job(path: Path) -> Job:
-    """The job in the file: the fields of `models.twin.sim.job.Job`, by themselves or under "job".
+def read_job(path: Path) -> TwinJob:
+    """The job in the file: the fields of `models.twin.sim.job.TwinJob`, by themselves or under "job".
 
     Raises:
         TwinError: no JSON, a field is missing (the fit is unfinished), unknown or wrong.
@@ -30,7 +30,7 @@ def read_job(path: Path) -> Job:
     return job_of(data, str(path))
 
 
-def job_of(data: dict[str, Any], where: str) -> Job:
+def job_of(data: dict[str, Any], where: str) -> TwinJob:
     """The job with these fields.
 
     Raises:
@@ -42,6 +42,6 @@ def job_of(data: dict[str, Any], where: str) -> Job:
         raise TwinError(f"{where}: {unknown[0]!r} is no field of a job. There are: {', '.join(sorted(_NAMES))}.")
     known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     try:
-        return Job(**{name: value for name, value in known.items() if value is not None})
+        return TwinJob(**{name: value for name, value in known.items() if value is not None})
     except TypeError as error:
         raise TwinError(f"{where}: {error}") from None

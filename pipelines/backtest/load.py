@@ -16,7 +16,7 @@ _STEPS_S = (300.0, 1800.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class NamedLoad:
     """A load and what it is called."""
 
     name: str
@@ -26,7 +26,7 @@ class Trace:
 
 def trace(
     text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
-) -> Trace:
+) -> NamedLoad:
     """The trace of that name or in that file.
 
     Args:
@@ -41,7 +41,7 @@ def trace(
     """
     if Path(text).is_file():
         step_s = parse_step(step) if step else None
-        return Trace(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
+        return NamedLoad(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
     name, offset = (text.removesuffix(RESTORED), True) if text.endswith(RESTORED) else (text, False)
     cells = [cell for cell in shipped() if name in (cell.cell, cell.name)]
     steps = ", ".join(step_name(cell.step_s) for cell in cells)
@@ -68,10 +68,10 @@ def mapped() -> list[str]:
     return found
 
 
-def _of(cell: Shipped) -> Trace:
-    return Trace(f"{cell.name} {step_name(cell.step_s)}", cell.unit, cell.series())
+def _of(cell: Shipped) -> NamedLoad:
+    return NamedLoad(f"{cell.name} {step_name(cell.step_s)}", cell.unit, cell.series())
 
 
-def _restored(one: Trace) -> Trace:
+def _restored(one: NamedLoad) -> NamedLoad:
     series = one.series
-    return Trace(one.name + RESTORED, one.unit, Series(series.start, series.step_s, restored(series.values)))
+    return NamedLoad(one.name + RESTORED, one.unit, Series(series.start, series.step_s, restored(series.values)))

@@ -13,14 +13,14 @@ from configs.settings import Settings, load
 from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import Effort
 from models.twin.experiment.setup import NOISE, Setup
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 from pipelines.backtest.job_file import read_job
-from pipelines.backtest.load import Trace
+from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.page import html
 from pipelines.backtest.report import backtest, figures
 from pipelines.backtest.text import verdict
 from pipelines.lake import tables as lake
-from pipelines.lake.load import Source, moment, read_lake
+from pipelines.lake.load import LakeSeries, moment, read_lake
 from pipelines.registry import Registry
 
 LEAST_STEPS = 60
@@ -56,7 +56,7 @@ def judge(
 
 
 def judge_on(
-    registry: Registry, settings: Settings, job: str, policies: str, source: Source, days: float | None = None
+    registry: Registry, settings: Settings, job: str, policies: str, source: LakeSeries, days: float | None = None
 ) -> dict[str, Any]:
     """The same on a series."""
     names = [part.strip() for part in policies.split(",") if part.strip()]
@@ -68,7 +68,7 @@ def judge_on(
             "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
             "speed": setup.speed, "fitted": _fit(settings, job).is_file(),
         })  # fmt: skip
-        made = backtest([Trace(job, "records/s", series)], setup, names, Effort())
+        made = backtest([NamedLoad(job, "records/s", series)], setup, names, Effort())
         found = figures(made[0])
         said = verdict(found)
         run.metrics(measures(found))
@@ -86,10 +86,10 @@ def setup_of(settings: Settings, job: str) -> Setup:
     return Setup(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
 
 
-def of_contract(contract: Contract) -> Job:
+def of_contract(contract: Contract) -> TwinJob:
     """A job that nobody has measured yet."""
     planning, bounds = contract.planning, contract.executors
-    return Job(
+    return TwinJob(
         overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,
         cores=bounds.cores, scaling=planning.scaling, startup_s=(max(planning.lead_s, 1.0),), noise=NOISE,
         latency_target_s=contract.latency_target_s,

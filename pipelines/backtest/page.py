@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.backtest import charts
 from pipelines.backtest import text as words
-from pipelines.backtest.report import Backtest
+from pipelines.backtest.report import TraceReport
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
 from pipelines.html.plot import Chart
 
@@ -18,14 +18,14 @@ _TITLES = (
 )  # fmt: skip
 
 
-def render(backtests: Sequence[Backtest], found: Sequence[dict[str, Any]], path: Path) -> Path:
+def render(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]], path: Path) -> Path:
     """Write the page; `found` are the `figures` of the backtests."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html(backtests, found), encoding="utf-8")
     return path
 
 
-def html(backtests: Sequence[Backtest], found: Sequence[dict[str, Any]]) -> str:
+def html(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]]) -> str:
     """The page as text."""
     figures: dict[str, Chart] = {}
     parts = ["<h1>What every policy would have cost</h1>", _judged()]

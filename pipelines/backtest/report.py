@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.twin.experiment.benchmark import Case, Effort, followed, judged, listened
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, followed, judged, listened
 from models.twin.experiment.contenders import (
     DEFAULTS,
     LAST_VALUE,
@@ -19,16 +19,16 @@ from models.twin.experiment.contenders import (
 )
 from models.twin.experiment.evaluation import Sheet
 from models.twin.experiment.lanes import Contender
-from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, Judged, plain
+from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, TraceResult, plain
 from models.twin.experiment.setup import Setup
-from pipelines.backtest.load import Trace
+from pipelines.backtest.load import NamedLoad
 
 SHOWN_AT = 0.01
 """Violation near which the executors of chosen policies are shown."""
 
 
 @dataclass(frozen=True, eq=False)
-class Backtest:
+class TraceReport:
     """What became of one trace.
 
     Attributes:
@@ -39,17 +39,17 @@ class Backtest:
         left_out: policies that did not take part, and why.
     """
 
-    trace: Trace
+    trace: NamedLoad
     setup: Setup
-    result: Judged
+    result: TraceResult
     shown: dict[str, Sheet]
     left_out: dict[str, str]
 
 
 def backtest(
-    traces: Sequence[Trace], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
+    traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
-) -> list[Backtest]:  # fmt: skip
+) -> list[TraceReport]:  # fmt: skip
     """Every policy on every trace.
 
     Raises:
@@ -58,30 +58,30 @@ def backtest(
     """
     found, left_out = contenders(names, setup.contract, learned, setup.own is not None)
     everyone = [*found, *ablations(found)]
-    cases = [Case(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
+    cases = [BenchmarkCase(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
     results = judged(cases, setup, everyone, effort or Effort(), tell)
     return [
-        Backtest(trace, setup, result, _shown(found, result), left_out)
+        TraceReport(trace, setup, result, _shown(found, result), left_out)
         for trace, result in zip(traces, results, strict=True)
     ]
 
 
-def _shown(found: Sequence[Contender], result: Judged) -> dict[str, Sheet]:
+def _shown(found: Sequence[Contender], result: TraceResult) -> dict[str, Sheet]:
     """The best reactive policy, ours and the true future."""
     names = [*filter(None, [best(result, REACTIVE)]), *OURS, TRUE_FUTURE]
     shown = {one.name: followed(one, result, SHOWN_AT) for one in found if one.name in names}
     return shown | ({OPTIMUM: result.sheets[OPTIMUM]} if OPTIMUM in result.sheets else {})
 
 
-def best(result: Judged, names: Iterable[str], allowed: float = SHOWN_AT) -> str | None:
+def best(result: TraceResult, names: Iterable[str], allowed: float = SHOWN_AT) -> str | None:
     """The cheapest of some policies at a violation; None where none keeps the promise."""
     costs = {name: result.hours_at(name, allowed) for name in names if name in result.sheets}
     known = {name: cost for name, cost in costs.items() if cost == cost}
     return min(known, key=lambda name: known[name]) if known else None
 
 
-def figures(one: Backtest) -> dict[str, Any]:
+def figures(one: TraceReport) -> dict[str, Any]:
     """One trace's backtest as JSON values; null where a policy never keeps the promise."""
     result, setup = one.result, one.setup
     names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
@@ -127,7 +127,7 @@ def together(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"traces": list(found), "cheapest_at_violation": sums}
 
 
-def _ablation(result: Judged, name: str) -> dict[str, dict[str, float]]:
+def _ablation(result: TraceResult, name: str) -> dict[str, dict[str, float]]:
     """By violation: hours of one of our planners without a forecast, with the last value, ours, the true future."""
     plain_one = name == "forecast"
     calibrator = {
@@ -140,7 +140,7 @@ def _ablation(result: Judged, name: str) -> dict[str, dict[str, float]]:
     return {f"{a:g}": {ear: result.hours_at(known, a) for ear, known in heard.items()} for a in ALLOWED}
 
 
-def _setting(result: Judged, name: str) -> dict[str, float]:
+def _setting(result: TraceResult, name: str) -> dict[str, float]:
     setting = result.settings[name]
     found = dict(setting.fields)
     return found if setting.level is None else found | {"quantile": setting.level, "memory_steps": setting.memory_steps}

@@ -11,9 +11,9 @@ from typing import Any
 
 from configs.errors import SettingsError
 from models.policy.catalogue import named
-from models.twin.experiment.benchmark import Case, Effort, judged, listened
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
 from models.twin.experiment.contenders import OURS, REACTIVE, contenders
-from models.twin.experiment.foresight import Told, coarseness
+from models.twin.experiment.foresight import IssuedForecasts, coarseness
 from models.twin.experiment.references import optimum
 from models.twin.experiment.results import OPTIMUM, plain
 from models.twin.experiment.scenario import parts
@@ -28,7 +28,7 @@ from models.twin.experiment.value import (
     forecast_adds,
     summary,
 )
-from pipelines.backtest.load import Trace
+from pipelines.backtest.load import NamedLoad
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +36,14 @@ class Work:
     """What one process does at a time: some traces at one lead time."""
 
     setup: Setup
-    cases: list[Case]
+    cases: list[BenchmarkCase]
     names: tuple[str, ...]
     effort: Effort
     learned: dict[str, Any]
 
 
 def value_map(
-    traces: Sequence[Trace], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
+    traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
     """The map's cells, what policies cost as shipped, and the sums, as JSON values.
@@ -111,8 +111,8 @@ def measured(work: Work) -> dict[str, Any]:
 
 
 def _listened(
-    pool: Executor, traces: Sequence[Trace], setup: Setup, leads: tuple[float, ...], tell: Callable[[str], None]
-) -> dict[float, list[dict[str, Told]]]:
+    pool: Executor, traces: Sequence[NamedLoad], setup: Setup, leads: tuple[float, ...], tell: Callable[[str], None]
+) -> dict[float, list[dict[str, IssuedForecasts]]]:
     """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
     at = {lead: replace(setup, lead_s=lead) for lead in leads}
     steps = {
@@ -120,7 +120,7 @@ def _listened(
         for lead in leads
         for one in traces
     }
-    running: dict[tuple[str, int], Future[dict[str, Told]]] = {}
+    running: dict[tuple[str, int], Future[dict[str, IssuedForecasts]]] = {}
     for lead in leads:
         for one in traces:
             key = (one.name, steps[lead, one.name])
@@ -131,9 +131,9 @@ def _listened(
     return said
 
 
-def _cases(traces: Sequence[Trace], said: list[dict[str, Told]]) -> list[Case]:
+def _cases(traces: Sequence[NamedLoad], said: list[dict[str, IssuedForecasts]]) -> list[BenchmarkCase]:
     """All traces of a lead time at once: the more runs share a simulation, the less each of them costs."""
-    return [Case(one.name, one.series, heard) for one, heard in zip(traces, said, strict=True)]
+    return [BenchmarkCase(one.name, one.series, heard) for one, heard in zip(traces, said, strict=True)]
 
 
 def _alone() -> None:

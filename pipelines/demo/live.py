@@ -16,7 +16,7 @@ import psutil
 from configs.contract import load_contract
 from configs.errors import CorrectableError
 from configs.settings import Settings
-from pipelines.demo.progress import Screen, View
+from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.results import compare, counted
 from pipelines.kafka.broker import BrokerError, Follower
 from pipelines.report.dump import dump
@@ -66,7 +66,7 @@ class Live:
         """Replay the live load, show the live line, and wait until every record is counted."""
         follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
         generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
-        begun, view = time.monotonic(), View()
+        begun, view = time.monotonic(), LiveFigures()
         length = self.settings.replay.live_hours * 3600 / self.settings.replay.speed
         while generator.running():
             view = self._watch(follower, view, (time.monotonic() - begun) / length)
@@ -98,7 +98,7 @@ class Live:
         """Most memory this machine's processes took above what they took when this part began, MiB."""
         return max(0, (self.free_at_start - self.least_free) // 2**20)
 
-    def _watch(self, follower: Follower, view: View, share: float) -> View:
+    def _watch(self, follower: Follower, view: LiveFigures, share: float) -> LiveFigures:
         try:
             records = follower.poll(0.5)
         except BrokerError:

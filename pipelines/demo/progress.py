@@ -16,7 +16,7 @@ PLAIN_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
-class View:
+class LiveFigures:
     """The newest figure of each kind, as the live line shows them."""
 
     arrival_rps: float | None = None
@@ -27,7 +27,7 @@ class View:
     latency_s: float | None = None
     last_change: str = ""
 
-    def seen(self, message: MetricSample | Forecast | Decision) -> View:
+    def seen(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
         """The view after one message."""
         if isinstance(message, MetricSample):
             if message.kind == "batch":
@@ -84,7 +84,7 @@ class Screen:
         self._end_line()
         print(f"      {text}", flush=True)
 
-    def live(self, share: float, view: View) -> None:
+    def live(self, share: float, view: LiveFigures) -> None:
         """The bar and the live line; rewritten on a terminal, printed now and then elsewhere."""
         done = round(min(max(share, 0.0), 1.0) * BAR)
         text = f"      [{'█' * done}{'·' * (BAR - done)}] {min(share, 1.0):4.0%}  {view.line()}"

@@ -67,7 +67,7 @@ Rule = NoProblem | Within
 
 
 @dataclass(frozen=True)
-class Verdict:
+class QualityVerdict:
     """What the gate decided: `good` rows as they came, `bad` rows with `reasons`; every row is in one of the two.
 
     `warnings` counts the rows that broke a rule of severity warning, by the rule's column; they are good rows.
@@ -81,7 +81,7 @@ class Verdict:
     warnings: dict[str, int]
 
 
-def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> Verdict:
+def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> QualityVerdict:
     """Split rows by rules.
 
     Args:
@@ -118,7 +118,7 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> V
     bad_ids = F.broadcast(rows.sparkSession.createDataFrame(listed, schema))
     good = rows.join(bad_ids, on=list(identity), how="left_anti") if listed else rows
     bad = rows.join(bad_ids, on=list(identity), how="inner")
-    verdict = Verdict(good, bad, read, good.count() if listed else read, bad.count() if listed else 0, warnings)
+    verdict = QualityVerdict(good, bad, read, good.count() if listed else read, bad.count() if listed else 0, warnings)
     if verdict.kept + verdict.refused != read or verdict.refused != len(listed):
         raise QualityError(
             f"{read} rows read, {verdict.kept} kept, {verdict.refused} refused of {len(listed)} named: rows were lost"

@@ -18,7 +18,7 @@ class EventError(ValueError):
     """An event that cannot be counted; the message says which field, which value, and what would be right."""
 
 
-class Event(NamedTuple):
+class LoadEvent(NamedTuple):
     """One event: `time` is epoch seconds of the trace."""
 
     seq: int
@@ -26,14 +26,14 @@ class Event(NamedTuple):
     key: str
 
 
-def encode_event(event: Event) -> bytes:
+def encode_event(event: LoadEvent) -> bytes:
     """The event as JSON; times to the millisecond."""
     return json.dumps(
         {"seq": event.seq, "time": round(event.time, 3), "key": event.key}, separators=(",", ":")
     ).encode()
 
 
-def decode_event(raw: bytes | None, produced_at: float) -> Event:
+def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
     """Read one record; `produced_at` is its Kafka timestamp, epoch seconds. Unknown fields are allowed.
 
     Raises:
@@ -55,7 +55,7 @@ def decode_event(raw: bytes | None, produced_at: float) -> Event:
         raise EventError(f"time={time} lies {time - produced_at:.0f} s ahead of its production; set the sender's clock")
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY or not _is_text(key):
         raise EventError(f"key={_short(key)}: text of 1 to {MAX_KEY} characters is expected")
-    return Event(seq, float(time), key)
+    return LoadEvent(seq, float(time), key)
 
 
 def _is_text(key: str) -> bool:

@@ -29,8 +29,8 @@ from configs.contract import contracted
 from configs.errors import SettingsError
 from configs.sections import Replay
 from configs.settings import Settings, load
-from pipelines.jobs.events import Event, encode_event
-from pipelines.jobs.replay import Plan, plan_replay
+from pipelines.jobs.events import LoadEvent, encode_event
+from pipelines.jobs.replay import ReplayPlan, plan_replay
 from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
 from pipelines.kafka.broker import BrokerError, Publisher, offsets
 from pipelines.stack.state import addressed
@@ -45,7 +45,7 @@ _ACKNOWLEDGE_S = 120.0
 _WARM_UP_SEQ = 1_000_000_000
 _WARM_UP_ROUNDS, _WARM_UP_PAUSE_S, _WARM_UP_RECORDS = 3, 1.5, 2
 
-Sent = list[tuple[Event, Any]]
+Sent = list[tuple[LoadEvent, Any]]
 """Events with the client's futures of their places."""
 
 
@@ -93,7 +93,7 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
     for turn in range(_WARM_UP_ROUNDS):
         for partition in partitions * _WARM_UP_RECORDS:
             seq = _WARM_UP_SEQ + len(earlier) + len(sent)
-            event = Event(seq, time_of_all, key_name(seq % settings.replay.keys))
+            event = LoadEvent(seq, time_of_all, key_name(seq % settings.replay.keys))
             sent.append(_send(publisher, event, partition, time.time()))
         if turn + 1 < _WARM_UP_ROUNDS:
             time.sleep(_WARM_UP_PAUSE_S)
@@ -123,7 +123,7 @@ def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start
 
 def _produce(
     publisher: Publisher,
-    plan: Plan,
+    plan: ReplayPlan,
     trace: Trace,
     settings: Replay,
     partitions: list[int],
@@ -139,14 +139,14 @@ def _produce(
         due = int(np.searchsorted(plan.send_at, time.time() - wall_start, side="right"))
         for i in range(len(sent), due):
             produced_at[i] = now = time.time()
-            event = Event(int(plan.seq[i]), float(event_times[i]), names[plan.key[i]])
+            event = LoadEvent(int(plan.seq[i]), float(event_times[i]), names[plan.key[i]])
             # Spread evenly, not by key: the skew of the keys meets the job where it groups, not where it reads.
             sent.append(_send(publisher, event, partitions[i % len(partitions)], now))
         stop.wait(_TICK_S)
     return sent, produced_at[: len(sent)]
 
 
-def _send(publisher: Publisher, event: Event, partition: int, now: float) -> tuple[Event, Any]:
+def _send(publisher: Publisher, event: LoadEvent, partition: int, now: float) -> tuple[LoadEvent, Any]:
     value = encode_event(event)
     return event, publisher.send_bytes("events", event.key.encode(), value, partition=partition, timestamp_s=now)
 

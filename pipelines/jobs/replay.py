@@ -20,7 +20,7 @@ _GRID_S = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ReplayPlan:
     """Every record of a replay, in the order of production; all arrays are (N,).
 
     Attributes:
@@ -46,7 +46,7 @@ class Plan:
         return self.send_at > self.happened_at
 
 
-def plan_replay(trace: Trace, replay: Replay) -> Plan:
+def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
     """Lay out the live part of a trace in wall time. The same trace and settings give the same plan.
 
     The rate is continuous: the derivative of a monotone cubic through the cumulated steps, so that every step keeps
@@ -64,7 +64,7 @@ def plan_replay(trace: Trace, replay: Replay) -> Plan:
         send[late] += replay.late_s * (1 - lateness.random(len(late)))
     key = keys.choice(replay.keys, size=total, p=zipf(replay.keys, replay.zipf))
     order = np.argsort(send, kind="stable")
-    return Plan(send[order], happened[order], np.arange(total)[order], key[order], float(grid[-1]))
+    return ReplayPlan(send[order], happened[order], np.arange(total)[order], key[order], float(grid[-1]))
 
 
 def zipf(keys: int, exponent: float) -> Floats:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.jobs.events import Event
+from pipelines.jobs.events import LoadEvent
 
 
-def per_key(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+def per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
     """Number of events and sum of their sequence numbers, by key."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: {"n": 0, "seq_sum": 0})
     for event in events:
@@ -24,13 +24,13 @@ def per_key(events: Iterable[Event]) -> dict[str, dict[str, int]]:
     return dict(sorted(counts.items()))
 
 
-def read_warm_up(run_dir: Path) -> list[Event]:
+def read_warm_up(run_dir: Path) -> list[LoadEvent]:
     """The warm-up events of this run so far."""
     path = run_dir / "warmup.json"
-    return [Event(*entry) for entry in json.loads(path.read_text())] if path.is_file() else []
+    return [LoadEvent(*entry) for entry in json.loads(path.read_text())] if path.is_file() else []
 
 
-def write_warm_up(run_dir: Path, events: Sequence[Event]) -> None:
+def write_warm_up(run_dir: Path, events: Sequence[LoadEvent]) -> None:
     """Replace the warm-up events of this run."""
     (run_dir / "warmup.json").write_text(json.dumps(events))
 

@@ -22,7 +22,7 @@ SERVED_S = 7 * 86_400.0
 
 
 @dataclass(frozen=True)
-class Source:
+class LakeSeries:
     """A series and the Delta version of the table it was read from.
 
     Attributes:
@@ -56,7 +56,7 @@ class Source:
         }
 
 
-def read_lake(settings: Settings, job: str, step_s: float) -> Source:
+def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     """Read a job's load with a Spark session of its own; where it is short, the long loads of other jobs, too.
 
     Raises:
@@ -77,7 +77,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> Source:
         others = lake.loads(teachers, step_s)[0] if teachers else {}
     finally:
         spark.stop()
-    return Source(series, version, served, others)
+    return LakeSeries(series, version, served, others)
 
 
 def moment(epoch: float) -> str:

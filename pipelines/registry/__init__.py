@@ -3,7 +3,7 @@
 from pipelines.registry.agents import AgentRegistry
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.forecasters import Registry
-from pipelines.registry.runs import Run
+from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import CHALLENGER, CHAMPION
 
-__all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Registry", "RegistryError", "Run"]
+__all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Registry", "RegistryError", "TrackedRun"]

@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from models.dqn.agent.actions import MOVES
-from models.dqn.agent.model import Agent, AgentError, describe, revive
+from models.dqn.agent.model import AgentError, DqnModel, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.reward import PARTS
 from pipelines.registry.artifacts import JsonFlavor, RegistryError
-from pipelines.registry.runs import Run
-from pipelines.registry.store import Store
+from pipelines.registry.runs import TrackedRun
+from pipelines.registry.store import ModelStore
 
 AGENT_FILE = "agent.json"
 
 
-class AgentRegistry(Store):
+class AgentRegistry(ModelStore):
     """Agents under the name `<job>-agent`."""
 
     what = "agent"
     made_by = "retrain_agent"
 
-    def load(self, job: str, version: str | None = None) -> Agent:
+    def load(self, job: str, version: str | None = None) -> DqnModel:
         """The agent of a version; without one, of the champion.
 
         Raises:
@@ -49,7 +49,7 @@ class AgentRegistry(Store):
         self.download(job, version, into)
 
     def register(
-        self, run: Run, job: str, agent: Agent, card: str, tags: Mapping[str, str], alias: str | None = None
+        self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
         """Register an agent out of a running run, with its model card; returns the new version."""
         from mlflow.models import Model
@@ -64,7 +64,7 @@ class AgentRegistry(Store):
         return self.keep(run, job, str(logged.model_id), card, {**tags, "kind": "dqn"}, alias)
 
 
-def read_agent(folder: Path) -> Agent:
+def read_agent(folder: Path) -> DqnModel:
     """The agent in a folder of a version's files; needs no MLflow.
 
     Raises:

@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 from models.forecast.core.forecaster import Forecaster
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError, describe, revive
 from pipelines.registry.artifacts import archive, read, write
-from pipelines.registry.runs import Run
-from pipelines.registry.store import Store
+from pipelines.registry.runs import TrackedRun
+from pipelines.registry.store import ModelStore
 
 PEAKS_FILE, PEAKS, AT = "peaks.json", "peaks", "@"
 
 
-class Registry(Store):
+class Registry(ModelStore):
     """Forecasters under the name `<job>-forecaster`."""
 
     what = "forecaster"
@@ -37,14 +37,20 @@ class Registry(Store):
             return read(folder, what), archive(folder)
 
     def register(
-        self, run: Run, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str], alias: str | None = None
+        self,
+        run: TrackedRun,
+        job: str,
+        forecaster: Forecaster,
+        card: str,
+        tags: Mapping[str, str],
+        alias: str | None = None,
     ) -> str:
         """Register a forecaster out of a running run, with its model card; returns the new version."""
         with TemporaryDirectory() as scratch:
             model_id = write(forecaster, Path(scratch), tags)
         return self.keep(run, job, model_id, card, {**tags, "kind": forecaster.kind}, alias)
 
-    def keep_peaks(self, run: Run, job: str, version: str, calibrator: PeakCalibrator) -> None:
+    def keep_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
         """Keep with a version, in a running run, how the load's peaks are forecast from its words; the newest count."""
         run.text(json.dumps(describe(calibrator)), _peaks(version))
         self.note(job, version, {PEAKS: run.id})

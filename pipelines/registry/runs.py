@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Run:
+class TrackedRun:
     """One training run; whatever it is given is in MLflow when the call returns."""
 
     def __init__(self, client: Any, run_id: str) -> None:

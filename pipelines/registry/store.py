@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
-from pipelines.registry.runs import Run
+from pipelines.registry.runs import TrackedRun
 from pipelines.registry.tracking import opened
 from tidecast.fields import job_name
 
@@ -21,7 +21,7 @@ CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
 _VERDICT = "verdict"
 
 
-class Store:
+class ModelStore:
     """Runs and registered models of one tracking store; what kind of models, a subclass says."""
 
     what = "model"
@@ -164,15 +164,15 @@ class Store:
             raise RegistryError(f"{self.model_name(job)} version {version} at {self._uri}: {error.message}") from None
 
     @contextmanager
-    def run(self, job: str, name: str) -> Iterator[Run]:
+    def run(self, job: str, name: str) -> Iterator[TrackedRun]:
         """A run that ends as finished, or as failed when the body raises."""
         import mlflow
 
         with mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active:
-            yield Run(self._client, active.info.run_id)
+            yield TrackedRun(self._client, active.info.run_id)
 
     def keep(
-        self, run: Run, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
+        self, run: TrackedRun, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
         """Register a model that a running run has logged, with its model card; returns the new version."""
         from mlflow.exceptions import MlflowException

@@ -15,7 +15,7 @@ from pipelines.report.lines import RunError, json_lines
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class QueryBatches:
     """The query's micro-batches in the order they were committed.
 
     Attributes:
@@ -36,7 +36,7 @@ class Batches:
     ends: dict[int, NDArray[np.int64]]
 
 
-def read_batches(path: Path) -> Batches:
+def read_batches(path: Path) -> QueryBatches:
     """Read a `<job>.progress.jsonl`.
 
     Raises:
@@ -50,7 +50,7 @@ def read_batches(path: Path) -> Batches:
     order = np.argsort(committed, kind="stable")
     ends = [_end_offsets(row) for row in rows]
     partitions = sorted({p for end in ends for p in end})
-    return Batches(
+    return QueryBatches(
         ids=np.array([row["batchId"] for row in rows])[order],
         runs=[rows[i]["runId"] for i in order],
         query={row["id"] for row in rows},

@@ -12,7 +12,7 @@ import pandas as pd
 
 from configs.contract import Contract
 from pipelines.report import eventlog
-from pipelines.report.batches import Batches, read_batches
+from pipelines.report.batches import QueryBatches, read_batches
 from pipelines.report.eventlog import EventLog
 from pipelines.report.lines import RunError, existing, json_lines, json_object
 from tidecast.clock import Clock
@@ -22,7 +22,7 @@ _INFO = ("id", "policy", "job", "time_scale", "replay", "contract")
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RecordedRun:
     """Everything a run left behind; times are wall times unless they are said to be trace times.
 
     Attributes:
@@ -54,7 +54,7 @@ class Run:
     produced: pd.DataFrame
     truth: dict[str, Any]
     counts: dict[str, Any]
-    batches: Batches
+    batches: QueryBatches
     log: EventLog
 
     @cached_property
@@ -90,7 +90,7 @@ class Run:
         return self.log.executors.sort_values("added", ignore_index=True)
 
 
-def load(folder: Path) -> Run:
+def load(folder: Path) -> RecordedRun:
     """Read a run's folder.
 
     Raises:
@@ -108,7 +108,7 @@ def load(folder: Path) -> Run:
     batches = read_batches(folder / f"{info['job']}.progress.jsonl")
     log = _of_query(eventlog.read(folder / "eventlog"), batches)
     start, end = float(truth["wall_start"]), float(truth["wall_end"])
-    return Run(
+    return RecordedRun(
         folder=folder, info=info, contract=contract, start=start, end=end, truth=truth,
         clock=_clock(info["replay"], start, float(info["time_scale"])),
         produced=_produced(folder / "produced.npz", start),
@@ -155,7 +155,7 @@ def _produced(path: Path, start: float) -> pd.DataFrame:
     return frame[frame["produced_at"] >= start - 1].reset_index(drop=True)  # without the warm-up, long before
 
 
-def _of_query(log: EventLog, batches: Batches) -> EventLog:
+def _of_query(log: EventLog, batches: QueryBatches) -> EventLog:
     """The log without applications that never ran the query, as the other job of the same run."""
     applications = set(log.tasks.loc[log.tasks["query"].isin(batches.query), "application"])
     executors = log.executors[log.executors["application"].isin(applications)]

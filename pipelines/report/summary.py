@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pipelines.report import accuracy, actions, figures, read
-from pipelines.report.read import Run
+from pipelines.report.read import RecordedRun
 
 KEYS = {
     "id": "name of the run, and of its folder",
@@ -76,7 +76,7 @@ class Measured:
         steps: `accuracy.against` of the live forecasts.
     """
 
-    run: Run
+    run: RecordedRun
     committed: np.ndarray
     live_end: float
     seconds: pd.DataFrame
@@ -84,7 +84,7 @@ class Measured:
     steps: pd.DataFrame
 
 
-def measure(run: Run) -> Measured:
+def measure(run: RecordedRun) -> Measured:
     """Everything that is computed once from a run."""
     produced, tasks = run.produced, run.tasks
     made_at = produced["produced_at"].to_numpy()
@@ -138,7 +138,7 @@ def of(measured: Measured) -> dict[str, Any]:
     return {key: found[key] for key in KEYS}
 
 
-def _what(run: Run) -> dict[str, Any]:
+def _what(run: RecordedRun) -> dict[str, Any]:
     named = {key: run.info[key] for key in ("id", "policy", "job", "time_scale")}
     return {**named, "trace": run.info["replay"]["trace"]}
 

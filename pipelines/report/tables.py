@@ -11,7 +11,7 @@ import pandas as pd
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.html.numbers import number, share
 from pipelines.report import headline
-from pipelines.report.read import Run
+from pipelines.report.read import RecordedRun
 from pipelines.report.summary import KEYS, Measured
 from pipelines.report.time_axis import trace_times
 
@@ -39,12 +39,12 @@ def _kind(act: dict[str, Any]) -> tuple[bool, Any]:
     return held, tuple(act["codes"]) if held else act["id"]
 
 
-def _when(run: Run, wall: float) -> str:
+def _when(run: RecordedRun, wall: float) -> str:
     second = wall - run.start
     return f"{second:.1f} s{below(trace_times(run, [second])[0])}"
 
 
-def _holds(run: Run, acts: list[dict[str, Any]]) -> str:
+def _holds(run: RecordedRun, acts: list[dict[str, Any]]) -> str:
     first, last = acts[0], acts[-1]
     count, until = sum(act["evaluations"] for act in acts), below(f"to {last['until'] - run.start:.1f} s")
     what = "hold" if count == 1 else f"hold × {count}{until}"
@@ -52,7 +52,7 @@ def _holds(run: Run, acts: list[dict[str, Any]]) -> str:
     return row(cells, _DECISION, 'class="hold" hidden')
 
 
-def _change(run: Run, act: dict[str, Any]) -> str:
+def _change(run: RecordedRun, act: dict[str, Any]) -> str:
     way = next((code for code in act["codes"] if code in ("up", "down")), "hold")
     before = "" if pd.isna(act["executors_before"]) else f"{act['executors_before']:.0f} "
     what = f"{_SIGNS[way]} {before}→ {act['executors']}" + below(f"{way} by forecast" if act["by_forecast"] else way)
@@ -134,7 +134,7 @@ def newcomer(summary: dict[str, Any]) -> str:
     return f"<h3>Newcomer</h3><p>{escape(taught)}.</p><p>Its model: {escape(judged)}.</p>"
 
 
-def about(run: Run, summary: dict[str, Any]) -> str:
+def about(run: RecordedRun, summary: dict[str, Any]) -> str:
     """The note on compressed time, the settings, and what every figure means."""
     kinds = [NOWRAP, PLAIN, PLAIN]
     meant = [
@@ -147,7 +147,7 @@ def about(run: Run, summary: dict[str, Any]) -> str:
     )
 
 
-def _compression(run: Run) -> str:
+def _compression(run: RecordedRun) -> str:
     scale, lead = run.clock.scale, run.contract.planning.lead_s
     if scale == 1:
         return "Time is not compressed: trace time is wall time."
@@ -159,7 +159,7 @@ def _compression(run: Run) -> str:
     )
 
 
-def _settings(run: Run) -> str:
+def _settings(run: RecordedRun) -> str:
     parts = {key: run.info.get(key) or {} for key in ("contract", "replay", "job_settings", "versions")}
     rows = [f"<dt>{escape(key)}</dt><dd>{escape(_value(value))}</dd>" for key, value in _flat(parts)]
     return f"<dl>{''.join(rows)}</dl>"

@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from pipelines.html.plot import Chart, rows
-from pipelines.report.read import Run
+from pipelines.report.read import RecordedRun
 
 _TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 _TICKS = 9
 
 
-def over_time(run: Run, until: float, titles: list[tuple[str, float]]) -> Chart:
+def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -> Chart:
     """`rows` with the time axis from the run's start to a wall time."""
     layout, span = rows(titles), until - run.start
     step = next((t for t in _TICKS_S if span / t <= _TICKS), _TICKS_S[-1])
@@ -30,17 +30,17 @@ def over_time(run: Run, until: float, titles: list[tuple[str, float]]) -> Chart:
     return layout
 
 
-def trace_moments(run: Run, seconds: Any) -> list[datetime]:
+def trace_moments(run: RecordedRun, seconds: Any) -> list[datetime]:
     """Trace times, in the trace's own time zone, of seconds since the run's start."""
     zone = ZoneInfo(run.info["replay"].get("timezone", "UTC"))
     return [datetime.fromtimestamp(run.clock.at(run.start + float(s)), UTC).astimezone(zone) for s in seconds]
 
 
-def trace_times(run: Run, seconds: Any) -> list[str]:
+def trace_times(run: RecordedRun, seconds: Any) -> list[str]:
     """The same as text."""
     return [f"{moment:%a %H:%M}" for moment in trace_moments(run, seconds)]
 
 
-def second_of(run: Run, trace_time: float) -> float:
+def second_of(run: RecordedRun, trace_time: float) -> float:
     """Wall seconds since the run's start at a trace time."""
     return (trace_time - run.clock.trace_start) / run.clock.scale

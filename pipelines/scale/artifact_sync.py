@@ -25,7 +25,7 @@ It raises ValueError for what is none of this code's, or does not fit the contra
 """
 
 
-class Source(NamedTuple):
+class ArtifactSource(NamedTuple):
     """Where it comes from.
 
     Attributes:
@@ -48,7 +48,7 @@ class ArtifactSync:
     """
 
     def __init__(
-        self, source: Source, contracts: Callable[[], Mapping[str, Contract]], folder: Path, every_s: float
+        self, source: ArtifactSource, contracts: Callable[[], Mapping[str, Contract]], folder: Path, every_s: float
     ) -> None:
         self._source, self._contracts, self._folder, self._every_s = source, contracts, folder, every_s
         self._looked = -every_s

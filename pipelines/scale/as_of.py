@@ -13,7 +13,7 @@ from pipelines.store import Reader, StoreError
 from tidecast.messages import Forecast, MessageError, decode
 
 
-class Reading(NamedTuple):
+class StoreReading(NamedTuple):
     """What a read found.
 
     Attributes:
@@ -38,7 +38,7 @@ class StoreForecasts:
     folder: Path
     step_s: float
 
-    def read(self, job: str, batch_s: float) -> Reading:
+    def read(self, job: str, batch_s: float) -> StoreReading:
         """The job's newest forecast as of the batch's time, or as of the frontier if that is not so far.
 
         Between the frontier and the batch's time nothing can be committed any more, because a commit takes the time of
@@ -54,20 +54,22 @@ class StoreForecasts:
             record = reader.get_at_time(forecast_key(job, self.step_s), as_of)
         except StoreError as error:
             _reader.cache_clear()  # a store that was made anew, or is not there yet, is opened again
-            return Reading(None, {"problem": str(error)})
+            return StoreReading(None, {"problem": str(error)})
         if record is None:
-            return Reading(None, {"as_of": as_of, "problem": "no forecast yet"})
+            return StoreReading(None, {"as_of": as_of, "problem": "no forecast yet"})
         value = unpacked(ForecastValue, record.value)
         used = {"as_of": as_of, "ts": record.ts, "version": record.version, "generation": value.generation}
         if not value.message or value.doubted:
-            return Reading(None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"})
+            return StoreReading(
+                None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"}
+            )
         try:
             forecast = decode(Forecast, value.message, batch_s)  # the store's clock does not follow the wall's steps
         except MessageError as error:
-            return Reading(None, {**used, "problem": str(error)})
+            return StoreReading(None, {**used, "problem": str(error)})
         # It is as fresh as the store is: the server that keeps it alive has nothing newer to say.
         fresh = dataclasses.replace(forecast, wall_time=max(forecast.wall_time, as_of / 1e9))
-        return Reading(dataclasses.asdict(fresh), used)
+        return StoreReading(dataclasses.asdict(fresh), used)
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.kafka.broker import KEY, Publisher, offsets, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
-from pipelines.scale.artifact_sync import ArtifactSync, Source, SyncedArtifacts
+from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -100,7 +100,7 @@ def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
 
 
 def _synced(
-    settings: Settings, accepted: Accepted, folder: Path, source: Source
+    settings: Settings, accepted: Accepted, folder: Path, source: ArtifactSource
 ) -> tuple[ArtifactSync, SyncedArtifacts]:
     """Who fetches what a source has, and where it will lie."""
     _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
@@ -108,7 +108,9 @@ def _synced(
     return sync, SyncedArtifacts(folder, source.read)
 
 
-def run(settings: Settings, checkpoint: Path, agents: Source | None = None, peaks: Source | None = None) -> None:
+def run(
+    settings: Settings, checkpoint: Path, agents: ArtifactSource | None = None, peaks: ArtifactSource | None = None
+) -> None:
     """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
 
     Args:

@@ -21,19 +21,19 @@ from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibrato
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_peaks
-from pipelines.scale.artifact_sync import Read, Source, SyncedArtifacts
+from pipelines.scale.artifact_sync import ArtifactSource, Read, SyncedArtifacts
 
 STAND_IN = "forecast"
 """Who decides while a policy lacks its agent or its timetable."""
 R = TypeVar("R", AgentRegistry, Registry)
 
 
-def agents(settings: Settings) -> Source:
+def agents(settings: Settings) -> ArtifactSource:
     """Every job's champion among the agents."""
     return _source("agent", AgentRegistry, settings, AgentRegistry.champion_version, AgentRegistry.fetch, read_policy)
 
 
-def peaks(settings: Settings) -> Source:
+def peaks(settings: Settings) -> ArtifactSource:
     """The calibrators beside every job's champion among the forecasters."""
     return _source(
         "model of peaks", Registry, settings, Registry.champion_peaks,
@@ -44,9 +44,9 @@ def peaks(settings: Settings) -> Source:
 def _source(
     what: str, of: type[R], settings: Settings, version_of: Callable[[R, str], str | None],
     fetch: Callable[[R, str, str, Path], None], read: Read,
-) -> Source:  # fmt: skip
+) -> ArtifactSource:  # fmt: skip
     opened = lru_cache(maxsize=1)(lambda: of(settings))  # when it is first asked, in the thread that asks
-    return Source(what, lambda job: version_of(opened(), job), lambda *which: fetch(opened(), *which), read)
+    return ArtifactSource(what, lambda job: version_of(opened(), job), lambda *which: fetch(opened(), *which), read)
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:

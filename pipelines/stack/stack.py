@@ -197,7 +197,7 @@ class Stack:
 
     def _write(self, detached: bool = False) -> None:
         known = {name: (p.pid, p.created) for name, p in self.processes.items()}
-        now = state.State(self.id, time.time(), detached, known, self.addresses, self.environment)
+        now = state.StackState(self.id, time.time(), detached, known, self.addresses, self.environment)
         state.write(self.settings.var_dir, now)
 
     def _unlock(self) -> None:

@@ -17,7 +17,7 @@ _NAMES = ("kafka.bootstrap", "spark.master", "mlflow.tracking_uri", "airflow.url
 
 
 @dataclass(frozen=True)
-class State:
+class StackState:
     """A stack as it was when it had started."""
 
     id: str
@@ -37,22 +37,22 @@ def path(var: Path) -> Path:
     return var / "stack.json"
 
 
-def read(var: Path) -> State | None:
+def read(var: Path) -> StackState | None:
     """The state, if a stack of this folder runs or has run; None if there is none or it cannot be read."""
     try:
         raw: dict[str, Any] = json.loads(path(var).read_text())
-        return State(**{**raw, "processes": {name: (pid, at) for name, (pid, at) in raw["processes"].items()}})
+        return StackState(**{**raw, "processes": {name: (pid, at) for name, (pid, at) in raw["processes"].items()}})
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 
 
-def running(var: Path) -> State | None:
+def running(var: Path) -> StackState | None:
     """The state of the stack that runs now, or None."""
     state = read(var)
     return state if state is not None and state.living() else None
 
 
-def write(var: Path, state: State) -> None:
+def write(var: Path, state: StackState) -> None:
     """Write it whole or not at all."""
     new = path(var).with_suffix(".new")
     new.write_text(json.dumps(asdict(state), indent=1))

@@ -29,11 +29,11 @@ from pipelines.store.disk.errors import Pruned as Pruned
 from pipelines.store.disk.errors import StoreError as StoreError
 from pipelines.store.disk.errors import StoreFull as StoreFull
 from pipelines.store.disk.errors import WriterPresent as WriterPresent
-from pipelines.store.disk.records import Record as Record
+from pipelines.store.disk.records import StoredRecord as StoredRecord
 from pipelines.store.disk.records import Verdict as Verdict
 from pipelines.store.disk.retention import Keep as Keep
 from pipelines.store.reading.reader import Reader as Reader
 from pipelines.store.writing.event import Event as Event
 from pipelines.store.writing.flusher import Flusher as Flusher
-from pipelines.store.writing.transactions import Batch as Batch
+from pipelines.store.writing.transactions import EventBatch as EventBatch
 from pipelines.store.writing.writer import Store as Store

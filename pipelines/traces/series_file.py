@@ -9,7 +9,7 @@ import numpy as np
 
 from models.forecast.core.series import COVERED, Floats, Series, SeriesError
 from pipelines.traces.trace import on_grid
-from pipelines.traces.trace_file import Options, Row, header, read_rows
+from pipelines.traces.trace_file import Options, TraceRow, header, read_rows
 
 OPTIONS = Options("FILE", "--time-column", "--value-column", "--timezone")
 _TIMES = ("timestamp", "time", "datetime", "date", "ts", "ds")
@@ -95,7 +95,7 @@ def _columns(path: Path, time_column: str | None, value_column: str | None) -> t
     return time_column, value_column
 
 
-def _own_step(rows: list[Row]) -> float:
+def _own_step(rows: list[TraceRow]) -> float:
     """The file's own step, the most usual distance between rows."""
     return float(np.median(np.diff([row.time for row in rows])))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from configs.sections import Replay
 from models.forecast.core.series import MAX_STEPS
-from pipelines.traces.trace_file import Row, TraceError, read_rows
+from pipelines.traces.trace_file import TraceError, TraceRow, read_rows
 
 __all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace", "on_grid"]
 
@@ -94,7 +94,7 @@ def _path(trace: str) -> Path:
     return path
 
 
-def on_grid(path: Path, rows: list[Row], step_s: float) -> tuple[Floats, Floats]:
+def on_grid(path: Path, rows: list[TraceRow], step_s: float) -> tuple[Floats, Floats]:
     """Every step from the first row to the last; NaN where the file has no row or an empty cell.
 
     Raises:

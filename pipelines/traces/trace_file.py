@@ -37,7 +37,7 @@ class Options(NamedTuple):
 REPLAY = Options()
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
     """One row: its line in the file, epoch seconds, the time as written, and the value (NaN for an empty cell)."""
 
     line: int
@@ -46,7 +46,9 @@ class Row(NamedTuple):
     value: float
 
 
-def read_rows(path: Path, time_column: str, value_column: str, timezone: str, options: Options = REPLAY) -> list[Row]:
+def read_rows(
+    path: Path, time_column: str, value_column: str, timezone: str, options: Options = REPLAY
+) -> list[TraceRow]:
     """Every row of the file, plain or gzipped, in the order of the file, times rising.
 
     Times are ISO 8601 or epoch seconds; one without a zone is taken in `timezone`. Where clocks are set back, the
@@ -58,11 +60,11 @@ def read_rows(path: Path, time_column: str, value_column: str, timezone: str, op
             that does not exist, unordered times, or two values for one time.
     """
     zone = _zone(path, timezone, options)
-    rows: list[Row] = []
+    rows: list[TraceRow] = []
     for line, written, cell in _cells(path, time_column, value_column, options):
         value = _value(path, line, value_column, cell)
         time = _time(path, line, written, zone, rows[-1].time if rows else -math.inf, options)
-        row = Row(line, time, written, value)
+        row = TraceRow(line, time, written, value)
         if not rows or time > rows[-1].time:
             rows.append(row)
         elif time < rows[-1].time or not np.array_equal(value, rows[-1].value, equal_nan=True):
@@ -73,7 +75,7 @@ def read_rows(path: Path, time_column: str, value_column: str, timezone: str, op
     return rows
 
 
-def _misplaced(before: Row, row: Row, time_column: str) -> str:
+def _misplaced(before: TraceRow, row: TraceRow, time_column: str) -> str:
     if row.time < before.time:
         place = f"row {row.line}: time {row.written!r} lies before {before.written!r} of row {before.line}"
         return f"{place}. Sort the file by {time_column!r}"

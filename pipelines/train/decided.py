@@ -9,13 +9,13 @@ from pydantic import BaseModel, ValidationError
 
 from configs.errors import SettingsError
 from models.forecast.selection.gate import Verdict
-from pipelines.registry.store import Store
+from pipelines.registry.store import ModelStore
 
 Tags = Mapping[str, str]
 Section = TypeVar("Section", bound=BaseModel)
 
 
-def refused(registry: Store, job: str, tags: Tags) -> Verdict | None:
+def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
     """Why a run's challenger cannot be judged by its figures; None where it can be."""
     version, champion = tags.get("challenger"), tags.get("champion") or None
     present = registry.champion_version(job)
@@ -34,7 +34,7 @@ def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) 
     }  # fmt: skip
 
 
-def let_serve(registry: Store, verdict: Mapping[str, Any]) -> str | None:
+def let_serve(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
     """Let the challenger of a verdict serve if it won; returns the version that serves afterwards, None for none.
 
     A verdict that comes late, when another version than the one compared with serves by now, changes nothing.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.policy.core.view import chosen
-from pipelines.scale.artifact_sync import Source
+from pipelines.scale.artifact_sync import ArtifactSource
 
 
 class Agent:
@@ -35,7 +35,7 @@ class Versions:
         self.job, self.versions, self.away, self.torn = job, {}, False, False
 
     def source(self):
-        return Source("agent", self.version_of, self.fetch, read)
+        return ArtifactSource("agent", self.version_of, self.fetch, read)
 
     def version_of(self, job):
         if self.away:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from models.adapt.network import TravellingGru
-from models.adapt.rows import Scale
+from models.adapt.rows import DomainScale
 from models.adapt.target import TransferTarget, Voice
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -12,7 +12,7 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import CELLS, Recurrent
 from models.forecast.neural.training import trained
-from models.forecast.neural.windows import View
+from models.forecast.neural.windows import PastWindow
 from models.forecast.selection.catalogue import CATALOGUE
 
 STEP = 3600.0
@@ -26,7 +26,7 @@ def series(steps, seed=1):
 
 
 def network(cell="gru"):
-    view = View(TASK, 24)
+    view = PastWindow(TASK, 24)
     made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
     for weight in (made.head.weight, made.linear):
         torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
@@ -36,7 +36,7 @@ def network(cell="gru"):
 def pupil():
     travelled = TravellingGru(3, 4, torch.Generator().manual_seed(1))
     torch.nn.init.normal_(travelled.head.weight, generator=torch.Generator().manual_seed(2))
-    return TransferTarget(TASK, Voice(travelled).eval(), Scale(10.0, 90.0))
+    return TransferTarget(TASK, Voice(travelled).eval(), DomainScale(10.0, 90.0))
 
 
 def kinds():

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pipelines.store import Reader, Record, Store
+from pipelines.store import Reader, Store, StoredRecord
 from tests.fakes.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
@@ -196,7 +196,7 @@ def torn(reader: Reader, reads: int, apart: bool) -> tuple[int, int]:
     for done in in_time(f"{reads} reads"):
         if (mixed if apart else done) == reads:
             break
-        found: dict[str, Record | None]
+        found: dict[str, StoredRecord | None]
         found = {key: reader.get(key) for key in SET} if apart else reader.snapshot("/model/j")
         mixed += len({record and record.value for record in found.values()}) > 1
     return done, mixed

@@ -14,28 +14,28 @@ from configs.settings import load
 from models.dqn.agent.policy import Dqn
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.twin.sim.job import Job
-from pipelines.lake.load import Source
+from models.twin.sim.job import TwinJob
+from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Clock, Learned
 from pipelines.train.agent import run as agent
-from pipelines.train.agent.lesson import Lesson, setup_of
+from pipelines.train.agent.lesson import TrainingSet, setup_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=1)
 CONTRACT = Contract(job="orders", error_budget=0.05)
-TWIN = Job(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)
+TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)
 AT = Clock(100.0, 100.0, 1.0)
 
 
 def lesson(steps=100):
     minutes = np.arange(steps)
     load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
-    source = Source(Series(0.0, 60.0, load_rps), 5)
-    return Lesson(CONTRACT, source, setup_of(load(), CONTRACT, TWIN), "as the test has it")
+    source = LakeSeries(Series(0.0, 60.0, load_rps), 5)
+    return TrainingSet(CONTRACT, source, setup_of(load(), CONTRACT, TWIN), "as the test has it")
 
 
 @pytest.fixture(scope="module")
@@ -160,5 +160,5 @@ def test_what_is_held_out_is_not_learned_from():
     one = lesson()
     (own,) = one.loads()
     assert len(own.values) == 60 and own.step_s == 60.0  # of 100: a fifth is judged on, as much before it tuned on
-    gone = replace(one, source=Source(Series(0.0, 60.0, np.append(one.source.series.values[:60], np.zeros(40))), 5))
+    gone = replace(one, source=LakeSeries(Series(0.0, 60.0, np.append(one.source.series.values[:60], np.zeros(40))), 5))
     np.testing.assert_array_equal(gone.loads()[0].values, own.values)

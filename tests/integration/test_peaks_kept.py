@@ -11,14 +11,14 @@ from configs.settings import load
 from models.forecast.core.series import Series
 from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.received.peaks import LEVELS
-from pipelines.lake.load import Source
+from pipelines.lake.load import LakeSeries
 from pipelines.registry import Registry, RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Learned
 from pipelines.scale.processor import Scaler
 from pipelines.train.forecaster.challenge import train_on
-from pipelines.train.forecaster.peaks import Live
+from pipelines.train.forecaster.peaks import LiveJob
 from tidecast.messages import encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -46,13 +46,13 @@ def source(days):
     wave = 600 + 300 * np.sin(2 * np.pi * np.arange(many) / 288)
     burst = np.where(np.arange(many) % 24 < 2, 250.0, 0.0)
     load = np.maximum(wave + burst + 30 * chance.standard_normal(many), 0.0)
-    return Source(Series(NOW - many * STEP_S, STEP_S, load), 1)
+    return LakeSeries(Series(NOW - many * STEP_S, STEP_S, load), 1)
 
 
 @pytest.fixture(scope="module")
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
-    train_on(registry, "orders", TRAINING, source(8), live=Live(PLANNING, 1.0))
+    train_on(registry, "orders", TRAINING, source(8), live=LiveJob(PLANNING, 1.0))
     found = registry.version_of("orders", "challenger")
     assert found is not None
     return found
@@ -114,7 +114,7 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
     sync, known = synced(settings, folder)
     sync.tick(0.0)
     before = known.newest(CONTRACT)[1]
-    train_on(registry, "orders", TRAINING, source(11), live=Live(PLANNING, 1.0))  # a blend again: no better
+    train_on(registry, "orders", TRAINING, source(11), live=LiveJob(PLANNING, 1.0))  # a blend again: no better
     (said,) = sync.tick(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)

@@ -9,7 +9,7 @@ from configs.sections import Training
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
-from pipelines.lake.load import Source
+from pipelines.lake.load import LakeSeries
 from pipelines.train.forecaster import run as forecaster
 from pipelines.train.forecaster.challenge import train_on
 from pipelines.train.forecaster.live import follow
@@ -44,7 +44,7 @@ def test_what_was_served_is_scored_against_what_came(registry):
         }
     )
     put(registry, "served", Naive(TASK))
-    source = Source(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
+    source = LakeSeries(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
     with registry.run("served", "test") as run:
         found = follow(registry, run, "served", source)
     # steps 10 and 11 came: |9 - 10| + |11 - 10| + |10 - 10| of 30; version 9 was never registered
@@ -53,7 +53,7 @@ def test_what_was_served_is_scored_against_what_came(registry):
 
 
 def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, settings):
-    run = train_on(registry, "first", TRAINING, Source(series(400), 5))
+    run = train_on(registry, "first", TRAINING, LakeSeries(series(400), 5))
     naive, challenger = registry.versions("first")
     assert naive.tags["kind"] == "seasonal_naive"
     assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
@@ -109,7 +109,7 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
 
 
 def test_a_short_history_is_taught_by_another_job(registry, settings):
-    short = Source(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
+    short = LakeSeries(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
     run = train_on(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
     metrics, _, tags = registry.figures(run)
     assert tags["because"] == "the load changed by +30%"
@@ -122,7 +122,7 @@ def test_a_short_history_is_taught_by_another_job(registry, settings):
 
 
 def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):
-    run = train_on(registry, "short", TRAINING, Source(series(30), 1))
+    run = train_on(registry, "short", TRAINING, LakeSeries(series(30), 1))
     assert [v.tags["kind"] for v in registry.versions("short")] == ["seasonal_naive"]
     verdict = forecaster.judge("short", run, settings)
     assert verdict["version"] is None and "30 steps" in verdict["reason"] and "minimum_steps=120" in verdict["reason"]
@@ -130,8 +130,8 @@ def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):
 
 
 def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
-    train_on(registry, "fails", TRAINING, Source(series(30), 1))
-    run = train_on(registry, "fails", TRAINING, Source(Series(0.0, STEP, series(400).values - 500), 1))
+    train_on(registry, "fails", TRAINING, LakeSeries(series(30), 1))
+    run = train_on(registry, "fails", TRAINING, LakeSeries(Series(0.0, STEP, series(400).values - 500), 1))
     assert "not negative" in registry.figures(run)[2]["outcome"]
     assert not forecaster.judge("fails", run, settings)["promoted"]
     assert registry.champion_version("fails") == "1" and len(registry.versions("fails")) == 1
@@ -140,7 +140,7 @@ def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
 def test_a_champion_for_another_task_is_not_compared(registry, settings):
     other = Naive(Task(STEP, 5, (0.5,)))
     registry.set_champion("other", put(registry, "other", other))
-    run = train_on(registry, "other", TRAINING, Source(series(400), 1))
+    run = train_on(registry, "other", TRAINING, LakeSeries(series(400), 1))
     metrics, _, tags = registry.figures(run)
     assert "champion.pinball" not in metrics and "not comparable" in tags["outcome"]
     assert forecaster.judge("other", run, settings)["champion"] == "1"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psutil
 
-from pipelines.demo.progress import Screen, View
+from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.kafka.broker import Publisher
 from pipelines.stack.processes import alive, members
 from pipelines.stack.stack import Stack
@@ -39,7 +39,7 @@ class FaultyScreen(Screen):
             (0.45, self.take_broker_away),
         ]
 
-    def live(self, share: float, view: View) -> None:
+    def live(self, share: float, view: LiveFigures) -> None:
         super().live(share, view)
         while self.plan and share >= self.plan[0][0]:
             _, fault = self.plan.pop(0)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipelines.jobs import key_window, word_count
-from pipelines.jobs.events import Event, encode_event
+from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, service_stage
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 from tidecast.messages import Reject, decode
@@ -25,7 +25,7 @@ def records(spark, *values, at=NOW):
 
 
 def event(seq, key, time=5.0):
-    return encode_event(Event(seq, time, key))
+    return encode_event(LoadEvent(seq, time, key))
 
 
 def test_word_count_keeps_a_running_total_per_key(spark):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from models.adapt.candidates import Candidate, Target, adapted, best_of, learn, of_source, of_target
+from models.adapt.candidates import CandidateErrors, Target, adapted, best_of, learn, of_source, of_target
 from models.adapt.served import serve
-from models.adapt.transfer import Plan, Weights
+from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
 from pipelines.bench.adapt.adaptation import SERVED_DAYS, Domain, Study, cuts, figures, pairs
 from pipelines.bench.adapt.page import render
@@ -12,8 +12,15 @@ from pipelines.bench.adapt.text import pair_lines, table
 pytestmark = pytest.mark.study
 
 DAY, HORIZON = 144, 2
-PLAN = Plan(
-    hidden=4, batch=32, pretraining=4, adapting=2, tuning=2, alone=4, every=2, grid=(Weights(0, 0), Weights(0.1, 0.1))
+PLAN = TransferPlan(
+    hidden=4,
+    batch=32,
+    pretraining=4,
+    adapting=2,
+    tuning=2,
+    alone=4,
+    every=2,
+    grid=(LossWeights(0, 0), LossWeights(0.1, 0.1)),
 )
 
 
@@ -69,11 +76,11 @@ def test_ridge_and_last_value_are_compared_over_the_whole_history():
     quiet, loud = np.full((len(made.values), HORIZON), 0.1), np.full((len(made.values), HORIZON), 5.0)
     on_gate = np.where((np.arange(len(loud)) >= made.gate)[:, None], 0.01, np.nan)
     own = {
-        "ridge": Candidate(quiet, quiet, fair=True),
-        "last_value": Candidate(loud, on_gate, fair=True),  # lucky on the gate's part, bad before
+        "ridge": CandidateErrors(quiet, quiet, fair=True),
+        "last_value": CandidateErrors(loud, on_gate, fair=True),  # lucky on the gate's part, bad before
     }
     assert best_of(made, own) == "ridge"
-    assert best_of(made, {**own, "gru": Candidate(loud, on_gate)}) == "gru"
+    assert best_of(made, {**own, "gru": CandidateErrors(loud, on_gate)}) == "gru"
 
 
 def test_a_source_that_was_not_kept_has_no_part_in_what_is_served():
@@ -91,8 +98,8 @@ def test_an_overwhelming_candidate_is_let_through_and_a_hopeless_one_is_not():
     for factor, share in ((0.01, 0.9), (100.0, 0.0)):
         errors = own["ridge"].errors * factor
         theirs = {
-            "adapted": Candidate(errors, own["ridge"].judged * factor),
-            "source_only": Candidate(made.naive * 2, own["last_value"].judged * 2),
+            "adapted": CandidateErrors(errors, own["ridge"].judged * factor),
+            "source_only": CandidateErrors(made.naive * 2, own["last_value"].judged * 2),
         }
         served = serve(made, own, theirs, np.zeros(4))
         assert served.verdict is not None and served.verdict.accepted == (factor < 1)

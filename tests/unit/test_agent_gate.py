@@ -110,7 +110,7 @@ def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judge
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
     setup = lesson.setup_of(load(), CONTRACT, lesson.of_contract(CONTRACT))
     tune, _ = parts("orders", series, setup)
-    learned = lesson.Lesson(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
+    learned = lesson.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
 
 

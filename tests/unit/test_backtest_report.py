@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from configs.errors import SettingsError
 from models.forecast.core.series import SeriesError
 from models.twin.experiment.setup import Setup
-from models.twin.sim.job import Job, TwinError
+from models.twin.sim.job import TwinError, TwinJob
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import mapped, trace
 from pipelines.backtest.text import hours, verdict
@@ -85,7 +85,7 @@ def of_job(run, tmp_path, job, *options):
 def test_the_lead_time_of_a_fitted_job_is_the_median_of_its_start_ups(run, tmp_path):
     lead_s = of_job(run, tmp_path, {**JOB, "startup_s": [5.0, 9.0]})["lead_s"]
     assert lead_s == 7
-    assert Setup(lead_s=lead_s, job=Job(0.5, 0.005, startup_s=(5.0, 9.0))).the_job.startup_s == (5.0, 9.0)
+    assert Setup(lead_s=lead_s, job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).the_job.startup_s == (5.0, 9.0)
 
 
 def test_a_latency_target_that_is_given_holds_for_a_fitted_job_too(run, tmp_path):

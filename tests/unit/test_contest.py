@@ -8,14 +8,14 @@ from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
 from models.policy.rules.static import Static
-from models.twin.experiment.benchmark import Case, Effort, judged, listened
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
 from models.twin.experiment.evaluation import _timetable, compete
 from models.twin.experiment.foresight import told
 from models.twin.experiment.lanes import Contender, Lane, Setting
 from models.twin.experiment.scenario import parts, scenario
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import drawn
-from models.twin.sim.job import Job, TwinError, stack
+from models.twin.sim.job import TwinError, TwinJob, stack
 from models.twin.sim.run import Load, Looks, simulate
 
 pytestmark = pytest.mark.study
@@ -85,7 +85,7 @@ def test_runs_of_one_call_may_end_at_different_seconds():
     arrived = np.stack([drawn(np.full(600, 300.0), seed) for seed in (1, 2)])
     cut = arrived.copy()
     cut[1, 301:] = cut[1, 300]
-    jobs, looks, seeds = stack([Job(0.5, 0.005)] * 2), Looks(15, 15, 4.0), np.arange(2)
+    jobs, looks, seeds = stack([TwinJob(0.5, 0.005)] * 2), Looks(15, 15, 4.0), np.arange(2)
     policy = CATALOGUE["reactive"].make("reactive", TERMS.contract, None)
     both = simulate(jobs, Load(cut, np.arange(2), np.array([600, 300])), policy, looks, seeds)
     short = simulate(jobs, Load(arrived[:, :301], np.arange(2)), policy, looks, seeds)
@@ -129,14 +129,14 @@ def test_a_faster_clock_shortens_everything_but_the_job():
 
 
 def test_a_contest_is_of_a_query_that_is_warm():
-    fitted = Job(0.9, 0.005, startup_s=(2.0, 3.0), cold_s=3.0, warmup=0.9, warmup_batches=12.0)
+    fitted = TwinJob(0.9, 0.005, startup_s=(2.0, 3.0), cold_s=3.0, warmup=0.9, warmup_batches=12.0)
     own, other = Setup(lead_s=2.5, job=fitted).the_job, Setup(lead_s=60.0, job=fitted).the_job
     assert own == replace(fitted, warmup=0.0)
     assert other.warmup == 0 and np.median(other.startup_s) == pytest.approx(60.0)
 
 
 def test_two_knob_values_are_enough():
-    case = Case("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
+    case = BenchmarkCase("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
     found = judged([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, yardsticks=0))
     assert len(set(found[0].sheets["static"].knobs.tolist())) == 2
 
@@ -151,9 +151,9 @@ def test_a_timetable_is_as_flat_as_the_days_that_it_was_learned_from(hours):
 
 
 def test_a_peak_cannot_need_more_executors_than_the_job_may_have():
-    assert Setup(job=Job(0.5, 0.005, most=8), executors=8).peak_executors == 8
+    assert Setup(job=TwinJob(0.5, 0.005, most=8), executors=8).peak_executors == 8
     with pytest.raises(TwinError, match="executors=9: the job has 1 to 8"):
-        Setup(job=Job(0.5, 0.005, most=8), executors=9)
+        Setup(job=TwinJob(0.5, 0.005, most=8), executors=9)
 
 
 def test_a_load_in_a_jobs_own_records_needs_the_job():
@@ -162,7 +162,7 @@ def test_a_load_in_a_jobs_own_records_needs_the_job():
 
 
 def test_every_executor_that_is_asked_for_comes_and_is_paid():
-    job = Job(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
+    job = TwinJob(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
     load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
     found = simulate(stack([job]), load, Static("static", 80.0), Looks(), np.arange(1), record=True)
     assert found.seen[0, -1, 1] == 80 and found.executor_s[0] == 80 * 1200

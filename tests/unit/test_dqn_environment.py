@@ -14,15 +14,15 @@ from models.dqn.environment import synthetic_forecasts as foretold
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.recorded import Recorded, piece, recorded, usable
 from models.dqn.environment.streaming_job import StreamingJob
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speeds
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 from models.twin.sim.run import Looks
 
-TRACE = Trace(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
-JOB = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
+TRACE = RecordedLoad(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
+JOB = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
 
 
 def test_gymnasium_finds_nothing_wrong() -> None:
@@ -95,10 +95,10 @@ def test_needs_are_the_inverse_of_capacity() -> None:
 
 
 def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
-    def seen(job: Job) -> np.ndarray:
+    def seen(job: TwinJob) -> np.ndarray:
         return VectorEnvironment(drawn(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
 
-    faster = Job(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
+    faster = TwinJob(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
     np.testing.assert_allclose(seen(JOB), seen(faster), atol=0.15)  # what is left is Poisson noise
 
 
@@ -161,7 +161,7 @@ def test_a_recorded_load_is_heard_as_a_backtest_hears_it() -> None:
     one = recorded(series, 630.0)
     assert isinstance(one, Recorded)
     short = recorded(Series(0.0, 300.0, series.values[:100]), 630.0)
-    assert type(short) is Trace
+    assert type(short) is RecordedLoad
     looks = Looks(15, 15, 4.0)
     heard = usable([one], 600.0, looks)
     moments = np.arange(60) * 45

@@ -7,9 +7,9 @@ import torch
 
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.network import Values, target
-from models.dqn.learner.replay import Batch, Replay
-from models.dqn.learner.returns import Outcome, summed
-from models.dqn.learner.settings import Settings
+from models.dqn.learner.replay import ReplayBuffer, Transitions
+from models.dqn.learner.returns import StepReturn, summed
+from models.dqn.learner.settings import LearnerSettings
 
 STAY, SWITCH = 0, 1
 
@@ -29,14 +29,14 @@ class TwoStates:
     def seen(self) -> np.ndarray:
         return np.eye(2, dtype=np.float32)[self._busy]
 
-    def step(self, moves: np.ndarray) -> Outcome:
+    def step(self, moves: np.ndarray) -> StepReturn:
         gained = np.where(moves == SWITCH, -1.0, 1.0 - self._busy)[:, None]
         self._busy = np.where(moves == SWITCH, 1 - self._busy, self._busy)
         never = np.zeros(len(moves), bool)
-        return Outcome(gained, self.seen, self.mask, never, never)
+        return StepReturn(gained, self.seen, self.mask, never, never)
 
 
-TOY = Settings(
+TOY = LearnerSettings(
     hidden=16,
     gamma=0.9,
     steps=1,
@@ -50,7 +50,7 @@ TOY = Settings(
 )
 
 
-def taught(settings: Settings, seed: int, transitions: int = 6000) -> np.ndarray:
+def taught(settings: LearnerSettings, seed: int, transitions: int = 6000) -> np.ndarray:
     environment = TwoStates(16)
     learner = Learner(environment, settings, seed)
     for _ in learner.learn(environment, transitions, every=10**9):
@@ -60,7 +60,7 @@ def taught(settings: Settings, seed: int, transitions: int = 6000) -> np.ndarray
 
 @pytest.mark.study
 @pytest.mark.parametrize("settings", [TOY, replace(TOY, double=False, dueling=False)], ids=["double", "plain"])
-def test_a_job_of_two_states_is_learned_to_its_optimum(settings: Settings) -> None:
+def test_a_job_of_two_states_is_learned_to_its_optimum(settings: LearnerSettings) -> None:
     np.testing.assert_allclose(taught(settings, 1), [[10.0, 6.2], [7.2, 8.0]], atol=0.4)
 
 
@@ -98,7 +98,7 @@ def test_parts_are_weighted_to_choose_and_carried_apart() -> None:
 def path(gains: list[float], ended: list[bool], cut: list[bool]) -> Iterator[tuple]:
     for number, (gain, end, new) in enumerate(zip(gains, ended, cut, strict=True)):
         after = np.full((1, 1), number + 1.0)
-        outcome = Outcome(np.array([[gain]]), after, np.ones((1, 2), bool), np.array([end]), np.array([new]))
+        outcome = StepReturn(np.array([[gain]]), after, np.ones((1, 2), bool), np.array([end]), np.array([new]))
         yield np.full((1, 1), float(number)), np.array([number]), outcome, np.ones((1, 1))
 
 
@@ -117,11 +117,11 @@ def test_a_time_limit_is_no_end_and_no_step_beyond_it_is_counted() -> None:
 
 
 def test_the_oldest_transitions_go_first() -> None:
-    replay = Replay(5, 1, 2, 1)
+    replay = ReplayBuffer(5, 1, 2, 1)
     for start in (0, 3, 6):
         ones = np.arange(start, start + 3)
         column = ones[:, None].astype(float)
-        replay.add(Batch(column, ones, column, column, np.ones((3, 2), bool), ones * 0.0, column))
+        replay.add(Transitions(column, ones, column, column, np.ones((3, 2), bool), ones * 0.0, column))
     assert len(replay) == 5
     drawn = replay.draw(100, np.random.default_rng(1))
     assert set(drawn.moved) == {4, 5, 6, 7, 8}

@@ -11,21 +11,21 @@ from configs.errors import SettingsError
 from models.dqn import training
 from models.dqn.agent.actions import MOVES, REACH, STAY, floor
 from models.dqn.agent.baseline import Advice, advise, violation_cost_at
-from models.dqn.agent.model import Agent, AgentError, Familiar, describe, revive
+from models.dqn.agent.model import AgentError, DqnModel, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.policy import Dqn, maker
 from models.dqn.agent.reward import PARTS
 from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials
 from models.dqn.learner.network import Values
-from models.dqn.learner.settings import FINE, Settings, Training
+from models.dqn.learner.settings import FINE, LearnerSettings, TrainingLength
 from models.dqn.training import train
 from models.policy.catalogue import build
 from models.policy.core.carried import dump, restore
 from models.policy.core.view import View, Why, decide
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 from models.twin.sim.run import simulate
 
 CONTRACT = Contract(job="orders", error_budget=0.02)
@@ -36,7 +36,7 @@ WIDE = Familiar(
 )
 
 
-def agent(favourite: int, seed: int = 1) -> Agent:
+def agent(favourite: int, seed: int = 1) -> DqnModel:
     """One that always likes one move best."""
     network = Values(len(FEATURES), len(MOVES), PARTS, 8, False, torch.Generator().manual_seed(seed))
     layers = {n: getattr(network, n) for n in ("first", "second", "last")}
@@ -44,7 +44,7 @@ def agent(favourite: int, seed: int = 1) -> Agent:
     weights["last"][0][:] = 0
     weights["last"][1][favourite * PARTS] = 1.0
     tried = np.array([[1.1, 0.1], [1.3, 0.015], [1.5, 0.001]])
-    return Agent(weights, False, WIDE, np.array([1.0, 10.0, 100.0]), np.zeros(3), tried)
+    return DqnModel(weights, False, WIDE, np.array([1.0, 10.0, 100.0]), np.zeros(3), tried)
 
 
 def view(runs: int = 4, **other: object) -> View:
@@ -223,12 +223,12 @@ def test_numpy_and_torch_say_the_same() -> None:
     with torch.no_grad():
         said = network(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(
-        Agent(weights, True, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
+        DqnModel(weights, True, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
     )
 
 
-SHORT = Training(
-    Settings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=1600,
+SHORT = TrainingLength(
+    LearnerSettings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=1600,
     evaluate_every=50, trial=(4, 8), prices=2,
 )  # fmt: skip
 
@@ -238,7 +238,7 @@ def test_training_repeats_itself_and_a_fitted_job_is_gone_on_with() -> None:
     first, again = (train((), (), SHORT, seed=4) for _ in range(2))
     assert json.dumps(describe(first)) == json.dumps(describe(again))
     assert [row["updates"] for row in first.curve[:2]] == [0, SHORT.evaluate_every] and len(first.curve) > 2
-    job = Job(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
+    job = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
     short = replace(FINE, groups=1, runs=8, decisions=8, transitions=400, learner=SHORT.learner, trial=(4, 8), prices=2)
     fitted = train([job], (), short, seed=4, start=first)
     assert fitted.curve[0]["updates"] == 0
@@ -260,11 +260,11 @@ def test_the_best_network_is_kept_and_tried_on_rows_of_its_own(monkeypatch: pyte
     monkeypatch.setattr(training, "trials", noting(tried, training.trials, 2))
     monkeypatch.setattr(training, "tried_at", noting(tried, training.tried_at, 3))
     days = np.arange(3000.0) + 1
-    made = train((), [Trace(days, 300.0)], SHORT, seed=4)
+    made = train((), [RecordedLoad(days, 300.0)], SHORT, seed=4)
     assert len(learned) == 1 and len(tried) >= 1 + 1 + SHORT.prices
     assert all(not np.isin(rows, learned[0]).any() and rows.min() > learned[0].max() for rows in tried)
     # what is kept is the network that scored highest there, not the newest
-    again = trials(SHORT, (), [Trace(days, 300.0).parted(training.HELD)[1]], 5)
+    again = trials(SHORT, (), [RecordedLoad(days, 300.0).parted(training.HELD)[1]], 5)
     plain = replace(made, prices=np.zeros(0), margins=np.zeros(0))
     assert score(plain, again) == max(row["score"] for row in made.curve)
 
@@ -299,7 +299,7 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
-    trial = trials(Training(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
+    trial = trials(TrainingLength(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
     assert margin_for(always_more, 10.0, trial) == MARGINS[-1]
 
 

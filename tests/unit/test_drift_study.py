@@ -5,7 +5,7 @@ from models.adapt.drift import Rule
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
-from pipelines.bench.drift.drift import Case, follow, measure, pool
+from pipelines.bench.drift.drift import DriftCase, follow, measure, pool
 from pipelines.bench.drift.text import table
 from pipelines.bench.forecast.breaks import Watched, broken, errors_after, errors_of, watched
 
@@ -53,7 +53,7 @@ def test_the_table_counts_what_is_found_and_what_is_not_there():
     nothing = Series(0.0, STEP_S, np.full(len(series), np.nan))
     cut = Series(0.0, STEP_S, nothing.values[: 16 * DAY + 50])
     changed = [(16 * DAY, shape, broken(series, 16 * DAY, shape), cut) for shape in ("+30 %", "-30 %", "ramp to +30 %")]
-    found = measure([Case(each, nothing, changed)])
+    found = measure([DriftCase(each, nothing, changed)])
     served = found["pooled"]["all"]
     assert served["false_alarms"] == 0 and served["share_found"] == 1 and served["changes"] == 2
     assert 0 < served["delay_median"] <= 50

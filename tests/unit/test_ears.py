@@ -17,7 +17,7 @@ from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibratorError, describe, revive
 from models.policy.received.peaks import LEVELS, Moments, stretches
-from models.twin.experiment.foresight import Told, followed, heard
+from models.twin.experiment.foresight import IssuedForecasts, followed, heard
 from models.twin.experiment.peak_training import calibrator_of, looked_back
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
@@ -68,7 +68,7 @@ def live(load, forecaster):
     return said, arrived, found
 
 
-def message(said: Told, at: int, wall: float):
+def message(said: IssuedForecasts, at: int, wall: float):
     """The forecast that served in one step, renewed at a wall time."""
     return {
         "wall_time": wall, "time": said.begins_s + at * STEP_S, "step_s": STEP_S, "levels": list(said.levels),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.jobs.events import MAX_KEY, MAX_SEQ, Event, EventError, decode_event, encode_event
+from pipelines.jobs.events import MAX_KEY, MAX_SEQ, EventError, LoadEvent, decode_event, encode_event
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 
 
@@ -12,8 +12,8 @@ from tests.fakes.bad_events import BAD_EVENTS, NOW
     st.integers(0, MAX_SEQ), st.floats(0, NOW), st.text(min_size=1, max_size=MAX_KEY).filter(lambda t: t.isprintable())
 )
 def test_what_is_encoded_is_decoded(seq, time, key):
-    event = decode_event(encode_event(Event(seq, time, key)), NOW)
-    assert event == Event(seq, round(time, 3), key)
+    event = decode_event(encode_event(LoadEvent(seq, time, key)), NOW)
+    assert event == LoadEvent(seq, round(time, 3), key)
 
 
 @pytest.mark.parametrize("name", BAD_EVENTS)
@@ -35,7 +35,7 @@ def test_number_of_thousands_of_digits_is_refused():
 
 
 def test_unknown_fields_are_allowed():
-    assert decode_event(b'{"seq":1,"time":5,"key":"a","colour":"blue"}', NOW) == Event(1, 5.0, "a")
+    assert decode_event(b'{"seq":1,"time":5,"key":"a","colour":"blue"}', NOW) == LoadEvent(1, 5.0, "a")
 
 
 @given(st.binary(max_size=200))

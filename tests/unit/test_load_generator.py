@@ -9,7 +9,7 @@ from configs.sections import Replay
 from configs.settings import load
 from pipelines.jobs import load_generator as generator
 from pipelines.jobs.events import decode_event
-from pipelines.jobs.replay import Plan
+from pipelines.jobs.replay import ReplayPlan
 from pipelines.jobs.truth import per_key
 from pipelines.traces.trace import TraceError
 from tidecast.clock import announced
@@ -41,7 +41,7 @@ def plan_of(send_at, happened_at=None):
     n = len(send_at)
     send = np.array(send_at, dtype=float)
     happened = send if happened_at is None else np.array(happened_at, dtype=float)
-    return Plan(send, happened, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
+    return ReplayPlan(send, happened, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
 
 
 TRACE = SimpleNamespace(live_start=1000.0)

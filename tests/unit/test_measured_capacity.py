@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from configs.contract import Contract, Planning
-from models.policy.core.batches import Batches, ended, looked
+from models.policy.core.batches import BatchSums, ended, looked
 from models.policy.core.capacity import BatchModel, busy, learn, parallelism
 from models.twin.experiment.setup import Setup
 from models.twin.sim import state as s
-from models.twin.sim.job import Belief, Job, stack
+from models.twin.sim.job import Belief, TwinJob, stack
 from models.twin.sim.run import Load, Looks, act, advance, view
 from models.twin.sim.state import begin
 from pipelines.backtest.on_lake import of_contract
 
-TRUTH = Job(0.1, 0.004, most=4, tasks=64, scaling=0.8, startup_s=(10.0,), noise=0.1, batch_rows=600.0)
+TRUTH = TwinJob(0.1, 0.004, most=4, tasks=64, scaling=0.8, startup_s=(10.0,), noise=0.1, batch_rows=600.0)
 GUESS = Belief(0.2, 0.009, 1.0)
 
 
@@ -32,7 +32,7 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
     jobs = stack([TRUTH], GUESS)
     load = Load(np.concatenate([[0.0], np.cumsum(np.full(120, rate))])[None], np.zeros(1, np.int64))
     state = begin(jobs, np.full(1, 2.0), np.full(1, 3))
-    model, live, taught = BatchModel.guess(GUESS.overhead_s, GUESS.per_record_s), Batches(), 0
+    model, live, taught = BatchModel.guess(GUESS.overhead_s, GUESS.per_record_s), BatchSums(), 0
     for now in range(0, 119, every):
         seen = view(state, jobs, load, Looks(every), now, None)
         live, batch_s = looked(live, int(seen.lag_records[0]))

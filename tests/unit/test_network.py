@@ -12,13 +12,13 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import CELLS, Recurrent
-from models.forecast.neural.training import Plan, fit, fit_network, pinball, trained
-from models.forecast.neural.windows import View, rates, read, season_of
+from models.forecast.neural.training import TrainingPlan, fit, fit_network, pinball, trained
+from models.forecast.neural.windows import PastWindow, rates, read, season_of
 from models.forecast.selection.backtest import roll
 from models.kinds import KindError, describe, revive, shapes
 
 TASK = Task(3600.0, 4, (0.1, 0.5, 0.9))
-SHORT = Plan(epochs=2)
+SHORT = TrainingPlan(epochs=2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +46,7 @@ def series(values):
 def drawn(cell, season=24, hidden=8):
     """A network that was drawn by chance, its head and widths too; untrained, and far from its linear start."""
     generator = torch.Generator().manual_seed(4)
-    view = View(TASK, season)
+    view = PastWindow(TASK, season)
     module = Recurrent(view, cell, hidden, generator)
     with torch.no_grad():
         for weight in (module.linear, module.head.weight, module.width, module.steep):
@@ -57,9 +57,9 @@ def drawn(cell, season=24, hidden=8):
 @pytest.fixture(scope="module")
 def learned():
     older, held = series(load(40, seed=2)).split(168)
-    generator, view = torch.Generator().manual_seed(7), View(TASK, season_of(TASK, len(older)))
+    generator, view = torch.Generator().manual_seed(7), PastWindow(TASK, season_of(TASK, len(older)))
     module = Recurrent(view, "gru", 16, generator)
-    epochs = list(fit(module, view, older, Plan(epochs=15, learning_rate=1e-2), generator))
+    epochs = list(fit(module, view, older, TrainingPlan(epochs=15, learning_rate=1e-2), generator))
     return trained(module, view), epochs, older, held
 
 
@@ -71,7 +71,7 @@ def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
         naive = roll(rival, older, held).figures()
         assert figures["pinball"] < 0.8 * naive["pinball"]
         assert figures["rmse_h1"] < naive["rmse_h1"]
-    linear = roll(fit_network("gru", TASK, older, Plan(epochs=0)), older, held).figures()
+    linear = roll(fit_network("gru", TASK, older, TrainingPlan(epochs=0)), older, held).figures()
     assert figures["pinball"] < 0.7 * linear["pinball"] and figures["rmse_h1"] < 0.5 * linear["rmse_h1"]
 
 
@@ -94,7 +94,7 @@ def test_the_search_learns_from_its_start(learned):
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not():
     def weights(seed):
-        generator, view = torch.Generator().manual_seed(seed), View(TASK, 24)
+        generator, view = torch.Generator().manual_seed(seed), PastWindow(TASK, 24)
         module = Recurrent(view, "gru", 8, generator)
         list(fit(module, view, series(load(8)), SHORT, generator))
         return module.state_dict()
@@ -167,7 +167,7 @@ def test_until_the_history_suffices_the_naive_forecast_stands_in(steps, trust):
 
 
 def test_two_days_of_history_are_enough_to_train():
-    network = fit_network("lstm", TASK, series(load(2)), Plan(epochs=1), hidden=4)
+    network = fit_network("lstm", TASK, series(load(2)), TrainingPlan(epochs=1), hidden=4)
     assert network.view.season == 24
     state = network.init(series(load(2)))
     assert network.trust(state) == "network" and np.isfinite(network.current(state)).all()
@@ -175,7 +175,7 @@ def test_two_days_of_history_are_enough_to_train():
 
 @pytest.mark.parametrize("values", [np.zeros(120), np.full(120, 7.0)])
 def test_a_constant_series_is_forecast_as_it_is(values):
-    network = fit_network("gru", TASK, series(values), Plan(epochs=1), hidden=4)
+    network = fit_network("gru", TASK, series(values), TrainingPlan(epochs=1), hidden=4)
     quantiles = network.current(network.init(series(values)))
     assert np.isfinite(quantiles).all()
     np.testing.assert_allclose(quantiles[:, 1], values[0], atol=0.1)

@@ -11,7 +11,7 @@ from models.adapt.target import UntaughtError
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.selection.champion import Choice, Trial
+from models.forecast.selection.champion import ChampionChoice, Trial
 from pipelines.demo.newcomer import check, judged
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer
@@ -133,7 +133,7 @@ def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
         return Trial(loss, loss, np.zeros(1), np.zeros(1))
 
     def choice(name):
-        return Choice(name, Naive(Task(60.0, 1, (0.5,))), {"blend": trial(2.0), "adapted": trial(3.0)})
+        return ChampionChoice(name, Naive(Task(60.0, 1, (0.5,))), {"blend": trial(2.0), "adapted": trial(3.0)})
 
     assert teachers.tags(choice("adapted"), "big", "big: let in") == {
         "adapt.source": "big",

@@ -13,12 +13,12 @@ from models.policy.rules.static import Static
 from models.twin.oracle.bound import bound
 from models.twin.oracle.optimum import Optimum, clairvoyant
 from models.twin.oracle.polish import followed
-from models.twin.sim.job import Job, stack
+from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import Load, Looks, first_executors, simulate
 
 LOOKS = Looks(every_s=15)
 BUDGETS = np.array([0.001, 0.01, 0.05])
-JOB = Job(overhead_s=0.5, per_record_s=0.001, most=16, startup_s=(60.0,))
+JOB = TwinJob(overhead_s=0.5, per_record_s=0.001, most=16, startup_s=(60.0,))
 
 
 def arrived(rates):
@@ -146,7 +146,7 @@ def test_runs_with_different_loads_and_seeds_are_planned_apart():
     executors=st.integers(1, 9),
 )
 def test_nothing_costs_less_than_the_bound(seed, startup, overhead, restarts, noise, executors):
-    job = Job(
+    job = TwinJob(
         overhead, 0.001, least=1, most=9, cores=1 + seed % 2, tasks=12, scaling=1.0 if seed % 3 else 0.8,
         startup_s=(startup, startup + 10), restart_s=(20.0,) if restarts else (), noise=noise,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.policy.received.nowcast import Curves, corrected, path
+from models.policy.received.nowcast import ForecastRows, corrected, path
 from models.policy.received.peaks import LEVELS, TRENDS_S, Moments, fit
 
 SEVEN = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -12,12 +12,12 @@ def curves(values, age_s=0.0, step_s=60.0, spread=10.0):
     """Forecasts whose median is (N, H) `values`, with 0.05 to 0.95 quantiles around it."""
     values = np.asarray(values, float)
     around = np.array([-2, -1.5, -0.7, 0, 0.7, 1.5, 2]) * spread
-    return Curves(values[:, :, None] + around, values[:, 0], np.full(len(values), age_s), step_s, SEVEN)
+    return ForecastRows(values[:, :, None] + around, values[:, 0], np.full(len(values), age_s), step_s, SEVEN)
 
 
 def test_the_path_goes_on_lines_between_the_middles_of_steps():
     # Steps of 60 s: the last one measured was 100, then 200 and 400; half a minute after its end we are at 150 + 50.
-    c = Curves(np.array([[[200.0], [400.0]]]), np.array([100.0]), np.array([30.0]), 60.0, (0.5,))
+    c = ForecastRows(np.array([[[200.0], [400.0]]]), np.array([100.0]), np.array([30.0]), 60.0, (0.5,))
     line, wide = path(c, np.array([0.0, 30.0, 60.0, 1e4]))
     assert line[0] == pytest.approx([200, 300, 400, 400])
     assert (wide == 0).all()

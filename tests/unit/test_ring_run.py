@@ -8,7 +8,7 @@ import pytest
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.demo.compare import _contracts, cheapest, compare
-from pipelines.demo.progress import Screen, View
+from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import add_facts, history_window, live_window, new_run_dir, open_ends, write_facts
 from tidecast.messages import Decision, Forecast, MetricSample
 
@@ -63,7 +63,7 @@ def test_the_live_line_shows_the_newest_of_each_kind():
     forecast = Forecast("a", now, now, 1.0, 60.0, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 3 + [[200.0, 250.0, 300.0]],
                         "m", "1", "champion", "gru", 9, 1)  # fmt: skip
     decision = Decision("d", "a", now, now, 1.0, "act", "forecast", 3, "up 2 → 3: why", ["up", "forecast"], {}, {})
-    view = View()
+    view = LiveFigures()
     assert view.line() == "arrival    -/s  ahead    -/s  executors -→-  lag     -  latency p95    - s"
     for message in (metric, forecast, decision):
         view = view.seen(message)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.jobs import service
-from pipelines.jobs.events import Event, encode_event
+from pipelines.jobs.events import LoadEvent, encode_event
 from tests.fakes.bad_events import BAD_EVENTS, NOW
 
 KINDS = {"value": pa.binary(), "partition": pa.int32(), "offset": pa.int64(), "produced_at": pa.float64()}
@@ -31,7 +31,7 @@ def frame(*values, partition=0, first=0):
 
 
 def event(seq, time=5.0, key="a"):
-    return encode_event(Event(seq, time, key))
+    return encode_event(LoadEvent(seq, time, key))
 
 
 def run(*frames):

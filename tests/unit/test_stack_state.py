@@ -5,12 +5,12 @@ import psutil
 
 from configs.settings import load
 from pipelines.stack import state
-from pipelines.stack.state import State
+from pipelines.stack.state import StackState
 
 
-def of(processes: dict[str, tuple[int, float]]) -> State:
+def of(processes: dict[str, tuple[int, float]]) -> StackState:
     told = {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:20001", "TIDECAST_AIRFLOW__URL": "http://127.0.0.1:20002"}
-    return State("id", time.time(), True, processes, {"broker": "127.0.0.1:20001"}, told)
+    return StackState("id", time.time(), True, processes, {"broker": "127.0.0.1:20001"}, told)
 
 
 def me() -> tuple[int, float]:

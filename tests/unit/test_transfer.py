@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import Rows, Scale
+from models.adapt.rows import DomainRows, DomainScale
 from models.adapt.transfer import (
-    Plan,
-    Weights,
+    LossWeights,
+    TransferPlan,
     adapt,
     alone,
     batches,
@@ -22,7 +22,7 @@ from models.adapt.transfer import (
 )
 from models.forecast.core.series import SeriesError
 
-PLAN = Plan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, alone=40, every=2)
+PLAN = TransferPlan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, alone=40, every=2)
 HORIZON = 2
 
 
@@ -35,8 +35,8 @@ def wave(steps: int, level: float = 100.0, size: float = 20.0, every: int = 16, 
     return level + size * np.sin(np.arange(steps) * 2 * np.pi / every) + 0.5 * noise
 
 
-def rows(values: np.ndarray) -> Rows:
-    return Rows.of(values, Scale.of(values), HORIZON)
+def rows(values: np.ndarray) -> DomainRows:
+    return DomainRows.of(values, DomainScale.of(values), HORIZON)
 
 
 def network(seed: int = 1) -> TravellingGru:
@@ -52,14 +52,14 @@ def same(a: TravellingGru, b: TravellingGru) -> bool:
 
 def test_windows_are_counted_and_laid_out():
     values = np.arange(40.0)
-    made = Rows.of(values, Scale(0.0, 1.0), 1)
+    made = DomainRows.of(values, DomainScale(0.0, 1.0), 1)
     assert len(made) == 40 - CONTEXT
     assert made.x[3].tolist() == list(range(3, 27)) and made.y[3].tolist() == [27.0]
 
 
 def test_an_untrained_network_repeats_the_last_value():
     values = wave(60)
-    said = forecast(TravellingGru(HORIZON, 4, generator(0)), values, Scale.of(values))
+    said = forecast(TravellingGru(HORIZON, 4, generator(0)), values, DomainScale.of(values))
     np.testing.assert_allclose(said, np.repeat(values[CONTEXT - 1 :, None], HORIZON, axis=1), rtol=1e-5)
 
 
@@ -78,7 +78,7 @@ def test_the_network_is_causal_and_its_features_lie_on_the_forecast_path():
     assert not torch.equal(shifted, features)
 
 
-def plain(start: TravellingGru, source: Rows, target: Rows, generators) -> TravellingGru:
+def plain(start: TravellingGru, source: DomainRows, target: DomainRows, generators) -> TravellingGru:
     """Joint training as it would be written without any discrepancy."""
     made = copy.deepcopy(start)
     optimizer = torch.optim.Adam(made.parameters(), lr=PLAN.learning_rate)
@@ -93,22 +93,22 @@ def plain(start: TravellingGru, source: Rows, target: Rows, generators) -> Trave
     return made
 
 
-def adapted(weights: Weights) -> tuple[TravellingGru, list]:
+def adapted(weights: LossWeights) -> tuple[TravellingGru, list]:
     made = network()
     source, target = rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1))
     return made, list(adapt(made, source, target, weights, PLAN, (generator(3), generator(4))))
 
 
 def test_without_weights_adaptation_is_plain_training_bit_for_bit():
-    made, steps = adapted(Weights(0, 0))
+    made, steps = adapted(LossWeights(0, 0))
     expected = plain(network(), rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1)), (generator(3), generator(4)))
     assert same(made, expected)
     assert [step.shared for step in steps] == [0] * PLAN.adapting
 
 
-@pytest.mark.parametrize("weights", [Weights(1, 0), Weights(0, 1)])
+@pytest.mark.parametrize("weights", [LossWeights(1, 0), LossWeights(0, 1)])
 def test_either_weight_moves_the_features(weights):
-    without, _ = adapted(Weights(0, 0))
+    without, _ = adapted(LossWeights(0, 0))
     made, steps = adapted(weights)
     assert not torch.equal(made.first.weight, without.first.weight)
     assert all(np.isfinite(step.loss) for step in steps)
@@ -127,7 +127,7 @@ def test_fine_tuning_freezes_the_convolutions_and_never_ends_worse_on_the_select
 def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
     values = wave(400)
     select = rows(wave(120, seed=3))
-    plan = Plan(hidden=12, batch=32, alone=120, every=10, learning_rate=0.01)
+    plan = TransferPlan(hidden=12, batch=32, alone=120, every=10, learning_rate=0.01)
     made, steps = alone(rows(values), select, plan, 0)
     again, _ = alone(rows(values), select, plan, 0)
     untrained = rmse(TravellingGru(HORIZON, 12, generator(0)), select)
@@ -140,37 +140,39 @@ def test_a_transfer_is_repeatable_and_chooses_from_the_grid():
     before = copy.deepcopy(start)
     found = [transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9) for _ in range(2)]
     assert same(found[0].network, found[1].network) and found[0].weights == found[1].weights
-    assert found[0].weights in PLAN.grid and Weights(0, 0) in PLAN.grid
+    assert found[0].weights in PLAN.grid and LossWeights(0, 0) in PLAN.grid
     assert same(start, before)
     final = [transfer_again(start, source, target, found[0], PLAN, 9) for _ in range(2)]
     assert same(final[0], final[1])
 
 
 def test_a_pass_uses_every_row_once():
-    part = Rows(torch.arange(10.0)[:, None], torch.zeros(10, 1))
+    part = DomainRows(torch.arange(10.0)[:, None], torch.zeros(10, 1))
     drawn = batches(part, 4, generator(0))
     seen = torch.cat([next(drawn)[0].flatten() for _ in range(3)])
     assert sorted(seen.tolist()) == list(range(10))
 
 
 def test_plain_training_lowers_the_loss():
-    losses = list(train(network(), rows(wave(300)), 60, Plan(hidden=6, batch=32, learning_rate=0.01), generator(0)))
+    losses = list(
+        train(network(), rows(wave(300)), 60, TransferPlan(hidden=6, batch=32, learning_rate=0.01), generator(0))
+    )
     assert np.mean(losses[-10:]) < 0.6 * np.mean(losses[:10])
 
 
 def test_what_cannot_be_scaled_or_cut_is_refused():
     with pytest.raises(SeriesError, match="constant load cannot be scaled"):
-        Scale.of(np.full(30, 5.0))
+        DomainScale.of(np.full(30, 5.0))
     with pytest.raises(SeriesError, match="25 steps: 24 to read and 2 to forecast"):
-        Rows.of(np.arange(25.0), Scale(0, 1), 2)
+        DomainRows.of(np.arange(25.0), DomainScale(0, 1), 2)
 
 
 @pytest.mark.parametrize("level", [-3.0, 0.4, 5.0])
 def test_where_the_target_lies_changes_no_class(level):
     """The features subtract the last value and the head adds to it, so the same moves at another level are the same."""
     source, target = rows(wave(200)), rows(wave(200, seed=1))
-    moved = Rows(target.x + level, target.y + level)
-    weights = Weights(marginal=0.1, conditional=0.5)
+    moved = DomainRows(target.x + level, target.y + level)
+    weights = LossWeights(marginal=0.1, conditional=0.5)
     here, there = (
         list(adapt(fresh(), source, each, weights, PLAN, (generator(3), generator(4)))) for each in (target, moved)
     )

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import Scale
+from models.adapt.rows import DomainScale
 from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, Voice, teach
-from models.adapt.transfer import Plan, Weights
+from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.study
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
-PLAN = Plan(hidden=16, pretraining=600, alone=40, grid=(Weights(0.1, 0.1),))
+PLAN = TransferPlan(hidden=16, pretraining=600, alone=40, grid=(LossWeights(0.1, 0.1),))
 HISTORY = {"days": 3, "level": 20.0, "seed": 2, "start_day": 40}
 
 
@@ -87,7 +87,7 @@ def test_the_voice_says_what_the_network_says():
     torch.testing.assert_close(Voice(network)(x), network(x)[1])
     exported = torch.export.export(Voice(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
     torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
-    assert TransferTarget(TASK, exported.module(), Scale(0.0, 1.0)).horizon == 4
+    assert TransferTarget(TASK, exported.module(), DomainScale(0.0, 1.0)).horizon == 4
 
 
 def test_what_does_not_teach_is_named():

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.policy.core.view import Choice, Memory, View, chosen
-from models.twin.sim.job import Job, TwinError, stack
-from models.twin.sim.run import SEEN, Load, Looks, Outcome, simulate
+from models.twin.sim.job import TwinError, TwinJob, stack
+from models.twin.sim.run import SEEN, Load, Looks, SimOutcome, simulate
 
 SECONDS = 40
-JOB = Job(overhead_s=0.5, per_record_s=0.01, most=2, startup_s=(5.3,), cold_s=3.0)
+JOB = TwinJob(overhead_s=0.5, per_record_s=0.01, most=2, startup_s=(5.3,), cold_s=3.0)
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Told:
         return {"look": memory["look"] + 1}, chosen(np.full(view.runs, float(target)))
 
 
-def run(job: Job, rate: list[float], targets: tuple[int, ...], seed: int = 1, record: bool = True) -> Outcome:
+def run(job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int = 1, record: bool = True) -> SimOutcome:
     arrived = np.concatenate([[0.0], np.cumsum(rate)])[None]
     load = Load(arrived, np.zeros(1, np.int64))
     return simulate(stack([job]), load, Told(targets), Looks(every_s=5), np.array([seed]), record=record)
 
 
-def seen(outcome: Outcome, name: str) -> np.ndarray:
+def seen(outcome: SimOutcome, name: str) -> np.ndarray:
     return outcome.seen[0, :, SEEN.index(name)]
 
 
@@ -92,7 +92,7 @@ def test_an_executor_that_finds_a_waiting_task_makes_the_batch_in_flight_the_col
         (replace(JOB, tasks=1), 6.0 + 0.5 + 0.10 + 3.0 - 5.0),  # no task is left for it, now or later
     ],
 )
-def test_else_the_next_batch_is_the_cold_one(job: Job, worst: float) -> None:
+def test_else_the_next_batch_is_the_cold_one(job: TwinJob, worst: float) -> None:
     assert run(job, [10.0] * SECONDS, (2,)).worst_s[0] == pytest.approx(worst)
 
 
@@ -173,7 +173,7 @@ def test_a_job_that_cannot_be_is_refused_by_name(field: str, value: object) -> N
 
 
 JOBS = st.builds(
-    Job,
+    TwinJob,
     overhead_s=st.floats(0, 1.5), per_record_s=st.floats(1e-4, 0.05), most=st.just(6), tasks=st.integers(1, 12),
     scaling=st.floats(0.4, 1.0), trigger_s=st.just(1.0), batch_rows=st.sampled_from([50.0, 1000.0, float("inf")]),
     startup_s=st.sampled_from([(2.0,), (3.3, 9.0)]), cold_s=st.floats(0, 4), noise=st.sampled_from([0.0, 0.3]),
@@ -186,7 +186,7 @@ TARGETS = st.lists(st.integers(1, 6), min_size=8, max_size=8).map(tuple)
 @settings(max_examples=25, deadline=None)
 @given(job=JOBS, rate=RATES, targets=TARGETS, seed=st.integers(0, 99))
 def test_whatever_happens_records_are_kept_and_executors_paid(
-    job: Job, rate: list[float], targets: tuple[int, ...], seed: int
+    job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int
 ) -> None:
     found = run(job, rate, targets, seed)
     lag, there = seen(found, "lag"), seen(found, "executors") + seen(found, "starting")
@@ -203,7 +203,7 @@ def test_whatever_happens_records_are_kept_and_executors_paid(
 
 @settings(max_examples=25, deadline=None)
 @given(job=JOBS, rate=RATES, fewer=st.integers(1, 5))
-def test_more_executors_never_have_more_lag(job: Job, rate: list[float], fewer: int) -> None:
+def test_more_executors_never_have_more_lag(job: TwinJob, rate: list[float], fewer: int) -> None:
     calm = replace(job, noise=0.0, cold_s=0.0, restart_s=(), batch_rows=float("inf"))
     few, many = (run(replace(calm, least=n, most=n), rate, (n,)) for n in (fewer, fewer + 1))
     # Not at every moment: who begins a batch just before a burst misses it. Over the run it costs a batch at most.

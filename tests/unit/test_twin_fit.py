@@ -13,25 +13,27 @@ import pytest
 
 from models.twin.calibration.durations import normal_s
 from models.twin.calibration.fit import UnfinishedFitError, fit
-from models.twin.calibration.measurements import Batches, Startups, joined, most_rows, trigger
+from models.twin.calibration.measurements import MeasuredBatches, Startups, joined, most_rows, trigger
 from models.twin.calibration.outages import Recording, as_latency, capacity, outages, over, restarting
 from models.twin.calibration.replayed import normalised_error, replayed
-from models.twin.sim.job import Job, TwinError
+from models.twin.sim.job import TwinError, TwinJob
 
 RUNS = Path(__file__).parent / "data" / "word_count_runs.json.gz"  # four runs of `tidecast run`, nyc_taxi, 720 times
-TRUE = Job(overhead_s=0.8, per_record_s=0.005, most=8, tasks=1000, scaling=0.83, cold_s=3.0, noise=0.1)
+TRUE = TwinJob(overhead_s=0.8, per_record_s=0.005, most=8, tasks=1000, scaling=0.83, cold_s=3.0, noise=0.1)
 NONE = Startups(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 ONE = Startups(np.array([1.0]), np.array([3.5]), np.array([4]))
 
 
-def made(job: Job, count: int, executors: tuple[int, ...], seed: int = 0, first: float = np.inf) -> Batches:
+def made(job: TwinJob, count: int, executors: tuple[int, ...], seed: int = 0, first: float = np.inf) -> MeasuredBatches:
     """Batches of a query that did so many before; by default one that has been warm for long."""
     chance = np.random.default_rng(seed)
     n, rows = chance.choice(executors, count).astype(float), chance.integers(50, 1500, count).astype(float)
     number = first + np.arange(count)
-    took = normal_s(job, Batches(rows, rows, rows, n, number)) * np.exp(job.noise * chance.standard_normal(count))
+    took = normal_s(job, MeasuredBatches(rows, rows, rows, n, number)) * np.exp(
+        job.noise * chance.standard_normal(count)
+    )
     ends = np.cumsum(took)
-    return Batches(ends - took, ends, rows, n, number)
+    return MeasuredBatches(ends - took, ends, rows, n, number)
 
 
 def test_the_job_that_made_the_batches_lies_within_the_intervals() -> None:
@@ -72,7 +74,10 @@ def test_a_measured_capacity_curve_gives_its_exponent() -> None:
     ends = np.cumsum(took)
     known = replace(TRUE, most=26, tasks=26_000)
     found = fit(
-        Batches(ends - took, ends, rows, workers[p].astype(float), np.full(len(p), np.inf)), ONE, known, draws=20
+        MeasuredBatches(ends - took, ends, rows, workers[p].astype(float), np.full(len(p), np.inf)),
+        ONE,
+        known,
+        draws=20,
     )
     assert found.job.scaling == pytest.approx(0.83, abs=0.03)
 
@@ -104,7 +109,7 @@ def test_too_little_is_said_to_be_too_little() -> None:
 
 def test_trigger_and_rows_are_read_from_batches_that_show_them() -> None:
     start = np.arange(10) * 2.0
-    idle = Batches(start, start + 0.7, np.full(10, 5.0), np.ones(10), start)
+    idle = MeasuredBatches(start, start + 0.7, np.full(10, 5.0), np.ones(10), start)
     assert trigger(idle) == 2.0 and most_rows(idle) == 5.0
     assert trigger(made(TRUE, 30, (1,))) is None  # one after another
     assert most_rows(made(TRUE, 30, (1,))) == float("inf")
@@ -123,9 +128,9 @@ def table(kind: type, said: dict[str, list[float | None]]) -> Any:
 
 @pytest.mark.parametrize("number", range(4))
 def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
-    runs, known = real(), Job(1.0, 0.005, most=4, tasks=8, batch_rows=1000, latency_target_s=5.0)
+    runs, known = real(), TwinJob(1.0, 0.005, most=4, tasks=8, batch_rows=1000, latency_target_s=5.0)
     run = runs.pop(number)
-    parts = [(table(Batches, r["batches"]), table(Startups, r["startups"])) for r in runs]
+    parts = [(table(MeasuredBatches, r["batches"]), table(Startups, r["startups"])) for r in runs]
     found = fit(*joined(parts), known, draws=5)
     twin = replayed(
         found.job, np.array(run["arrived"], float), np.array(run["at_s"]), np.array(run["targets"], np.int64),

@@ -13,7 +13,7 @@ import pytest
 from configs.contract import load_contract
 from configs.settings import load
 from models.twin.calibration.fit import Fitted, UnfinishedFitError
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import judge, recordings
 from pipelines.backtest.fit.from_lake import measured
 from pipelines.backtest.fit.measured import told as measured_run
@@ -85,7 +85,7 @@ def test_a_lake_without_a_batch_is_said_to_be_empty() -> None:
 
 
 def test_a_stored_fit_can_be_read_again(tmp_path: Path) -> None:
-    job = Job(1.0, 0.005, startup_s=(2.0, 3.0))
+    job = TwinJob(1.0, 0.005, startup_s=(2.0, 3.0))
     found = Fitted(job, {"overhead_s": (0.9, 1.1), "startup_s": (2.0, 3.0)}, ("scaling",), 50, 2)
     said = json.loads(judge.stored(found, "orders", tmp_path).read_text())
     assert said["job"]["batch_rows"] is None  # JSON has no infinity

@@ -6,7 +6,7 @@ import pytest
 
 from models.twin.experiment.contenders import contenders
 from models.twin.experiment.evaluation import Sheet
-from models.twin.experiment.results import Judged, plain
+from models.twin.experiment.results import TraceResult, plain
 from models.twin.experiment.setup import Setup
 from models.twin.experiment.value import as_shipped, cells, forecast_adds, summary
 
@@ -22,7 +22,7 @@ def sheet(violation, hours, knobs=None):
 def case(name, **hours):
     """Policies that cost so much at 0.1 % and at 1 %."""
     scenario = SimpleNamespace(name=name, setup=SimpleNamespace(lead_s=60.0))
-    return Judged(scenario, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
+    return TraceResult(scenario, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
 
 
 STEEP = case("steep", hpa=(120, 110), reactive=(110, 100), true_future=(90, 80), forecast=(100, 85), mpc=(95, 82))

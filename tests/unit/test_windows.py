@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.neural.windows import RECENT, STATES, View, rates, read, season_of, windows
+from models.forecast.neural.windows import RECENT, STATES, PastWindow, rates, read, season_of, windows
 
 TASK = Task(14_400.0, 3, (0.5,))  # a day is 6 steps, a week 42
-VIEW = View(TASK, 42)
+VIEW = PastWindow(TASK, 42)
 
 
 def squares(steps):
@@ -48,7 +48,7 @@ def test_after_a_break_last_week_counts_in_proportion():
 
 
 def test_steps_beyond_a_day_look_back_whole_days():
-    view = View(Task(14_400.0, 8, (0.5,)), 6)
+    view = PastWindow(Task(14_400.0, 8, (0.5,)), 6)
     reading = read(view, squares(view.needs)[None])
     steps = dict(zip(view.moves, reading.rows[0, 0] * reading.unit[0, 0], strict=False))
     assert (round(float(steps[6, 6])), round(float(steps[6, 7])), round(float(steps[6, 10]))) == (0, -5, -2)

@@ -60,7 +60,7 @@ class Familiar:
 
 
 @dataclass(frozen=True, eq=False)
-class Agent:
+class DqnModel:
     """Weights of `network.Values`, and what goes with them.
 
     Attributes:
@@ -123,7 +123,7 @@ class Agent:
         return float(self.prices[kept[0] if len(kept) else -1])
 
 
-def describe(agent: Agent) -> dict[str, Any]:
+def describe(agent: DqnModel) -> dict[str, Any]:
     """The agent as JSON values."""
     known = agent.familiar
     return {
@@ -138,7 +138,7 @@ def describe(agent: Agent) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def revive(described: Mapping[str, Any]) -> Agent:
+def revive(described: Mapping[str, Any]) -> DqnModel:
     """The agent that was described.
 
     Raises:
@@ -156,7 +156,9 @@ def revive(described: Mapping[str, Any]) -> Agent:
         familiar = Familiar(**parts, limit=float(known["limit"]))
         described = {"margins": described.get("heeds"), **described}  # as they were called until version 0.1
         prices, margins, tried = (np.asarray(described[name], float) for name in ("prices", "margins", "tried"))
-        agent = Agent(weights, bool(described["dueling"]), familiar, prices, margins, tried, tuple(described["curve"]))
+        agent = DqnModel(
+            weights, bool(described["dueling"]), familiar, prices, margins, tried, tuple(described["curve"])
+        )
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
     shapes = [layer.shape for pair in weights.values() for layer in pair]

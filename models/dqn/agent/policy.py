@@ -13,7 +13,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.dqn.agent.actions import allowed, floor, moved, near_advice, nearest
 from models.dqn.agent.baseline import advise, violation_cost_at
-from models.dqn.agent.model import Agent
+from models.dqn.agent.model import DqnModel
 from models.dqn.agent.observation import FEATURES, Facts, fresh, observe, pace_for
 from models.policy.core.view import Choice, Floats, Memory, View, flags
 from models.policy.planners.mpc import Mpc
@@ -46,7 +46,7 @@ class Dqn:
         name: dqn.
     """
 
-    agent: Agent
+    agent: DqnModel
     baseline: Mpc
     lead_s: float
     latency_s: Floats | float
@@ -65,7 +65,7 @@ class Dqn:
         Raises:
             SettingsError: no agent was given.
         """
-        if not isinstance(learned, Agent):
+        if not isinstance(learned, DqnModel):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs an agent. Train one first.")
         planning = contract.planning
         baseline = Mpc.of("mpc", contract)
@@ -103,7 +103,7 @@ class Dqn:
         return memory, Choice(target, why, bottom, advice.plan)
 
 
-def maker(agent: Agent) -> Callable[[str, Contract], Dqn]:
+def maker(agent: DqnModel) -> Callable[[str, Contract], Dqn]:
     """The agent as the catalogue takes it: what builds its policy from a name and a contract."""
     return partial(Dqn.of, learned=agent)
 

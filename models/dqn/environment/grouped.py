@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
-from models.dqn.learner.returns import Outcome
-from models.dqn.learner.settings import Training
+from models.dqn.learner.returns import StepReturn
+from models.dqn.learner.settings import TrainingLength
 from models.policy.core.capacity import Floats, Integers
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 
 SPARSE = 16
 """Every so many observations one is kept to know what the agent was trained on."""
@@ -21,7 +21,9 @@ SPARSE = 16
 class GroupedEnvironment:
     """Groups of runs as one environment; a group that is over gives way to a new one."""
 
-    def __init__(self, training: Training, traces: Sequence[Trace], jobs: Sequence[Job], seed: int) -> None:
+    def __init__(
+        self, training: TrainingLength, traces: Sequence[RecordedLoad], jobs: Sequence[TwinJob], seed: int
+    ) -> None:
         """The groups are at different places of their runs from the start."""
         self._training, self._traces, self._jobs = training, traces, jobs
         self._chance = np.random.default_rng(seed)
@@ -43,7 +45,7 @@ class GroupedEnvironment:
         self.advice: Integers | None = np.concatenate([vector.advice for vector in self._fleets])
         self.weight: Floats = np.concatenate([vector.weight for vector in self._fleets])
 
-    def step(self, moves: Integers) -> Outcome:
+    def step(self, moves: Integers) -> StepReturn:
         """Act in every run of every group."""
         runs = self._training.runs
         gained = [vector.step(moves[i * runs : (i + 1) * runs]) for i, vector in enumerate(self._fleets)]
@@ -56,4 +58,4 @@ class GroupedEnvironment:
         cut = [f.over or (self._number == young[i] and i > 0) for i, f in enumerate(self._fleets)]
         self._fleets = [self._new() if gone else vector for vector, gone in zip(self._fleets, cut, strict=True)]
         self._show()
-        return Outcome(np.concatenate(gained), after, mask, np.zeros(len(moves), bool), np.repeat(cut, runs))
+        return StepReturn(np.concatenate(gained), after, mask, np.zeros(len(moves), bool), np.repeat(cut, runs))

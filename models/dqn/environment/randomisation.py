@@ -11,13 +11,13 @@ import numpy as np
 from models.dqn.agent.baseline import violation_cost_at
 from models.dqn.agent.observation import Facts, needs, pace_for
 from models.dqn.environment.recorded import Recorded, piece, summed, usable
-from models.dqn.environment.synthetic_forecasts import Foretold, foretell
-from models.dqn.environment.synthetic_loads import Trace, shape
+from models.dqn.environment.synthetic_forecasts import SyntheticForecasts, foretell
+from models.dqn.environment.synthetic_loads import RecordedLoad, shape
 from models.policy.core.capacity import Capacity, Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
-from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Belief, Job, Jobs, stack
+from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Belief, TwinJob, TwinJobs, stack
 from models.twin.sim.run import Load, Looks
 
 LEADS_S = (5.0, 1800.0)
@@ -37,10 +37,10 @@ UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
 """Of the baseline policy; it waits so many lead times before it drops anything. With less any move would be better."""
 
 
-def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Job:
+def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> TwinJob:
     """A job drawn from what is met in practice, with executors that take about `lead_s` to come."""
     delays = lead_s * np.exp(0.15 * chance.standard_normal(8))
-    return Job(
+    return TwinJob(
         overhead_s=chance.uniform(0.02, 0.2) * latency_s,
         per_record_s=np.exp(chance.uniform(np.log(1e-4), np.log(1e-2))),
         most=int(chance.integers(4, 41)), cores=int(chance.choice([1, 2, 4])),
@@ -67,11 +67,11 @@ class Drawn:
         lead_s: of all of them.
     """
 
-    jobs: Jobs
+    jobs: TwinJobs
     load: Load
     first: Floats
     needed: Floats
-    said: Foretold
+    said: SyntheticForecasts
     facts: Facts
     baseline: Mpc
     looks: Looks
@@ -85,8 +85,8 @@ class Drawn:
 
 
 def drawn(
-    runs: int, decisions: int, traces: Sequence[Trace], chance: np.random.Generator, jobs: Sequence[Job] = (),
-    price: float | None = None, lead_s: float | None = None,
+    runs: int, decisions: int, traces: Sequence[RecordedLoad], chance: np.random.Generator,
+    jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None,
 ) -> Drawn:  # fmt: skip
     """Runs that share their lead time and pace, and differ in all else.
 
@@ -119,7 +119,7 @@ def drawn(
     if heard:
         pieces = [piece(heard, whole, steps[:-1], top, looks, chance) for top in peak]
         total, came = np.stack([p.expected for p in pieces]), np.stack([p.arrived[: seconds + 1] for p in pieces])
-        said = Foretold(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack([p.heard for p in pieces]))
+        said = SyntheticForecasts(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack([p.heard for p in pieces]))
     else:
         reach, grid = lead + 2 * pace, np.arange(0.0, whole + pace, max(pace / 4, 1.0))
         curves = (shape(grid, pace, reach, traces, chance) for _ in range(runs))
@@ -140,7 +140,7 @@ def drawn(
     return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, baseline, looks, pace, lead)
 
 
-def _guess(job: Job, chance: np.random.Generator) -> Belief:
+def _guess(job: TwinJob, chance: np.random.Generator) -> Belief:
     """What the job's contract takes it for: as far off as a person who never measured it."""
     off = np.exp(GUESSED_OFF * chance.standard_normal(2))
     scaling = min(max(job.scaling + chance.uniform(-SCALING_OFF, SCALING_OFF), 0.5), 1.0)

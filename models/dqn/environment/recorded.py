@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
-from models.twin.experiment.foresight import Told, coarseness, told
+from models.twin.experiment.foresight import IssuedForecasts, coarseness, told
 from models.twin.experiment.peak_training import LEAST_S, looked_back, schooled
 from models.twin.sim.arrivals import filled, rates
 from models.twin.sim.run import Looks
@@ -29,7 +29,7 @@ UNIT_RPS = 3000.0
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded(Trace):
+class Recorded(RecordedLoad):
     """A load and its forecasts.
 
     Attributes:
@@ -38,7 +38,7 @@ class Recorded(Trace):
         span: steps between which pieces lie; None: from `split` to the end.
     """
 
-    said: Told
+    said: IssuedForecasts
     begins_s: float
     span: tuple[int, int] | None = None
     _peaks: dict[tuple[float, float, int], tuple[Peaks, ...] | None] = field(default_factory=dict)
@@ -65,8 +65,8 @@ class Recorded(Trace):
         first, last = self.ends
         return self.values[first if first > self.split else 0 : last]
 
-    def parted(self, share: float) -> tuple[Trace, Trace]:
-        """As of `Trace`, of what lies behind `split`; both hear with the same peaks."""
+    def parted(self, share: float) -> tuple[RecordedLoad, RecordedLoad]:
+        """As of `RecordedLoad`, of what lies behind `split`; both hear with the same peaks."""
         first, last = self.ends
         cut = last - max(round(share * (last - first)), 2)
         return replace(self, span=(first, cut)), replace(self, span=(cut, last))
@@ -94,7 +94,7 @@ class Piece:
     heard: Floats
 
 
-def recorded(series: Series, reach_s: float, speed: float = 1.0) -> Trace:
+def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad:
     """The load of a series with what the blend says of it; without where it is too short to learn peaks from.
 
     Args:
@@ -104,7 +104,7 @@ def recorded(series: Series, reach_s: float, speed: float = 1.0) -> Trace:
     """
     values, first, step_s = filled(series.values), int(UNHEARD * len(series)), series.step_s / speed
     if (len(series) - first) * step_s * SCHOOLED < 2 * LEAST_S or values.max() <= 0:
-        return Trace(values, step_s)
+        return RecordedLoad(values, step_s)
     said = told("blend", series, first, coarseness(step_s, reach_s)).scaled(_factor(values), speed)
     return Recorded(values, step_s, said, series.start / speed)
 

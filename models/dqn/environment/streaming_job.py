@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from models.dqn.agent.actions import MOVES
 from models.dqn.agent.observation import FEATURES
 from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 
 
 class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
@@ -46,7 +46,7 @@ class StreamingJob(gymnasium.Env[NDArray[np.float32], np.int64]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
-        self, traces: Sequence[Trace] = (), jobs: Sequence[Job] = (), decisions: int = 128,
+        self, traces: Sequence[RecordedLoad] = (), jobs: Sequence[TwinJob] = (), decisions: int = 128,
         price: float | None = None, lead_s: float | None = None,
     ) -> None:  # fmt: skip
         self._drawn_from = (traces, jobs, decisions, price, lead_s)

@@ -20,7 +20,7 @@ PEAKS = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Foretold:
+class SyntheticForecasts:
     """What runs hear.
 
     Attributes:
@@ -38,7 +38,9 @@ class Foretold:
         return Ahead(self.offsets_s, self.levels, self.rps[:, look])
 
 
-def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foretold:
+def foretell(
+    total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator
+) -> SyntheticForecasts:
     """What is foretold: quantiles of two peaks, or steps in one of the forms of `REACHES`.
 
     Per run: the logarithm of the median lies between that of the truth and that of the last minute, with an error that
@@ -73,7 +75,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, ch
     levels = PEAK_LEVELS if peaks else CURVE_LEVELS
     deviations = student.ppf(levels, chance.choice([4, 8, 1000]))
     said = np.exp(np.minimum(median[..., None] + np.maximum(spread, 0.003)[..., None] * deviations, 60.0))
-    return Foretold(ends.astype(float), levels, said)
+    return SyntheticForecasts(ends.astype(float), levels, said)
 
 
 def _truth(total: Floats, looks: np.ndarray, ends: np.ndarray, peaks: bool) -> Floats:

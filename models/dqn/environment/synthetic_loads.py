@@ -16,7 +16,7 @@ _REAL_SHARE = 0.8
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class RecordedLoad:
     """A recorded load.
 
     Attributes:
@@ -27,10 +27,10 @@ class Trace:
     values: Floats
     step_s: float
 
-    def parted(self, share: float) -> tuple[Trace, Trace]:
+    def parted(self, share: float) -> tuple[RecordedLoad, RecordedLoad]:
         """The older part, to learn from, and the newest `share`, on which what was learned is tried."""
         cut = len(self.values) - max(round(share * len(self.values)), 2)
-        return Trace(self.values[:cut], self.step_s), Trace(self.values[cut:], self.step_s)
+        return RecordedLoad(self.values[:cut], self.step_s), RecordedLoad(self.values[cut:], self.step_s)
 
     @property
     def playable(self) -> Floats:
@@ -38,7 +38,9 @@ class Trace:
         return self.values
 
 
-def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], chance: np.random.Generator) -> Floats:
+def shape(
+    grid: Floats, pace_s: float, reach_s: float, traces: Sequence[RecordedLoad], chance: np.random.Generator
+) -> Floats:
     """(len(grid),) a load between 0 and 1 at rising seconds.
 
     Args:
@@ -63,7 +65,7 @@ def shape(grid: Floats, pace_s: float, reach_s: float, traces: Sequence[Trace], 
     return floored
 
 
-def _piece(grid: Floats, trace: Trace, chance: np.random.Generator) -> Floats:
+def _piece(grid: Floats, trace: RecordedLoad, chance: np.random.Generator) -> Floats:
     """A piece of a trace, as it was recorded in two of three cases, else up to fifty times faster."""
     step = trace.step_s * np.exp(min(chance.uniform(-4.0, 8.0), 0.0))
     steps = int(np.ceil(grid[-1] / step)) + 2

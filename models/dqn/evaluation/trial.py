@@ -7,33 +7,33 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.dqn.agent.model import Agent
+from models.dqn.agent.model import DqnModel
 from models.dqn.environment.randomisation import HEARD_LEADS_S, Drawn, drawn
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
-from models.dqn.learner.settings import Training
+from models.dqn.learner.settings import TrainingLength
 from models.policy.core.capacity import Floats
-from models.twin.sim.job import MOST, Job
+from models.twin.sim.job import MOST, TwinJob
 
 MARGINS = (0.1, 0.3, 1.0, 1e9)
-"""Of `Agent.margins`; with the last one the agent does what it is advised."""
+"""Of `DqnModel.margins`; with the last one the agent does what it is advised."""
 SURE = 2.0
 """Standard errors by which departures must have earned more than the advice at a price, on runs of their own."""
 
 
-def trials(training: Training, jobs: Sequence[Job], loads: Sequence[Trace], seed: int) -> list[Drawn]:
+def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int) -> list[Drawn]:
     """Groups of runs over the lead times, the same for the same seed."""
     chance = np.random.default_rng(seed)
     leads = (training.lead_s,) if jobs or training.lead_s else HEARD_LEADS_S
     return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
 
 
-def score(agent: Agent, trial: Sequence[Drawn]) -> float:
+def score(agent: DqnModel, trial: Sequence[Drawn]) -> float:
     """Mean of `scores`."""
     return float(np.mean(scores(agent, trial)))
 
 
-def scores(agent: Agent, trial: Sequence[Drawn]) -> Floats:
+def scores(agent: DqnModel, trial: Sequence[Drawn]) -> Floats:
     """(all runs,) mean reward of an agent, divided by `1 + price / 30` so that no price outshouts the rest."""
     said = []
     for made in trial:
@@ -44,7 +44,12 @@ def scores(agent: Agent, trial: Sequence[Drawn]) -> Floats:
 
 
 def tried_at(
-    agent: Agent, training: Training, jobs: Sequence[Job], loads: Sequence[Trace], price: float, seed: int
+    agent: DqnModel,
+    training: TrainingLength,
+    jobs: Sequence[TwinJob],
+    loads: Sequence[RecordedLoad],
+    price: float,
+    seed: int,
 ) -> tuple[float, float]:
     """Executors paid over executors needed, and share of seconds over the target, on runs drawn by a seed."""
     paid = need = over = 0.0
@@ -58,7 +63,7 @@ def tried_at(
     return paid / need, over / len(groups)
 
 
-def margin_for(made: Agent, price: float, trial: Sequence[Drawn]) -> float:
+def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
     """How much the agent margins at a price: what earns most, if it surely earns more than doing what is advised."""
 
     def earned(margin: float) -> Floats:
@@ -72,7 +77,7 @@ def margin_for(made: Agent, price: float, trial: Sequence[Drawn]) -> float:
     return best
 
 
-def _rolled(vector: VectorEnvironment, agent: Agent) -> Floats:
+def _rolled(vector: VectorEnvironment, agent: DqnModel) -> Floats:
     """(runs, 2) mean of the reward's parts over runs."""
     total: Floats = np.zeros((len(vector.seen), 2))
     while not vector.over:

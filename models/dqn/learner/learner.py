@@ -13,9 +13,9 @@ from torch.nn.functional import huber_loss
 
 from models.dqn.agent.actions import best
 from models.dqn.learner.network import Values, target
-from models.dqn.learner.replay import Batch, Replay
-from models.dqn.learner.returns import Outcome, summed
-from models.dqn.learner.settings import Settings
+from models.dqn.learner.replay import ReplayBuffer, Transitions
+from models.dqn.learner.returns import StepReturn, summed
+from models.dqn.learner.settings import LearnerSettings
 from models.policy.core.capacity import Floats, Integers
 
 
@@ -30,7 +30,7 @@ class Environment(Protocol):
     weight: Floats
     advice: Integers | None
 
-    def step(self, moves: Integers) -> Outcome:
+    def step(self, moves: Integers) -> StepReturn:
         """Act in every run."""
 
 
@@ -46,7 +46,7 @@ class Progress:
 class Learner:
     """The network that learns, its target and its memory."""
 
-    def __init__(self, environment: Environment, settings: Settings, seed: int) -> None:
+    def __init__(self, environment: Environment, settings: LearnerSettings, seed: int) -> None:
         """Untrained, for a environment's shapes."""
         features, actions, parts = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
         generator = torch.Generator().manual_seed(seed)
@@ -54,9 +54,9 @@ class Learner:
         self.settings, self.online, self.held = settings, made[0], made[1]
         self.held.load_state_dict(self.online.state_dict())
         self.chance = np.random.default_rng(seed)
-        self.replay = Replay(settings.buffer, features, actions, parts)
+        self.replay = ReplayBuffer(settings.buffer, features, actions, parts)
         self._optimizer = torch.optim.Adam(self.online.parameters(), settings.learning_rate, fused=True)
-        self._pending: deque[tuple[np.ndarray, Integers, Outcome, Floats]] = deque(maxlen=settings.steps)
+        self._pending: deque[tuple[np.ndarray, Integers, StepReturn, Floats]] = deque(maxlen=settings.steps)
         self.updates = self.transitions = 0
 
     def learn(self, environment: Environment, transitions: int, every: int) -> Iterator[Progress]:
@@ -98,7 +98,7 @@ class Learner:
         worth = (values * weight[:, None, :]).sum(axis=2)
         return best(worth, mask)
 
-    def update(self, batch: Batch) -> float:
+    def update(self, batch: Transitions) -> float:
         """One gradient step; the loss."""
         seen, moved, gained, after, mask, carried, weight = (torch.from_numpy(array) for array in batch)
         with torch.no_grad():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Batch(NamedTuple):
+class Transitions(NamedTuple):
     """Transitions over one step or several.
 
     Attributes:
@@ -30,17 +30,17 @@ class Batch(NamedTuple):
     weight: NDArray[np.floating]
 
 
-def picked(batch: Batch, rows: Any) -> Batch:
+def picked(batch: Transitions, rows: Any) -> Transitions:
     """Some of the transitions, by index, slice or mask."""
-    return Batch._make(array[rows] for array in batch)
+    return Transitions._make(array[rows] for array in batch)
 
 
-class Replay:
+class ReplayBuffer:
     """First in, first out."""
 
     def __init__(self, size: int, features: int, actions: int, parts: int) -> None:
         """Room for `size` transitions."""
-        self._kept = Batch(
+        self._kept = Transitions(
             np.zeros((size, features), np.float32), np.zeros(size, np.int64), np.zeros((size, parts), np.float32),
             np.zeros((size, features), np.float32), np.zeros((size, actions), bool), np.zeros(size, np.float32),
             np.zeros((size, parts), np.float32),
@@ -50,7 +50,7 @@ class Replay:
     def __len__(self) -> int:
         return self._held
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: Transitions) -> None:
         """Keep transitions; the oldest go."""
         count = len(batch.moved)
         if count > self._size:
@@ -62,7 +62,7 @@ class Replay:
         self._next = (self._next + count) % self._size
         self._held = min(self._held + count, self._size)
 
-    def draw(self, count: int, chance: np.random.Generator) -> Batch:
+    def draw(self, count: int, chance: np.random.Generator) -> Transitions:
         """So many, each equally likely, with replacement."""
         at = chance.integers(self._held, size=count)
         return picked(self._kept, at)

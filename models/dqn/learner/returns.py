@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.dqn.learner.replay import Batch, picked
+from models.dqn.learner.replay import Transitions, picked
 from models.policy.core.capacity import Floats, Integers
 
 
-class Outcome(NamedTuple):
+class StepReturn(NamedTuple):
     """What came of one decision of every run.
 
     Attributes:
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     cut: np.ndarray
 
 
-def summed(path: list[tuple[np.ndarray, Integers, Outcome, Floats]], gamma: float) -> Batch:
+def summed(path: list[tuple[np.ndarray, Integers, StepReturn, Floats]], gamma: float) -> Transitions:
     """Transitions from the first state of a path to its last; runs that began anew on the way are left out.
 
     A run that ended on the way counts until its end.
@@ -47,5 +47,5 @@ def summed(path: list[tuple[np.ndarray, Integers, Outcome, Floats]], gamma: floa
     if len(path) == 1:
         whole = np.ones(len(moves), bool)
     carried = live * gamma ** len(path)
-    made = Batch(seen, moves, gained, after, mask, carried, weight)
+    made = Transitions(seen, moves, gained, after, mask, carried, weight)
     return picked(made, whole)

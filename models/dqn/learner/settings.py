@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Settings:
+class LearnerSettings:
     """Hyper-parameters; `PAPER` holds the source paper's.
 
     Attributes:
@@ -47,8 +47,8 @@ class Settings:
     price_power: float = 0.25
 
 
-DEFAULT = Settings()
-PAPER = Settings(
+DEFAULT = LearnerSettings()
+PAPER = LearnerSettings(
     hidden=128,
     dueling=False,
     double=False,
@@ -67,7 +67,7 @@ PAPER = Settings(
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingLength:
     """How long, and on how much at once.
 
     Attributes:
@@ -82,7 +82,7 @@ class Training:
         prices: at which it is tried in the end.
     """
 
-    learner: Settings = DEFAULT
+    learner: LearnerSettings = DEFAULT
     groups: int = 6
     runs: int = 64
     decisions: int = 128
@@ -94,7 +94,7 @@ class Training:
     prices: int = 8
 
 
-FINE = Training(
+FINE = TrainingLength(
     replace(DEFAULT, learning_rate=2e-4, explore_for=1e-9), groups=2, transitions=150_000, evaluate_every=500
 )
 """For fitting an agent to one job: the lead time is the job's, so two groups do."""

@@ -29,7 +29,7 @@ _LEAST_ROWS = 48
 
 
 @dataclass(frozen=True)
-class Weights:
+class LinearWeights:
     """What was fitted.
 
     Attributes:
@@ -48,14 +48,14 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Linear(Carrying):
+class LinearForecaster(Carrying):
     """A fitted regression as a forecaster, spread by the quantiles of its errors; at first the naive one stands in.
 
     The errors after `init` are those on rows it was fitted to, so that it is a little too sure until new ones came.
     """
 
     task: Task
-    fitted: Weights
+    fitted: LinearWeights
     kind: str = "ridge"
     carries: ClassVar[Any] = ResidualWindow
 
@@ -134,7 +134,7 @@ def lags(task: Task, seasons: tuple[int, ...]) -> Indices:
     return np.array(rows, dtype=np.int64)
 
 
-def fit_linear(task: Task, history: Series) -> Linear:
+def fit_linear(task: Task, history: Series) -> LinearForecaster:
     """Fit on loads and on their logarithms, and keep what was nearer one step ahead on the newest fifth.
 
     A season is read where the history holds two of it. The strength of each ridge is chosen by leaving out each row.
@@ -159,14 +159,14 @@ def fit_linear(task: Task, history: Series) -> Linear:
     one, errors = Task(task.step_s, 1, task.levels), []
     for logs in (False, True):
         fitted = _weights(values, moments[:older], outcomes[:older, :1], at[:1], scale, logs, seasons)
-        said = Linear(one, fitted)._made(values, moments[older:])
+        said = LinearForecaster(one, fitted)._made(values, moments[older:])
         errors.append(float(np.nanmean((said - outcomes[older:, :1]) ** 2)))
-    return Linear(task, _weights(values, moments, outcomes, at, scale, errors[1] < errors[0], seasons))
+    return LinearForecaster(task, _weights(values, moments, outcomes, at, scale, errors[1] < errors[0], seasons))
 
 
 def _weights(
     values: Floats, moments: Indices, outcomes: Floats, at: Indices, scale: float, logs: bool, seasons: tuple[int, ...]
-) -> Weights:
+) -> LinearWeights:
     inputs, targets = _read(values[moments[:, None, None] + at] / scale, logs), _read(outcomes / scale, logs)
     weights, bias = [], []
     for h in range(outcomes.shape[1]):
@@ -174,7 +174,7 @@ def _weights(
         found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
         weights.append(tuple(map(float, found.coef_)))
         bias.append(float(found.intercept_))
-    return Weights(seasons, scale, logs, tuple(weights), tuple(bias))
+    return LinearWeights(seasons, scale, logs, tuple(weights), tuple(bias))
 
 
 def _read(ratio: Floats, logs: bool) -> Floats:
@@ -182,7 +182,7 @@ def _read(ratio: Floats, logs: bool) -> Floats:
     return np.log(ratio + _OFFSET) if logs else ratio
 
 
-def revive_linear(task: Task, parameters: dict[str, Any]) -> Linear:
+def revive_linear(task: Task, parameters: dict[str, Any]) -> LinearForecaster:
     """The forecaster with those `parameters`.
 
     Raises:
@@ -190,4 +190,4 @@ def revive_linear(task: Task, parameters: dict[str, Any]) -> Linear:
     """
     rows = tuple(tuple(row) for row in parameters["weights"])
     seasons, bias = tuple(parameters["seasons"]), tuple(parameters["bias"])
-    return Linear(task, Weights(seasons, parameters["scale"], parameters["logs"], rows, bias))
+    return LinearForecaster(task, LinearWeights(seasons, parameters["scale"], parameters["logs"], rows, bias))

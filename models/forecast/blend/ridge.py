@@ -107,7 +107,7 @@ class Ridge:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class NormalEquations:
     """What a ridge regression needs to know of the rows it has seen, for some or all of its steps ahead.
 
     Attributes:
@@ -127,16 +127,18 @@ class Moments:
     coefficients: Floats
 
 
-def nothing(ridge: Ridge, ahead: slice = ALL) -> Moments:
+def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
     """The moments of no rows."""
     horizon, p = ridge.columns[1][ahead].shape
     zero = np.zeros(horizon)
-    return Moments(0, np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan))
+    return NormalEquations(
+        0, np.zeros((horizon, p, p)), np.zeros((horizon, p)), zero, zero, np.full((horizon, p), np.nan)
+    )
 
 
 def learn(
-    ridge: Ridge, moments: Moments, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
-) -> Moments:
+    ridge: Ridge, moments: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
+) -> NormalEquations:
     """Take in rows and solve again.
 
     Args:
@@ -161,7 +163,9 @@ def learn(
     cross = kept * moments.cross + np.einsum("hnp,hn->hp", weighted, y)
     power = kept * moments.power + (weight.T * y * y).sum(axis=1)
     count = kept * moments.count + known.sum(axis=0)
-    return Moments(rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients))
+    return NormalEquations(
+        rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients)
+    )
 
 
 def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:

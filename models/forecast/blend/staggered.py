@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from models.forecast.blend.ridge import Moments, Ridge, learn
+from models.forecast.blend.ridge import NormalEquations, Ridge, learn
 from models.forecast.core.series import Floats
 
 BATCH = 64
@@ -34,8 +34,8 @@ def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
 
 
 def learned(
-    ridge: Ridge, ahead: slice, part: Moments, newest: tuple[Floats, Floats, Floats], end: int, known: int
-) -> Moments:
+    ridge: Ridge, ahead: slice, part: NormalEquations, newest: tuple[Floats, Floats, Floats], end: int, known: int
+) -> NormalEquations:
     """A part that has learnt from all moments whose outcomes are known.
 
     Args:

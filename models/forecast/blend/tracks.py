@@ -13,7 +13,7 @@ from models.forecast.blend.judge import LOST, judge
 from models.forecast.blend.judged import Judged, nothing_judged
 from models.forecast.blend.layout import Layout, layout
 from models.forecast.blend.moment import filter_jumps, gather, tell
-from models.forecast.blend.ridge import Moments, nothing
+from models.forecast.blend.ridge import NormalEquations, nothing
 from models.forecast.blend.staggered import BATCH, aheads, due, learned
 from models.forecast.core.forecaster import OfTask, Task
 from models.forecast.core.ring import Ring
@@ -76,7 +76,7 @@ class Learnt:
     seen: int
     sums: Floats
     weights: Floats
-    parts: list[list[Moments]]
+    parts: list[list[NormalEquations]]
     gathered: Floats
     marks: Floats
     judged: Judged

@@ -49,7 +49,7 @@ class Recursion:
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class ClassicalState:
     """What is carried from step to step.
 
     Attributes:
@@ -64,7 +64,7 @@ class Carried:
 class Classical(Carrying):
     """A recursion on what a seasonal curve leaves over, spread by the quantiles of what it was wrong by so far."""
 
-    carries: ClassVar[Any] = Carried
+    carries: ClassVar[Any] = ClassicalState
 
     def __init__(self, kind: str, task: Task, season: Harmonics, recursion: Recursion) -> None:
         self.kind, self.task, self.season, self.recursion = kind, task, season, recursion
@@ -80,7 +80,7 @@ class Classical(Carrying):
         left: Floats = history.values - self.season.at(begins(history))
         return replace(state, carried=self._run(left[known[0] :]))
 
-    def carry(self, before: State, after: State, value: float) -> Carried:
+    def carry(self, before: State, after: State, value: float) -> ClassicalState:
         """What is carried one step later; `step` asks for it."""
         left = value - float(self.season.at(np.array([before.time]))[0])
         return self._run(np.array([left])) if before.carried is None else self._moved(before.carried, left)
@@ -111,7 +111,7 @@ class Classical(Carrying):
         """All that is needed to build the same forecaster again, as JSON values."""
         return {"season": asdict(self.season), "recursion": asdict(self.recursion)}
 
-    def _run(self, left: Floats) -> Carried:
+    def _run(self, left: Floats) -> ClassicalState:
         """The recursion over (T,) values without season, the first of which is known."""
         x, xs = self.recursion.start(float(left[0])), []
         for value in left:
@@ -119,11 +119,11 @@ class Classical(Carrying):
             xs.append(x)
         newest = np.stack(xs[-NEWEST - self.horizon :])
         made = newest @ self._ahead.T + self._added  # (N, horizon)
-        return Carried(x, residual_window(made, left[len(left) - len(newest) :]))
+        return ClassicalState(x, residual_window(made, left[len(left) - len(newest) :]))
 
-    def _moved(self, carried: Carried, left: float) -> Carried:
+    def _moved(self, carried: ClassicalState, left: float) -> ClassicalState:
         x = self._next(carried.x, left)
-        return Carried(x, carried.past.moved(left, x @ self._ahead.T + self._added))
+        return ClassicalState(x, carried.past.moved(left, x @ self._ahead.T + self._added))
 
     def _next(self, x: Floats, left: float) -> Floats:
         error = 0.0 if math.isnan(left) else left - float(self._ahead[0] @ x)

@@ -14,12 +14,12 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Carrying, State, Task, begin, fill
 from models.forecast.core.series import Floats, Series
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.windows import MOST, RECENT, Packed, View, rates, read
+from models.forecast.neural.windows import MOST, RECENT, Packed, PastWindow, rates, read
 
 Module = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-class Carried(NamedTuple):
+class NetworkState(NamedTuple):
     """What is carried from step to step beside the newest values.
 
     Attributes:
@@ -43,11 +43,11 @@ class Network(Carrying):
         carried: numbers in a state.
     """
 
-    view: View
+    view: PastWindow
     module: Module
     kind: str
     carried: int
-    carries: ClassVar[Any] = Carried
+    carries: ClassVar[Any] = NetworkState
 
     @property
     def task(self) -> Task:
@@ -64,9 +64,9 @@ class Network(Carrying):
         with torch.no_grad():
             moves, hidden = self._follow(torch.from_numpy(reading.rows))
         quantiles = rates(reading, moves[:, None].numpy())[0, -1]
-        return replace(state, carried=Carried(hidden[0].numpy(), quantiles))
+        return replace(state, carried=NetworkState(hidden[0].numpy(), quantiles))
 
-    def carry(self, before: State, after: State, value: float) -> Carried | None:
+    def carry(self, before: State, after: State, value: float) -> NetworkState | None:
         """What is carried one step later; `step` asks for it."""
         if after.seen < self.view.needs:
             return None
@@ -74,7 +74,7 @@ class Network(Carrying):
         hidden = before.carried.hidden if before.carried else np.zeros(self.carried, dtype=np.float32)
         with torch.no_grad():
             moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
-        return Carried(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
+        return NetworkState(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from models.forecast.neural.windows import BEHIND, BESIDE, STATES, View
+from models.forecast.neural.windows import BEHIND, BESIDE, STATES, PastWindow
 
 Cell = Literal["gru", "lstm"]
 CELLS: tuple[Cell, ...] = ("gru", "lstm")
@@ -41,7 +41,7 @@ class Recurrent(nn.Module):
     kept: Tensor
     typical: Tensor
 
-    def __init__(self, view: View, cell: Cell, hidden: int, generator: torch.Generator) -> None:
+    def __init__(self, view: PastWindow, cell: Cell, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
         horizon, levels, moves = view.task.horizon, view.task.levels, view.moves
         self.horizon, self.levels, self.middle = horizon, len(levels), levels.index(0.5)

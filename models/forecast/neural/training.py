@@ -15,7 +15,7 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import Cell, Recurrent
-from models.forecast.neural.windows import View, season_of, windows
+from models.forecast.neural.windows import PastWindow, season_of, windows
 
 HIDDEN = 32
 """Units of a cell where nothing else is asked for."""
@@ -30,7 +30,7 @@ WARMTH = 96
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """How a network is fitted.
 
     Attributes:
@@ -71,7 +71,7 @@ class Epoch:
     updates: int = 0
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """What is learned from, oldest first: rows (T, width), anchor and unit (T,), outcomes (T, horizon) ÷ mean load."""
 
     rows: Tensor
@@ -79,17 +79,19 @@ class Rows(NamedTuple):
     unit: Tensor
     outcomes: Tensor
 
-    def part(self, begin: int, end: int) -> Rows:
+    def part(self, begin: int, end: int) -> TrainingRows:
         """The rows from begin to before end."""
-        return Rows(*(column[begin:end] for column in self))
+        return TrainingRows(*(column[begin:end] for column in self))
 
-    def lanes(self, count: int) -> Rows:
+    def lanes(self, count: int) -> TrainingRows:
         """The newest rows as (count, T // count, ...) stretches that follow each other."""
         length = len(self.rows) // count
-        return Rows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
+        return TrainingRows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
 
 
-def fit(network: Recurrent, view: View, history: Series, plan: Plan, generator: torch.Generator) -> Iterator[Epoch]:
+def fit(
+    network: Recurrent, view: PastWindow, history: Series, plan: TrainingPlan, generator: torch.Generator
+) -> Iterator[Epoch]:
     """Train in place; the network is complete when the iterator ends.
 
     The newest rows choose how many epochs help (none may be the answer); then the network starts again and trains that
@@ -126,40 +128,40 @@ def fit(network: Recurrent, view: View, history: Series, plan: Plan, generator: 
         yield Epoch(index, "refit", loss, math.nan, updates)
 
 
-def trained(network: Recurrent, view: View) -> Network:
+def trained(network: Recurrent, view: PastWindow) -> Network:
     """The fitted network as a forecaster."""
     return Network(view, network.eval(), network.cell, network.carried)
 
 
 def fit_network(
-    cell: Cell, task: Task, history: Series, plan: Plan | None = None, hidden: int = HIDDEN, seed: int = SEED
+    cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED
 ) -> Network:
     """A network fitted to a history, its season a week where that holds two of them.
 
     Raises:
         SeriesError: the history is too short for one row.
     """
-    view, generator = View(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
+    view, generator = PastWindow(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
     network = Recurrent(view, cell, hidden, generator)
-    for _ in fit(network, view, history, plan or Plan(), generator):
+    for _ in fit(network, view, history, plan or TrainingPlan(), generator):
         pass
     return trained(network, view)
 
 
-def _rows(view: View, history: Series) -> Rows:
+def _rows(view: PastWindow, history: Series) -> TrainingRows:
     reading, outcomes = windows(view, history)
     mean = float(np.nanmean(outcomes)) or 1.0
     anchor, unit = (torch.from_numpy(x[0] / math.sqrt(mean)).float() for x in (reading.anchor, reading.unit))
-    return Rows(torch.from_numpy(reading.rows[0]), anchor, unit, torch.from_numpy(outcomes) / mean)
+    return TrainingRows(torch.from_numpy(reading.rows[0]), anchor, unit, torch.from_numpy(outcomes) / mean)
 
 
-def _start(network: Recurrent, rows: Rows, levels: tuple[float, ...]) -> None:
+def _start(network: Recurrent, rows: TrainingRows, levels: tuple[float, ...]) -> None:
     targets = (rows.outcomes.sqrt() - rows.anchor[:, None]) / rows.unit[:, None]
     network.start(rows.rows, targets, levels)
 
 
 def _passes(
-    network: Recurrent, rows: Rows, levels: tuple[float, ...], plan: Plan, generator: torch.Generator
+    network: Recurrent, rows: TrainingRows, levels: tuple[float, ...], plan: TrainingPlan, generator: torch.Generator
 ) -> Iterator[tuple[float, nn.Module, int]]:
     """The loss of each pass, the network with its averaged weights, and how many updates were made."""
     count = max(min(plan.lanes, len(rows.rows) // (CHUNKS * plan.chunk)), 1)
@@ -178,7 +180,7 @@ def _passes(
         hidden = torch.cat([torch.zeros(1, network.carried), ends[:-1]])  # a lane begins where the one before it ended
         total, length = 0.0, lanes.rows.shape[1]
         for begin in range(0, length, plan.chunk):
-            chunk = Rows(*(column[:, begin : begin + plan.chunk] for column in lanes))
+            chunk = TrainingRows(*(column[:, begin : begin + plan.chunk] for column in lanes))
             optimizer.zero_grad()
             said = network.follow(chunk.rows, hidden)
             loss = _loss(said.moves, chunk, levels)
@@ -193,13 +195,13 @@ def _passes(
 
 
 @torch.no_grad()
-def _judge(network: nn.Module, rows: Rows, warmth: int, levels: tuple[float, ...]) -> float:
+def _judge(network: nn.Module, rows: TrainingRows, warmth: int, levels: tuple[float, ...]) -> float:
     assert isinstance(network, Recurrent)
     moves = network.follow(rows.rows[None], torch.zeros(1, network.carried)).moves[0]
     return float(_loss(moves[warmth:], rows.part(warmth, len(rows.rows)), levels))
 
 
-def _loss(moves: Tensor, rows: Rows, levels: tuple[float, ...]) -> Tensor:
+def _loss(moves: Tensor, rows: TrainingRows, levels: tuple[float, ...]) -> Tensor:
     root = rows.anchor[..., None, None] + rows.unit[..., None, None] * moves
     return pinball(root.clamp_min(0.0).square(), rows.outcomes, levels)
 

@@ -33,7 +33,7 @@ _CALM = 1e-4  # of the unit: volatility below it counts as this
 
 
 @dataclass(frozen=True)
-class View:
+class PastWindow:
     """What of the past a network looks at.
 
     Attributes:
@@ -63,7 +63,7 @@ class View:
         return len(self.moves) + STATES
 
 
-class Reading(NamedTuple):
+class NewestRows(NamedTuple):
     """Rows of one or several series at their newest moments.
 
     Attributes:
@@ -82,7 +82,7 @@ def season_of(task: Task, steps: int) -> int:
     return task.week if steps >= 2 * task.week else task.day
 
 
-def read(view: View, newest: Floats) -> Reading:
+def read(view: PastWindow, newest: Floats) -> NewestRows:
     """Read B series at each of their M newest moments; everything is in roots, since counts spread as their roots do.
 
     A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It
@@ -108,17 +108,17 @@ def read(view: View, newest: Floats) -> Reading:
         moves[..., weekly] *= _change(unit, np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST))
     moves = (moves - anchor[..., None]) / unit[..., None]
     states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
-    return Reading(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
+    return NewestRows(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
 
 
-def rates(reading: Reading, said: NDArray[np.floating]) -> Floats:
+def rates(reading: NewestRows, said: NDArray[np.floating]) -> Floats:
     """(B, M, horizon, levels) records/s of what a network said, (B, M, horizon, levels) moves in units."""
     root = reading.anchor[..., None, None] + reading.unit[..., None, None] * said.astype(np.float64)
     made: Floats = np.maximum(root, 0.0) ** 2
     return made
 
 
-def windows(view: View, history: Series) -> tuple[Reading, Packed]:
+def windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
     """Every moment of a history as a row, oldest first, and what came.
 
     Returns:

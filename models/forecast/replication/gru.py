@@ -30,7 +30,7 @@ class SeededDropout(nn.Module):
         return values * kept / (1 - self.share)
 
 
-class Recurrent(nn.Module):
+class PaperRecurrent(nn.Module):
     """Input 1 → cell of 64 → cell of 64 → last hidden state → dropout → one output; 37,889 parameters with GRU cells.
 
     The paper names GRU cells; LSTM cells stand beside them (50,497 parameters).
@@ -78,7 +78,7 @@ def network(name: str, generator: torch.Generator) -> nn.Module:
     """
     if name not in NETWORKS:
         raise SeriesError(f"{name!r} is no network of the paper; one of {', '.join(NETWORKS)} is expected")
-    return Convolutional(generator) if name == "cnn" else Recurrent(name, generator)
+    return Convolutional(generator) if name == "cnn" else PaperRecurrent(name, generator)
 
 
 def _draw(layer: nn.Module, fan_in: int, generator: torch.Generator) -> None:

@@ -21,7 +21,7 @@ _ROWS = 1024  # windows per pass of `predict`: more would fill the memory and ga
 
 
 @dataclass(frozen=True)
-class Scale:
+class MinMaxScale:
     """Loads to [0, 1] and back, by the least and the greatest training value; test values may lie outside."""
 
     least: float
@@ -42,7 +42,7 @@ def cut(points: int) -> int:
     return int(TRAINING * points)
 
 
-def scale_of(training: Floats) -> Scale:
+def scale_of(training: Floats) -> MinMaxScale:
     """The scale of a training part.
 
     Raises:
@@ -55,7 +55,7 @@ def scale_of(training: Floats) -> Scale:
         raise SeriesError(f"step {at}: {training[at]}; finite loads are expected. Fill the gaps first.")
     if not np.ptp(training) > 0:
         raise SeriesError(f"all {len(training)} training points are {training[0]:g}: there is nothing to learn")
-    return Scale(float(training.min()), float(training.max()))
+    return MinMaxScale(float(training.min()), float(training.max()))
 
 
 def windows(scaled: Tensor) -> tuple[Tensor, Tensor]:

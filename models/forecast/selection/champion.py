@@ -62,7 +62,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChampionChoice:
     """The champion and why.
 
     Attributes:
@@ -78,7 +78,7 @@ class Choice:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> Choice:
+def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
     """Fit every candidate to the older steps, step it through the newest, and fit the chosen one to all of them.
 
     Args:
@@ -106,11 +106,11 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
     while able:
         best = simplest({name: trial for name, trial in able.items() if name != default}) or default
         try:
-            return Choice(best, candidates[best](task, history), trials, skipped)
+            return ChampionChoice(best, candidates[best](task, history), trials, skipped)
         except SeriesError as error:  # what could be fitted to the older steps need not be to all of them
             skipped[best] = str(error)
             able.pop(best, None)
-    return Choice(default, candidates[default](task, history), trials, skipped)
+    return ChampionChoice(default, candidates[default](task, history), trials, skipped)
 
 
 def simplest(trials: Mapping[str, Trial]) -> str:

@@ -16,7 +16,7 @@ from models.policy.core.capacity import Floats
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchSums:
     """Sums over the batches that ended since the last look, and the shares that were last known.
 
     Attributes:
@@ -39,7 +39,7 @@ class Batches:
     in_batch: float | None = None
 
 
-def ended(seen: Batches, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> Batches:
+def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> BatchSums:
     """After one more batch: it ended at `wall`, and `work_s` of its duration were work on `slots` slots."""
     gap = duration_s if seen.ended_at is None else wall - seen.ended_at
     span = max(gap, duration_s)  # two clocks: a batch cannot be longer than the time it ended in
@@ -55,7 +55,7 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
     Without a new batch the last shares still hold, because one may be running; without any record waiting none is.
 
     Args:
-        sums: (runs, 6) count, rows, duration, span, work and slots of `Batches`, since the last look.
+        sums: (runs, 6) count, rows, duration, span, work and slots of `BatchSums`, since the last look.
         last: (runs, 3) shares of the last look.
         began: (runs,) whether any batch has ended yet.
         lag: (runs,) records that wait.
@@ -69,11 +69,11 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
     return found
 
 
-def looked(seen: Batches, lag_records: int) -> tuple[Batches, float | None]:
+def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
     """The shares as of now with the sums begun anew, and the mean duration of the batches, None without any."""
     last = [math.nan if value is None else value for value in (seen.processed_rps, seen.busy, seen.in_batch)]
     sums = np.array([[seen.count, seen.rows, seen.duration_s, seen.span_s, seen.work, seen.slots]], float)
     now = shares(sums, np.array([last]), np.array([seen.ended_at is not None]), np.array([float(lag_records)]))[0]
     rps, busy, in_batch = (None if math.isnan(value) else value for value in now.tolist())
-    known = Batches(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
+    known = BatchSums(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
     return known, seen.duration_s / seen.count if seen.count and seen.span_s > 0 else None

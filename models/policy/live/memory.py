@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
-from models.policy.core.batches import Batches, ended
+from models.policy.core.batches import BatchSums, ended
 from models.policy.core.capacity import COLD_BATCHES, BatchModel, busy, learn, parallelism
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
@@ -46,7 +46,7 @@ class Memory:
     metric_time: float = 0.0
     time_scale: float = 1.0
     cold: int = 0
-    batches: Batches = field(default_factory=Batches)
+    batches: BatchSums = field(default_factory=BatchSums)
     looked_at: float | None = None
     policy: str = ""
     carried: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Memory:
         names = {f.name for f in dataclasses.fields(cls)}
         data = {name: value for name, value in json.loads(text).items() if name in names}
         data["model"] = BatchModel(**data["model"])
-        data["batches"] = Batches(**data.get("batches", {}))
+        data["batches"] = BatchSums(**data.get("batches", {}))
         data["arrivals"] = tuple(data["arrivals"])
         data["standing"] = Standing(**data["standing"]) if data.get("standing") else None
         data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})

@@ -17,7 +17,7 @@ WITHIN, BEYOND = 4, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class ForecastRows:
     """Forecasts as a forecaster made them, one row per moment.
 
     Attributes:
@@ -46,7 +46,7 @@ def offsets(lead_s: float, hold_s: float) -> Floats:
     return np.unique(np.concatenate([within, beyond]))
 
 
-def path(curves: Curves, offsets_s: Floats) -> tuple[Floats, Floats]:
+def path(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
     """The forecast at `offsets_s` from now, on lines between the middles of steps.
 
     Args:
@@ -69,7 +69,7 @@ def path(curves: Curves, offsets_s: Floats) -> tuple[Floats, Floats]:
     return line, wide
 
 
-def corrected(curves: Curves, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
+def corrected(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
     """The load ahead with what the forecast is off by now taken along, fading as `exp(-offset / memory_s)`.
 
     Args:

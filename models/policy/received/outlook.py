@@ -11,7 +11,7 @@ import numpy as np
 from configs.contract import Planning
 from models.policy.core.capacity import Floats
 from models.policy.core.view import Ahead
-from models.policy.received.nowcast import Curves, corrected, offsets
+from models.policy.received.nowcast import ForecastRows, corrected, offsets
 from models.policy.received.past import Past
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
@@ -111,16 +111,16 @@ def outlook(
     return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {what}"
 
 
-def _curves(held: dict[str, Any], moment: Moment) -> Curves:
+def _curves(held: dict[str, Any], moment: Moment) -> ForecastRows:
     """The forecast on the wall's clock."""
     quantiles, last = np.array(held["quantiles"], float)[None], held.get("last_rps")
     known = np.array([math.nan if last is None else last])
     age_s = np.array([max(moment.job_now - held["time"], 0.0) / moment.scale])
-    curves = Curves(quantiles, known, age_s, held["step_s"] / moment.scale, tuple(held["levels"]))
+    curves = ForecastRows(quantiles, known, age_s, held["step_s"] / moment.scale, tuple(held["levels"]))
     return curves if last is not None else replace(curves, last=quantiles[:, 0, curves.nearest(0.5)])
 
 
-def _ends(curves: Curves, planning: Planning) -> Floats:
+def _ends(curves: ForecastRows, planning: Planning) -> Floats:
     """Those of a backtest, and the middles of steps between them: there a line turns."""
     ends = offsets(planning.lead_s, planning.hold_s)
     middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]

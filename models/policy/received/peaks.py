@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats
-from models.policy.received.nowcast import Curves, corrected
+from models.policy.received.nowcast import ForecastRows, corrected
 
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
 TRENDS_S = (30, 60, 120, 300, 900)
@@ -53,14 +53,14 @@ class Moments:
         trends: (N, len(TRENDS_S)) how much more that is than as many seconds ago.
     """
 
-    curves: Curves
+    curves: ForecastRows
     rate_now: Floats
     trends: Floats
 
     def some(self, rows: NDArray[np.bool_]) -> Moments:
         """Those of some rows."""
         c = self.curves
-        curves = Curves(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s, c.levels)
+        curves = ForecastRows(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s, c.levels)
         return Moments(curves, self.rate_now[rows], self.trends[rows])
 
 

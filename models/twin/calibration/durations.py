@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from models.policy.core.capacity import Floats, Integers, parallelism
-from models.twin.calibration.measurements import Batches
-from models.twin.sim.job import Job
+from models.twin.calibration.measurements import MeasuredBatches
+from models.twin.sim.job import TwinJob
 
 NAMES = ("overhead_s", "per_record_s", "scaling", "warmup", "warmup_batches")
-"""Of a `Job`, in the order of a fit's columns; the noise is the next one."""
+"""Of a `TwinJob`, in the order of a fit's columns; the noise is the next one."""
 EARLY, FRESH = 20, 10
 """A warm-up is seen in batches of which the query had done fewer than the first before; so many of them are needed."""
 LEAST_SCALING = 0.2
@@ -25,12 +25,12 @@ _COLD = 1.0
 """Where the search for a warm-up begins."""
 
 
-def slots(job: Job, executors: Floats) -> Floats:
+def slots(job: TwinJob, executors: Floats) -> Floats:
     """(B,) tasks per wave of the heavy stage."""
     return np.array([parallelism(max(int(n), 1), job.cores, job.tasks) for n in executors], float)
 
 
-def normal_s(job: Job, batches: Batches) -> Floats:
+def normal_s(job: TwinJob, batches: MeasuredBatches) -> Floats:
     """(B,) seconds of batches without a new executor.
 
     `(overhead_s + per_record_s * rows / slots ** scaling) * (1 + warmup * exp(-number / warmup_batches))`
@@ -45,7 +45,7 @@ def _predicted(p: Floats, rows: Floats, worth: Floats, number: Floats) -> Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class PlainBatches:
     """Batches without a new executor, as the fit compares them.
 
     Attributes:
@@ -59,20 +59,20 @@ class Seen:
     duration: Floats
     free: tuple[bool, ...]
 
-    def at(self, which: Integers) -> Seen:
+    def at(self, which: Integers) -> PlainBatches:
         """Some of them, compared in the same way."""
-        return Seen(self.rows[which], self.worth[which], self.number[which], self.duration[which], self.free)
+        return PlainBatches(self.rows[which], self.worth[which], self.number[which], self.duration[which], self.free)
 
 
-def seen(job: Job, batches: Batches) -> Seen:
+def seen(job: TwinJob, batches: MeasuredBatches) -> PlainBatches:
     """What the batches can tell: the exponent from two numbers of slots on, a warm-up only from batches of its time."""
     worth = slots(job, batches.executors)
     fresh = int((batches.number < EARLY).sum()) >= FRESH
     free = (True, True, len(np.unique(worth)) > 1, fresh, fresh)
-    return Seen(batches.rows, worth, batches.number, batches.duration_s, free)
+    return PlainBatches(batches.rows, worth, batches.number, batches.duration_s, free)
 
 
-def solved(batches: Seen) -> Floats:
+def solved(batches: PlainBatches) -> Floats:
     """(6,) `NAMES` and the deviation of log durations from them, by least squares with outliers softened."""
     duration, free = batches.duration, np.array(batches.free)
     quick, slow = float(np.quantile(duration, 0.1)), float(duration.max())
@@ -97,7 +97,7 @@ def solved(batches: Seen) -> Floats:
     return np.append(fixed, np.sqrt(np.mean(off(best.x) ** 2)))
 
 
-def redrawn(batches: Seen, chance: np.random.Generator, draws: int) -> NDArray[np.float64]:
+def redrawn(batches: PlainBatches, chance: np.random.Generator, draws: int) -> NDArray[np.float64]:
     """(draws, 6) `solved` for batches drawn in blocks (moving-block bootstrap, Künsch 1989)."""
     return np.array([solved(batches.at(at)) for at in _blocks(len(batches.rows), chance, draws)])
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from models.policy.core.capacity import Floats
 from models.twin.calibration import durations
-from models.twin.calibration.measurements import Batches, Startups
-from models.twin.sim.job import Job, TwinError
+from models.twin.calibration.measurements import MeasuredBatches, Startups
+from models.twin.sim.job import TwinError, TwinJob
 
 BATCHES = 20
 """Fewer warm batches than these fit nothing."""
@@ -36,14 +36,14 @@ class Fitted:
         batches, startups: how many of each were used.
     """
 
-    job: Job
+    job: TwinJob
     between: dict[str, tuple[float, float]]
     unsure: tuple[str, ...]
     batches: int
     startups: int
 
 
-def fit(batches: Batches, startups: Startups, known: Job, seed: int = 0, draws: int = DRAWS) -> Fitted:
+def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int = 0, draws: int = DRAWS) -> Fitted:
     """The job whose batches and start-ups these are.
 
     The logarithm of the duration of a batch without a new executor is compared with that of the formula
@@ -94,7 +94,7 @@ def _enough(batches: int, startups: int) -> None:
         raise UnfinishedFitError("unfinished fit: " + "; ".join(missing))
 
 
-def _longer(batches: Batches, startups: Startups, job: Job) -> Floats:
+def _longer(batches: MeasuredBatches, startups: Startups, job: TwinJob) -> Floats:
     """What batches with a new executor took longer: from the start, or from when the executor joined them.
 
     One value per batch: of several new executors, the last one counts.
@@ -120,7 +120,9 @@ def _central(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _unsure(job: Job, between: dict[str, tuple[float, float]], free: tuple[bool, ...], cold: int) -> tuple[str, ...]:
+def _unsure(
+    job: TwinJob, between: dict[str, tuple[float, float]], free: tuple[bool, ...], cold: int
+) -> tuple[str, ...]:
     wide = []
     for name, told in zip(durations.NAMES, free, strict=True):
         low, high = between[name]

@@ -16,7 +16,7 @@ IDLE_S = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class MeasuredBatches:
     """Micro-batches in the order of their ends.
 
     Attributes:
@@ -37,9 +37,9 @@ class Batches:
         """(B,) seconds."""
         return self.end_s - self.start_s
 
-    def of(self, which: Integers | NDArray[np.bool_]) -> Batches:
+    def of(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
         """Some of them: a mask or indices."""
-        return Batches(*(getattr(self, field.name)[which] for field in fields(self)))
+        return MeasuredBatches(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Startups:
 
     Attributes:
         requested_s, registered_s: (S,) on the clock of the batches; the request is NaN where nobody asked (the first).
-        batch: (S,) the first batch it worked on, an index into `Batches`; -1 for none.
+        batch: (S,) the first batch it worked on, an index into `MeasuredBatches`; -1 for none.
         censored: (S,) whether it had not come: `registered_s` is when that was seen last. None: all came.
     """
 
@@ -76,17 +76,19 @@ class Startups:
         return np.sort(np.concatenate([known, np.array(late, float)]))
 
 
-def joined(parts: Sequence[tuple[Batches, Startups]]) -> tuple[Batches, Startups]:
+def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
     """The measurements of several runs one after another."""
     before = np.cumsum([0, *(len(batches.rows) for batches, _ in parts)])
-    batches = Batches(*(np.concatenate([getattr(b, field.name) for b, _ in parts]) for field in fields(Batches)))
+    batches = MeasuredBatches(
+        *(np.concatenate([getattr(b, field.name) for b, _ in parts]) for field in fields(MeasuredBatches))
+    )
     first = [np.where(s.batch >= 0, s.batch + at, -1) for (_, s), at in zip(parts, before[:-1], strict=True)]
     startups = [np.concatenate([getattr(s, name) for _, s in parts]) for name in ("requested_s", "registered_s")]
     censored = np.concatenate([~s.came for _, s in parts])
     return batches, Startups(startups[0], startups[1], np.concatenate(first).astype(np.int64), censored)
 
 
-def trigger(batches: Batches) -> float | None:
+def trigger(batches: MeasuredBatches) -> float | None:
     """Seconds between triggers, where batches waited for one: the median time from one such start to the next.
 
     None if fewer than three pairs of batches waited: the trigger is then as short as batches are, or shorter.
@@ -97,7 +99,7 @@ def trigger(batches: Batches) -> float | None:
     return round(float(np.median(between)), 1) if len(between) >= 3 else None
 
 
-def most_rows(batches: Batches) -> float:
+def most_rows(batches: MeasuredBatches) -> float:
     """Most records that a batch may have: where at least three batches reached it within 1 %; else infinity."""
     highest = float(batches.rows.max(initial=0.0))
     return highest if (batches.rows >= 0.99 * highest).sum() >= 3 else math.inf

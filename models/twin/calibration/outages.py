@@ -9,7 +9,7 @@ import numpy as np
 from models.policy.core.capacity import Floats, Integers
 from models.twin.calibration.durations import LEAST_SCALING
 from models.twin.calibration.fit import UnfinishedFitError
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 
 ALONE_S = 45
 """A change teaches if no other lies within so many seconds before and after."""
@@ -113,7 +113,7 @@ def capacity(seen: Recording) -> tuple[float, float]:
     return float(np.exp(np.median(y - scaling * x))), scaling
 
 
-def restarting(seen: Recording, least: int, most: int, target_s: float) -> Job:
+def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJob:
     """The job of a recording: what its load takes, what a change costs, how it recovers.
 
     The time without work is drawn from those of single changes, until latency was highest; what latency rose beyond it
@@ -130,7 +130,7 @@ def restarting(seen: Recording, least: int, most: int, target_s: float) -> Job:
             f"recovered from; {CHANGES} are needed: take a longer recording"
         )
     slot_rps, scaling = capacity(seen)
-    return Job(
+    return TwinJob(
         overhead_s=0.0, per_record_s=1 / slot_rps, least=least, most=most, tasks=most * _FINE, scaling=scaling,
         trigger_s=SLICE_S, batch_rows=max(slot_rps * most**scaling * SLICE_S, 1.0),
         restart_s=tuple(found.down_s.tolist()), rewind_s=float(np.median(np.maximum(found.lost_s - found.down_s, 0.0))),

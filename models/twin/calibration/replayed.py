@@ -10,13 +10,13 @@ import numpy as np
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import state as s
 from models.twin.sim.actuate import retarget
-from models.twin.sim.job import Job, TwinError, stack
+from models.twin.sim.job import TwinError, TwinJob, stack
 from models.twin.sim.kernel import advance, close
-from models.twin.sim.state import State, begin
+from models.twin.sim.state import SimState, begin
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class ReplayedCurves:
     """Second by second; the first axis of a twin's are runs that differ in chance alone.
 
     Attributes:
@@ -33,9 +33,9 @@ class Curves:
 
 
 def replayed(
-    job: Job, arrived: Floats, at_s: Floats, targets: Sequence[int] | Integers, executors: int, seeds: Integers,
+    job: TwinJob, arrived: Floats, at_s: Floats, targets: Sequence[int] | Integers, executors: int, seeds: Integers,
     step_s: float = 0.1, batches: int = 0,
-) -> Curves:  # fmt: skip
+) -> ReplayedCurves:  # fmt: skip
     """Drive the twin by recorded arrivals and targets.
 
     Args:
@@ -92,7 +92,7 @@ class _Watch:
         self.lag, self.executors = np.zeros((runs, seconds)), np.zeros((runs, seconds))
         self.commits: list[list[tuple[float, float]]] = [[] for _ in range(runs)]
 
-    def look(self, state: State, ends: Floats, done: Floats, until: float, arrived: Floats) -> None:
+    def look(self, state: SimState, ends: Floats, done: Floats, until: float, arrived: Floats) -> None:
         x, second = state.x, min(int(until - 1e-6), self.lag.shape[1] - 1)
         for run in np.flatnonzero(x[:, s.DONE] > done):
             end = min(float(ends[run]), until)
@@ -100,7 +100,7 @@ class _Watch:
         self.lag[:, second] = arrived[second + 1] - x[:, s.DONE]
         self.executors[:, second] = x[:, s.EXECUTORS]
 
-    def curves(self, arrived: Floats) -> Curves:
+    def curves(self, arrived: Floats) -> ReplayedCurves:
         runs, seconds = self.lag.shape
         latency = np.full((runs, seconds), np.nan)
         some = np.diff(arrived) > 0
@@ -112,7 +112,7 @@ class _Watch:
                 latency[run, known] = ends[first[known]] - np.flatnonzero(known)
         lag, ends = np.maximum(self.lag, 0.0), np.arange(1, seconds + 1)
         since = np.interp(arrived[1:] - lag, arrived, np.arange(seconds + 1))
-        return Curves(lag, self.executors, latency, np.where(lag < 0.5, 0.0, ends - since))
+        return ReplayedCurves(lag, self.executors, latency, np.where(lag < 0.5, 0.0, ends - since))
 
 
 def normalised_error(measured: Floats, simulated: Floats) -> float:

@@ -10,10 +10,10 @@ import numpy as np
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.twin.experiment.evaluation import Sheet, compete
-from models.twin.experiment.foresight import FORECASTERS, Told, coarseness, told
+from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, coarseness, told
 from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.references import least_hours, optimum
-from models.twin.experiment.results import ALLOWED, OPTIMUM, Judged
+from models.twin.experiment.results import ALLOWED, OPTIMUM, TraceResult
 from models.twin.experiment.scenario import parts, scenario, told_from
 from models.twin.experiment.setup import Setup
 from models.twin.experiment.tuning import moved, refined, tuned
@@ -27,12 +27,12 @@ ROUND = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class BenchmarkCase:
     """A trace that policies are judged on, and what forecasters said of it (by `listened`)."""
 
     name: str
     series: Series
-    said: dict[str, Told]
+    said: dict[str, IssuedForecasts]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ class Effort:
     yardsticks: int = 1
 
 
-def listened(name: str, series: Series, setup: Setup, forecasters: Sequence[str] = FORECASTERS) -> dict[str, Told]:
+def listened(
+    name: str, series: Series, setup: Setup, forecasters: Sequence[str] = FORECASTERS
+) -> dict[str, IssuedForecasts]:
     """What forecasters say from the tuning part on, and before it as far as peaks are learned from.
 
     Raises:
@@ -61,9 +63,9 @@ def listened(name: str, series: Series, setup: Setup, forecasters: Sequence[str]
 
 
 def judged(
-    cases: Sequence[Case], setup: Setup, contenders: Sequence[Contender], effort: Effort,
+    cases: Sequence[BenchmarkCase], setup: Setup, contenders: Sequence[Contender], effort: Effort,
     tell: Callable[[str], None] = lambda line: None,
-) -> list[Judged]:  # fmt: skip
+) -> list[TraceResult]:  # fmt: skip
     """One result per case.
 
     Raises:
@@ -73,7 +75,7 @@ def judged(
     at = [(case, *both) for case, both in zip(cases, cut, strict=True)]
     tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in at]
     tests = [scenario(c.name, c.series, test, setup, range(effort.seeds), c.said) for c, _, test in at]
-    found = [Judged(test, {}) for test in tests]
+    found = [TraceResult(test, {}) for test in tests]
     swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
     for contender in contenders:
         lanes = tuned(contender, tuning, swept)
@@ -105,7 +107,7 @@ def near(sheet: Sheet, allowed: float) -> float:
     return float(sheet.knobs[int(np.argmin(np.abs(share - np.log(allowed))))])
 
 
-def followed(contender: Contender, one: Judged, allowed: float) -> Sheet:
+def followed(contender: Contender, one: TraceResult, allowed: float) -> Sheet:
     """The policy once more, with one seed and the knob value that came nearest to a violation, its targets kept."""
     alone = replace(one.scenario, arrived=one.scenario.arrived[:1])
     knob = np.array([near(one.sheets[contender.name], allowed)])

@@ -18,7 +18,7 @@ from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.received import by_peaks, foresight
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
-from models.twin.sim.run import Load, Outcome, simulate
+from models.twin.sim.run import Load, SimOutcome, simulate
 
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
@@ -81,7 +81,7 @@ def _chunks(contender: Contender, lanes: Sequence[Lane]) -> Iterable[list[int]]:
         yield from (group[at : at + many] for at in range(0, len(group), many))
 
 
-def _simulated(contender: Contender, lanes: list[Lane]) -> list[tuple[Outcome, slice]]:
+def _simulated(contender: Contender, lanes: list[Lane]) -> list[tuple[SimOutcome, slice]]:
     """The outcome, and where in it each lane's runs are: by knob, then seed."""
     setup, seeds, knobs = lanes[0].scenario.setup, lanes[0].scenario.seeds, len(lanes[0].knobs)
     each = knobs * seeds
@@ -138,7 +138,7 @@ def _timetable(scenario: Scenario) -> Floats:
     return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
 
 
-def _sheet(lane: Lane, simulated: tuple[Outcome, slice], keep: bool) -> Sheet:
+def _sheet(lane: Lane, simulated: tuple[SimOutcome, slice], keep: bool) -> Sheet:
     outcome, runs = simulated
     shape, looks = (len(lane.knobs), lane.scenario.seeds), len(lane.scenario.looks_s)
     why = outcome.why[:looks, runs]

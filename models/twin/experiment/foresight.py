@@ -15,7 +15,7 @@ from models.forecast.core.forecaster import Forecaster, Task, fill
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.policy.core.capacity import Floats, Integers
-from models.policy.received.nowcast import Curves, corrected
+from models.policy.received.nowcast import ForecastRows, corrected
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 HORIZON = 12
@@ -27,7 +27,7 @@ FORECASTERS = ("blend", "last_value")
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class IssuedForecasts:
     """What a forecaster said at the beginning of every step of a series' newest part.
 
     Attributes:
@@ -44,19 +44,19 @@ class Told:
     begins_s: float
     levels: tuple[float, ...] = LEVELS
 
-    def scaled(self, factor: float, speed: float = 1.0) -> Told:
+    def scaled(self, factor: float, speed: float = 1.0) -> IssuedForecasts:
         """In other units, on a clock that runs slower by `speed`."""
         step_s, begins_s = self.step_s / speed, self.begins_s / speed
-        return Told(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
+        return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
-    def curves(self, moments_s: Floats, only: Sequence[int] | None = None) -> Curves:
+    def curves(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
         """The newest forecasts, of all levels or those of some indices, at moments (epoch seconds)."""
         since = moments_s - self.begins_s
         at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
         places = range(len(self.levels)) if only is None else only
         levels = tuple(self.levels[i] for i in places)
         quantiles = self.quantiles[at][:, :, list(places)]
-        return Curves(quantiles, self.last[at], since - at * self.step_s, self.step_s, levels)
+        return ForecastRows(quantiles, self.last[at], since - at * self.step_s, self.step_s, levels)
 
 
 def coarseness(step_s: float, reach_s: float) -> int:
@@ -64,7 +64,7 @@ def coarseness(step_s: float, reach_s: float) -> int:
     return max(1, math.ceil(reach_s / (REACH * step_s)))
 
 
-def told(forecaster: str, series: Series, first: int, many: int = 1) -> Told:
+def told(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
     """What a forecaster of `FORECASTERS` says from step `first` of a series on, in steps of `many` of the series'."""
     step_s = series.step_s * many
     older = _grouped(np.concatenate([np.full(-first % many, np.nan), series.values[:first]]), many)
@@ -75,7 +75,7 @@ def told(forecaster: str, series: Series, first: int, many: int = 1) -> Told:
     return followed(model, Series(begins - len(older) * step_s, step_s, older), held)
 
 
-def followed(model: Forecaster, older: Series, held: Floats) -> Told:
+def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
     """What a forecaster says from the end of a series on, at the beginning of each of the (N,) steps that are held."""
     online = Online(model)  # as the model's own steps, to the last few bits, and many times as fast
     online.admit("one", older)
@@ -83,11 +83,11 @@ def followed(model: Forecaster, older: Series, held: Floats) -> Told:
     quantiles = np.stack(made).astype(np.float32)
     known = fill(np.concatenate([older.values, held]), Task(older.step_s, model.horizon, model.levels))
     last = known[len(older) - 1 : len(known) - 1]
-    return Told(quantiles.astype(float), last, older.step_s, older.end, model.levels)
+    return IssuedForecasts(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 
 
 def heard(
-    said: Told, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
+    said: IssuedForecasts, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
 ) -> Floats:
     """(D, K, L) what a policy hears at its decisions: the newest forecast, corrected by the rate of the moment.
 

@@ -15,7 +15,7 @@ from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit
-from models.twin.experiment.foresight import Told, followed
+from models.twin.experiment.foresight import IssuedForecasts, followed
 from models.twin.sim.arrivals import filled, rates
 
 DAYS = 14.0
@@ -32,7 +32,7 @@ STEPS = 20_000
 
 
 def schooled(
-    said: Told, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
+    said: IssuedForecasts, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
     many: int = MOMENTS,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
     """How the peaks of both `peaks.stretches` are forecast after a past; None where it is too short.

@@ -23,7 +23,7 @@ AS_GOOD_AS_NONE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class TraceResult:
     """A trace's contest.
 
     Attributes:

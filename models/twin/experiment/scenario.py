@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
-from models.twin.experiment.foresight import Told
+from models.twin.experiment.foresight import IssuedForecasts
 from models.twin.experiment.peak_training import DAYS as SCHOOL_DAYS
 from models.twin.experiment.peak_training import looked_back, schooled
 from models.twin.experiment.setup import DAY_S, Setup
@@ -48,7 +48,7 @@ class Scenario:
     after: Floats
     arrived: Floats
     past: Series
-    told: dict[str, Told] = field(default_factory=dict)
+    told: dict[str, IssuedForecasts] = field(default_factory=dict)
     peaks: dict[str, tuple[Peaks, ...]] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ def _check(name: str, series: Series, first: int) -> None:
 
 
 def scenario(
-    name: str, series: Series, steps: range, setup: Setup, seeds: range, said: dict[str, Told] | None = None
+    name: str, series: Series, steps: range, setup: Setup, seeds: range, said: dict[str, IssuedForecasts] | None = None
 ) -> Scenario:
     """Those steps of a series as a scenario; `said` is in the series' own unit.
 

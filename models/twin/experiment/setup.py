@@ -12,7 +12,7 @@ from configs.contract import Contract, Executors, Planning
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speeds
 from models.twin.sim.arrivals import filled
-from models.twin.sim.job import Belief, Job, TwinError
+from models.twin.sim.job import Belief, TwinError, TwinJob
 from models.twin.sim.run import Looks
 
 DAY_S = 86400.0
@@ -51,7 +51,7 @@ class Setup:
     peak_rps: float = 3000.0
     latency_target_s: float = 10.0
     restarts: bool = False
-    job: Job | None = None
+    job: TwinJob | None = None
     as_is: bool = False
     dispersion: float = 1.0
     test_days: float = 5.0
@@ -112,7 +112,7 @@ class Setup:
         return Belief.of(self.contract.planning)
 
     @cached_property
-    def the_job(self) -> Job:
+    def the_job(self) -> TwinJob:
         """The job, with start-up delays around the lead time, of a query that is warm.
 
         A contest is days out of the life of a query that began long before, and no policy's merit shows in its first
@@ -127,7 +127,7 @@ class Setup:
                 found = replace(found, least=bounds.min, most=bounds.max, latency_target_s=target_s)
             return replace(found, restart_s=times) if self.restarts and not self.job.restart_s else found
         overhead, batch_s = 0.5, 0.4 * self.latency_target_s
-        return Job(
+        return TwinJob(
             overhead_s=overhead, per_record_s=self.peak_executors * (1 - min(overhead / batch_s, 0.9)) / self.peak_rps,
             most=2 * self.peak_executors, tasks=TASKS, startup_s=times, cold_s=2.0, noise=NOISE,
             restart_s=times if self.restarts else (), latency_target_s=self.latency_target_s,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE, UNFORECAST
-from models.twin.experiment.results import OPTIMUM, Judged
+from models.twin.experiment.results import OPTIMUM, TraceResult
 
 Cell = dict[str, Any]
 LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
@@ -21,12 +21,12 @@ OPTIMUM_LEAD_S, OPTIMUM_AT = 60.0, 0.01
 """Where the clairvoyant optimum is computed."""
 
 
-def cells(one: Judged) -> list[Cell]:
+def cells(one: TraceResult) -> list[Cell]:
     """A trace's cells at its lead time, one per allowed violation."""
     return [_cell(one, allowed) for allowed in VIOLATIONS]
 
 
-def _cell(one: Judged, allowed: float) -> Cell:
+def _cell(one: TraceResult, allowed: float) -> Cell:
     hours = {name: one.hours_at(name, allowed) for name in one.sheets}
     reactive = cheapest(hours, REACTIVE)
     base, known = hours.get(reactive or "", math.nan), hours[TRUE_FUTURE]
@@ -40,7 +40,7 @@ def _cell(one: Judged, allowed: float) -> Cell:
     }  # fmt: skip
 
 
-def as_shipped(one: Judged) -> list[dict[str, Any]]:
+def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
     """A trace's policies as people run them, and what ours would cost at their own violations."""
     ours = [name for name in OURS if name in one.sheets]
     found = []

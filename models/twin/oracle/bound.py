@@ -26,7 +26,7 @@ import numba
 import numpy as np
 
 from models.policy.core.capacity import Floats
-from models.twin.sim.job import LEAST, MOST, NOISE, PER_RECORD_S, TARGET_S, Jobs
+from models.twin.sim.job import LEAST, MOST, NOISE, PER_RECORD_S, TARGET_S, TwinJobs
 from models.twin.sim.run import Load, Looks
 
 PRICES = 4
@@ -40,7 +40,7 @@ SPREAD = 2 * 1.7320508
 """The luckiest draw of the twin's batch noise, in deviations."""
 
 
-def bound(jobs: Jobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
+def bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
     """(runs,) executor-seconds that no policy can do without, if its share of late seconds is within the budget.
 
     Args:
@@ -60,7 +60,7 @@ def bound(jobs: Jobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
     return found
 
 
-def _bound(jobs: Jobs, run: int, arrived: Floats, every_s: int, budgets: Floats) -> Floats:
+def _bound(jobs: TwinJobs, run: int, arrived: Floats, every_s: int, budgets: Floats) -> Floats:
     job, restarts, seconds = jobs.facts[run], bool(jobs.restart_s[run, 0] >= 0), len(arrived) - 1
     least, shortest = int(job[LEAST]), jobs.startup_s[run, 0]
     ready = not restarts and shortest >= 1

@@ -19,7 +19,7 @@ from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import Choice, Memory, View, chosen
 from models.twin.oracle.fluid import PRICES, Fluid
 from models.twin.oracle.plans import Pool, Trials
-from models.twin.sim.job import BATCH_ROWS, COLD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S, Jobs
+from models.twin.sim.job import BATCH_ROWS, COLD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S, TwinJobs
 from models.twin.sim.run import Load, Looks, first_executors
 
 CHEAPEST, DEAREST = 4.0, 2000.0
@@ -59,7 +59,7 @@ class Optimum:
         return memory, chosen(self.targets[min(round(view.now_s / self.every_s), len(self.targets) - 1)])
 
 
-def clairvoyant(jobs: Jobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
+def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
     """For each run the cheapest plan found whose share of late seconds, of those that count, is within its budget.
 
     Runs that differ in nothing but their budget share the work. Where no plan meets the budget, as under a load above
@@ -84,7 +84,7 @@ def clairvoyant(jobs: Jobs, load: Load, looks: Looks, seeds: Integers, budgets: 
     return Optimum(targets, looks.every_s)
 
 
-def _groups(jobs: Jobs, load: Load, seeds: Integers) -> Iterator[Integers]:
+def _groups(jobs: TwinJobs, load: Load, seeds: Integers) -> Iterator[Integers]:
     """The runs that are alike but for their budget."""
     what = [jobs.facts, jobs.speeds, jobs.startup_s, jobs.restart_s, load.row[:, None], seeds[:, None]]
     alike = np.unique(np.nan_to_num(np.hstack(what), nan=-1.0), axis=0, return_inverse=True)[1].ravel()

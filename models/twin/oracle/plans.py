@@ -8,7 +8,7 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.twin.oracle.polish import followed, polished
-from models.twin.sim.job import Jobs
+from models.twin.sim.job import TwinJobs
 from models.twin.sim.run import Load
 
 
@@ -16,14 +16,14 @@ from models.twin.sim.run import Load
 class Trials:
     """One run (jobs and load of one row), of which plans are tried side by side."""
 
-    job: Jobs
+    job: TwinJobs
     arrived: Floats
     every_s: int
     seed: int
     executors: float
     begins: int
 
-    def many(self, count: int) -> tuple[Jobs, Load, Integers, Floats]:
+    def many(self, count: int) -> tuple[TwinJobs, Load, Integers, Floats]:
         """So many copies of it: jobs, load, seeds, executors at the beginning."""
         rows = np.zeros(count, np.int64)
         load = Load(self.arrived, rows, counts=np.array([self.begins]))

@@ -12,9 +12,9 @@ from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
 from models.twin.sim.compiled import forget_stale
-from models.twin.sim.job import DRAWS, LEAST, MOST, TARGET_S, Jobs
+from models.twin.sim.job import DRAWS, LEAST, MOST, TARGET_S, TwinJobs
 from models.twin.sim.run import Load
-from models.twin.sim.state import CHANGES, COUNTS, OLDEST, OVER, PAID, State, begin
+from models.twin.sim.state import CHANGES, COUNTS, OLDEST, OVER, PAID, SimState, begin
 
 SETTLE = 8
 """Looks after which a small edit of a plan has had its effect, beyond the start-up."""
@@ -23,7 +23,7 @@ REACH = 8
 
 
 def followed(
-    jobs: Jobs, load: Load, plans: Floats, every_s: int, seeds: Integers, executors: Floats
+    jobs: TwinJobs, load: Load, plans: Floats, every_s: int, seeds: Integers, executors: Floats
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """(runs,) executor-seconds and share of seconds over the target of plans; the same as `simulate` finds.
 
@@ -42,7 +42,7 @@ def followed(
 
 
 def polished(
-    jobs: Jobs, load: Load, plans: Floats, prices: Floats, every_s: int, seeds: Integers, executors: Floats
+    jobs: TwinJobs, load: Load, plans: Floats, prices: Floats, every_s: int, seeds: Integers, executors: Floats
 ) -> Floats:  # fmt: skip
     """(D, runs) the plans after small edits that pay in the twin at a price of a second over the target, (runs,)."""
     s, late = begin(jobs, executors, seeds), np.zeros(plans.T.shape)
@@ -53,7 +53,7 @@ def polished(
     return np.ascontiguousarray(better.T)
 
 
-def _arrays(s: State, jobs: Jobs, load: Load, *more: Any) -> Any:
+def _arrays(s: SimState, jobs: TwinJobs, load: Load, *more: Any) -> Any:
     facts = jobs.facts, jobs.speeds, jobs.startup_s, jobs.restart_s
     return (s.x, s.ready_at, s.latencies, s.chance, *facts, load.arrived, load.row, *more)
 

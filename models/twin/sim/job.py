@@ -24,7 +24,7 @@ class TwinError(CorrectableError, ValueError):
 
 
 @dataclass(frozen=True)
-class Job:
+class TwinJob:
     """A streaming job: batches take `overhead_s + per_record_s * rows / speed(executors)`.
 
     Attributes:
@@ -121,7 +121,7 @@ FACTS = (
     "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
 BELIEFS = ("believed_overhead_s", "guess_s")
-"""Columns of `Jobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
+"""Columns of `TwinJobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
 (
     OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S,
     WARMUP, WARMUP_KEPT, BELIEVED_OVERHEAD_S, GUESS_S,
@@ -129,7 +129,7 @@ BELIEFS = ("believed_overhead_s", "guess_s")
 
 
 @dataclass(frozen=True, eq=False)
-class Jobs:
+class TwinJobs:
     """Jobs as arrays, one row per run.
 
     Attributes:
@@ -154,12 +154,12 @@ class Jobs:
         """`believed` as a policy is shown it: a single row where all runs have the same."""
         return self.believed[:1] if (self.believed == self.believed[0]).all() else self.believed
 
-    def of(self, rows: Integers) -> Jobs:
+    def of(self, rows: Integers) -> TwinJobs:
         """Some of them."""
-        return Jobs(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return TwinJobs(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def stack(jobs: Sequence[Job], beliefs: Belief | Sequence[Belief] = UNTOLD) -> Jobs:
+def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] = UNTOLD) -> TwinJobs:
     """One row per run.
 
     Args:
@@ -174,7 +174,7 @@ def stack(jobs: Sequence[Job], beliefs: Belief | Sequence[Belief] = UNTOLD) -> J
     believed = [speeds(most, job.cores, job.tasks, said.scaling) for job, said in known]
     startup = [_parts(job.startup_s) for job, _ in known]
     restart = [_parts(job.restart_s or (math.nan,)) for job, _ in known]
-    each = Jobs(*map(np.array, (facts, worth, believed, startup, restart)))
+    each = TwinJobs(*map(np.array, (facts, worth, believed, startup, restart)))
     return each.of(np.array([known[one] for one in both], np.int64))
 
 

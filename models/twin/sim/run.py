@@ -13,8 +13,8 @@ from models.policy.core.view import Ahead, Policy, View, decide
 from models.twin.sim import kernel
 from models.twin.sim import state as s
 from models.twin.sim.actuate import retarget
-from models.twin.sim.job import BELIEVED_OVERHEAD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, Jobs, TwinError
-from models.twin.sim.state import State, begin, latency_quantile
+from models.twin.sim.job import BELIEVED_OVERHEAD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TwinError, TwinJobs
+from models.twin.sim.state import SimState, begin, latency_quantile
 
 SEEN = ("lag", "executors", "starting", "oldest_s", "latency_s", "done")
 """What a recording holds of every second: records not committed, executors that run, those on their way, age of the
@@ -98,7 +98,7 @@ class Looks:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class SimOutcome:
     """What became of the runs.
 
     Attributes:
@@ -122,9 +122,9 @@ class Outcome:
 
 
 def simulate(
-    jobs: Jobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, foresight: Foresight | None = None,
+    jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, foresight: Foresight | None = None,
     record: bool = False,
-) -> Outcome:  # fmt: skip
+) -> SimOutcome:  # fmt: skip
     """Run a policy over jobs; the same arguments give the same outcome.
 
     The runs begin with the executors that carry their first minute at full use, so that no policy starts in a hole.
@@ -153,12 +153,12 @@ def simulate(
     return ended(state, jobs, load, targets, why, seen)
 
 
-def act(state: State, jobs: Jobs, targets: Floats, now: int) -> None:
+def act(state: SimState, jobs: TwinJobs, targets: Floats, now: int) -> None:
     """Ask for the targets at second `now`; the state changes in place."""
     retarget(state.x, state.ready_at, state.chance, jobs.startup_s, jobs.restart_s, targets.astype(float), float(now))
 
 
-def advance(state: State, jobs: Jobs, load: Load, begin: int, end: int) -> None:
+def advance(state: SimState, jobs: TwinJobs, load: Load, begin: int, end: int) -> None:
     """Let the seconds [begin, end) pass; the state changes in place."""
     kernel.advance(
         state.x, state.ready_at, state.latencies, state.chance, jobs.facts, jobs.speeds, jobs.believed, load.arrived,
@@ -166,17 +166,17 @@ def advance(state: State, jobs: Jobs, load: Load, begin: int, end: int) -> None:
     )  # fmt: skip
 
 
-def ended(state: State, jobs: Jobs, load: Load, targets: Floats, why: Integers, seen: Floats) -> Outcome:
+def ended(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Integers, seen: Floats) -> SimOutcome:
     """What became of runs that have come to their end; records that still wait count with the latency they have."""
     kernel.close(state.x, state.latencies, jobs.facts, load.arrived, load.row, load.seconds, load.lasts)
     x = state.x
-    return Outcome(
+    return SimOutcome(
         x[:, s.PAID], x[:, s.OVER] / (load.ends - load.begins), latency_quantile(state.latencies, 0.99), x[:, s.WORST],
         x[:, s.CHANGES], targets, why, seen,
     )  # fmt: skip
 
 
-def view(state: State, jobs: Jobs, load: Load, looks: Looks, now: int, ahead: Ahead | None) -> View:
+def view(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: Ahead | None) -> View:
     """What a policy has measured by second `now`, by the code of a live job; the shares are kept in the state."""
     since = max(min(looks.every_s, now), 1)
     lag = load.arrived[load.row, now] - state.x[:, s.DONE]
@@ -195,14 +195,14 @@ def view(state: State, jobs: Jobs, load: Load, looks: Looks, now: int, ahead: Ah
     )  # fmt: skip
 
 
-def _seen(state: State, load: Load, second: int) -> Floats:
+def _seen(state: SimState, load: Load, second: int) -> Floats:
     """(runs, 6) `SEEN` at the end of a second."""
     x = state.x
     lag, oldest = load.arrived[load.row, second] - x[:, s.DONE], second - x[:, s.OLDEST]
     return np.stack([lag, x[:, s.EXECUTORS], x[:, s.WAITING], oldest, x[:, s.NEWEST], x[:, s.DONE]], axis=1)
 
 
-def _begin_to_count(state: State, load: Load, now: int) -> None:
+def _begin_to_count(state: SimState, load: Load, now: int) -> None:
     """Forget cost and latency of the runs that count from this second on; the state changes in place.
 
     What came before and still waits is late on nobody's account.
@@ -214,13 +214,13 @@ def _begin_to_count(state: State, load: Load, now: int) -> None:
         state.latencies[new] = 0
 
 
-def _running(state: State, load: Load, targets: Floats, now: int) -> Floats:
+def _running(state: SimState, load: Load, targets: Floats, now: int) -> Floats:
     """The targets, and as they are of runs that have come to their end."""
     kept: Floats = np.where(now < load.ends, targets, state.x[:, s.TARGET])
     return kept
 
 
-def first_executors(jobs: Jobs, load: Load, looks: Looks) -> Floats:
+def first_executors(jobs: TwinJobs, load: Load, looks: Looks) -> Floats:
     """(runs,) executors that carry the first minute at full use."""
     upto = min(60, load.seconds)
     rate = load.arrived[load.row, upto] / upto

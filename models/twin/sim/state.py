@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats, Integers
-from models.twin.sim.job import GUESS_S, MOST, WARMUP, WARMUP_KEPT, Jobs
+from models.twin.sim.job import GUESS_S, MOST, WARMUP, WARMUP_KEPT, TwinJobs
 
 PENDING = 32
 """Executors of one run that can be on their way at once, or as many as the job may have where these are more."""
@@ -22,7 +22,7 @@ FIELDS = (
     "changes", "worst", "newest", "join_until", "reread", "longer", "counts", "ended_at",
     "batches", "processed", "batch_s", "span_s", "work", "slots", "known_rps", "known_busy", "known_in_batch",
 )  # fmt: skip
-"""Columns of `State.x`."""
+"""Columns of `SimState.x`."""
 (
     EXECUTORS, LEAVING, WAITING, NEXT_READY, TARGET, CHANGED_AT, HALT_UNTIL, BATCH_END, BATCH_START,
     ROWS, NEXT_START, DONE, OLDEST, COLD, UNTAUGHT, SLOPE_S, XX, XD, PAID, OVER,
@@ -34,7 +34,7 @@ SUMS, KNOWN = slice(BATCHES, SLOTS + 1), slice(KNOWN_RPS, KNOWN_IN_BATCH + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class SimState:
     """Arrays with one row per run; the kernel changes them in place, so a run that goes on twice needs a `copy`.
 
     Attributes:
@@ -63,12 +63,12 @@ class State:
         """(runs,) a copy of one of `FIELDS`."""
         return self.x[:, column].copy()
 
-    def copy(self) -> State:
+    def copy(self) -> SimState:
         """For going on twice from the same moment."""
-        return State(self.x.copy(), self.ready_at.copy(), self.latencies.copy(), self.chance.copy())
+        return SimState(self.x.copy(), self.ready_at.copy(), self.latencies.copy(), self.chance.copy())
 
 
-def begin(jobs: Jobs, executors: Floats, seeds: Integers, batches: int = 0) -> State:
+def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) -> SimState:
     """Calm runs with so many executors each, of which nothing is measured yet, of queries that did so many batches."""
     runs = len(executors)
     x = np.zeros((runs, len(FIELDS)))
@@ -80,7 +80,7 @@ def begin(jobs: Jobs, executors: Floats, seeds: Integers, batches: int = 0) -> S
     x[:, KNOWN] = np.nan
     x[:, LONGER] = jobs.fact(WARMUP) * jobs.fact(WARMUP_KEPT) ** batches
     ready = np.full((runs, max(PENDING, int(jobs.fact(MOST).max(initial=0)))), np.inf)
-    return State(x, ready, np.zeros((runs, BINS), np.int32), _scattered(seeds))
+    return SimState(x, ready, np.zeros((runs, BINS), np.int32), _scattered(seeds))
 
 
 def _scattered(seeds: Integers) -> NDArray[np.uint64]:

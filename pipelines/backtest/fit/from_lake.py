@@ -10,8 +10,8 @@ import pandas as pd
 
 from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
-from models.twin.calibration.measurements import Batches, Startups, most_rows, trigger
-from models.twin.sim.job import Job
+from models.twin.calibration.measurements import MeasuredBatches, Startups, most_rows, trigger
+from models.twin.sim.job import TwinJob
 from pipelines.report.actions import APPLIED
 from tidecast.fields import job_name
 
@@ -24,7 +24,7 @@ _ACTION = (
 )  # fmt: skip
 
 
-def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, Job]:
+def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """The job's batches and start-ups in the lake under `root`, and what is configured; starts Spark.
 
     Raises:
@@ -49,7 +49,9 @@ def read(root: Path, job: str, contract: Contract) -> tuple[Batches, Startups, J
     return measured(metrics, outcomes, contract)
 
 
-def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) -> tuple[Batches, Startups, Job]:
+def measured(
+    metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract
+) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """The same from rows of the two tables; times are wall times.
 
     Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
@@ -61,7 +63,7 @@ def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) 
     if rows.empty:
         raise UnfinishedFitError("unfinished fit: no batch in the lake; run the job and the DAG ingest_metrics")
     end, took = rows["wall_time"].to_numpy(float), rows["batch_s"].to_numpy(float)
-    batches = Batches(
+    batches = MeasuredBatches(
         end - took, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float),
         rows["batch_id"].astype(float).fillna(np.inf).to_numpy(float),
     )  # fmt: skip
@@ -74,7 +76,7 @@ def measured(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract) 
     first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
     startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
     said, tasks = contract.executors, rows["task_ceiling"].dropna()
-    known = Job(
+    known = TwinJob(
         overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s, least=said.min,
         most=said.max, cores=said.cores, tasks=int(tasks.iloc[-1]) if len(tasks) else 64,
         latency_target_s=contract.latency_target_s, batch_rows=most_rows(batches),

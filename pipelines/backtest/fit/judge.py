@@ -12,8 +12,8 @@ import numpy as np
 
 from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit
 from models.twin.calibration.measurements import joined
-from models.twin.calibration.replayed import Curves, normalised_error, replayed
-from pipelines.backtest.fit.measured import Told
+from models.twin.calibration.replayed import ReplayedCurves, normalised_error, replayed
+from pipelines.backtest.fit.measured import MeasuredRun
 
 SEEDS = 20
 """Runs of the twin whose mean is its prediction."""
@@ -30,12 +30,12 @@ class Compared:
         figures: what was measured and simulated, and the errors.
     """
 
-    run: Told
-    twin: Curves
+    run: MeasuredRun
+    twin: ReplayedCurves
     figures: dict[str, Any]
 
 
-def fitted(runs: Sequence[Told]) -> Fitted:
+def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
     """One fit to all runs.
 
     Raises:
@@ -46,12 +46,12 @@ def fitted(runs: Sequence[Told]) -> Fitted:
     return fit(*joined([(run.batches, run.startups) for run in runs]), runs[-1].known)
 
 
-def compared(runs: Sequence[Told]) -> list[Compared]:
+def compared(runs: Sequence[MeasuredRun]) -> list[Compared]:
     """Every run beside a twin fitted to all other runs."""
     return [beside(fitted([other for other in runs if other is not run]), run) for run in runs]
 
 
-def beside(found: Fitted, run: Told) -> Compared:
+def beside(found: Fitted, run: MeasuredRun) -> Compared:
     """A run beside the twin with its load and its decisions."""
     twin = replayed(
         found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
@@ -91,14 +91,14 @@ def described(found: Fitted) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _error(seen: Curves, twin: Curves, name: str) -> float | None:
+def _error(seen: ReplayedCurves, twin: ReplayedCurves, name: str) -> float | None:
     simulated = getattr(twin, name)
     some = np.isfinite(simulated).any(axis=0)
     mean = np.where(some, np.nansum(simulated, axis=0) / np.maximum(np.isfinite(simulated).sum(axis=0), 1), np.nan)
     return _said(normalised_error(getattr(seen, name), mean))
 
 
-def _error_of_one(seen: Curves, twin: Curves, name: str) -> float | None:
+def _error_of_one(seen: ReplayedCurves, twin: ReplayedCurves, name: str) -> float | None:
     return _said(float(np.median([normalised_error(getattr(seen, name), one) for one in getattr(twin, name)])))
 
 

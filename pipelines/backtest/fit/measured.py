@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from models.twin.calibration.measurements import Batches, Startups
-from models.twin.calibration.replayed import Curves
-from models.twin.sim.job import Job
+from models.twin.calibration.measurements import MeasuredBatches, Startups
+from models.twin.calibration.replayed import ReplayedCurves
+from models.twin.sim.job import TwinJob
 from pipelines.report import read
 from pipelines.report.actions import APPLIED
 from pipelines.report.figures import executor_steps
@@ -22,7 +22,7 @@ Floats = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class MeasuredRun:
     """A run as the twin needs it; times are seconds since the live load began.
 
     Attributes:
@@ -41,18 +41,18 @@ class Told:
     job: str
     policy: str
     trace: str
-    known: Job
-    batches: Batches
+    known: TwinJob
+    batches: MeasuredBatches
     startups: Startups
     arrived: Floats
     at_s: Floats
     targets: Floats
     executors: int
     done: int
-    curves: Curves
+    curves: ReplayedCurves
 
 
-def told(folder: Path) -> Told:
+def told(folder: Path) -> MeasuredRun:
     """Read a run's folder.
 
     Raises:
@@ -66,7 +66,7 @@ def told(folder: Path) -> Told:
     batches, first = _batches(seen)
     produced = np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))])
     steps = executor_steps(*_lives(seen), run.start, seen.live_end)
-    return Told(
+    return MeasuredRun(
         run.folder.name, run.info["job"], run.info["policy"], run.info["replay"]["trace"],
         known(run.contract, run.info), batches,
         _startups(seen, first), produced, np.maximum(at_s[during], 0.0),
@@ -75,11 +75,11 @@ def told(folder: Path) -> Told:
     )  # fmt: skip
 
 
-def known(contract: Contract, info: dict[str, Any]) -> Job:
+def known(contract: Contract, info: dict[str, Any]) -> TwinJob:
     """What a job is configured to, as far as its contract and its run's settings say."""
     said, jobs = contract.executors, info.get("job_settings", {})
     words = str(jobs.get("trigger", "1 second"))
-    return Job(
+    return TwinJob(
         overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s,
         least=said.min, most=said.max, cores=said.cores, tasks=int(info.get("event_partitions", 8)),
         trigger_s=max(pd.Timedelta(words).total_seconds(), 0.05),
@@ -87,7 +87,7 @@ def known(contract: Contract, info: dict[str, Any]) -> Job:
     )  # fmt: skip
 
 
-def _batches(seen: Measured) -> tuple[Batches, dict[str, int]]:
+def _batches(seen: Measured) -> tuple[MeasuredBatches, dict[str, int]]:
     """The batches until the load ends, and the first of them that each executor worked on (-1: none of them)."""
     run, tasks = seen.run, seen.run.tasks
     some, until = run.batches.rows >= 1, run.batches.started < run.end
@@ -98,14 +98,14 @@ def _batches(seen: Measured) -> tuple[Batches, dict[str, int]]:
         str(executor): place.get(int(batch), -1)
         for executor, batch in tasks.sort_values("start").groupby("executor")["batch"].first().items()
     }
-    return Batches(
+    return MeasuredBatches(
         run.batches.started[until] - run.start, run.batches.committed[until] - run.start,
         run.batches.rows[until].astype(float), workers.reindex(run.batches.ids[until], fill_value=0).to_numpy(float),
         number[until],
     ), first  # fmt: skip
 
 
-def _done(batches: Batches) -> int:
+def _done(batches: MeasuredBatches) -> int:
     live = np.flatnonzero(batches.start_s >= 0)
     return int(batches.number[live[0]]) if len(live) else 0
 
@@ -141,12 +141,12 @@ def _lives(seen: Measured) -> tuple[Floats, Floats]:
     return executors["added"].to_numpy(float), executors["removed"].to_numpy(float)
 
 
-def _curves(seen: Measured, steps: tuple[Floats, Floats]) -> Curves:
+def _curves(seen: Measured, steps: tuple[Floats, Floats]) -> ReplayedCurves:
     seconds = len(seen.seconds)
     ends = seen.run.start + np.arange(1, seconds + 1)
     executors = steps[1][np.clip(np.searchsorted(steps[0], ends, side="right") - 1, 0, None)].astype(float)
     latency = seen.seconds["latency_max_s"].to_numpy(float)
-    return Curves(
+    return ReplayedCurves(
         seen.seconds["lag"].to_numpy(float), executors, np.where(np.isfinite(latency), latency, np.nan),
         np.full(seconds, np.nan),
     )  # fmt: skip

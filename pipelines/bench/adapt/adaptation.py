@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from models.adapt.candidates import Candidate, Source, Target, adapted, learn, of_source, of_target
-from models.adapt.dtw import Candidate as Likeness
+from models.adapt.candidates import CandidateErrors, Target, TransferSource, adapted, learn, of_source, of_target
+from models.adapt.dtw import ShapeDistance as Likeness
 from models.adapt.dtw import compare
-from models.adapt.served import OWN, Served, serve
-from models.adapt.transfer import Plan
+from models.adapt.served import OWN, ServedForecasts, serve
+from models.adapt.transfer import TransferPlan
 from models.forecast.core.forecaster import DAY_S, Task, fill
 from models.forecast.core.scores import rmse
 from models.forecast.core.series import Floats, Series, SeriesError
@@ -51,7 +51,7 @@ class Study:
     cuts: int = 2
     everywhere: bool = True
     horizon: int = 12
-    plan: Plan = field(default_factory=Plan)
+    plan: TransferPlan = field(default_factory=TransferPlan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Pair:
     days: int
     cut: int
     likeness: Likeness
-    served: Served
+    served: ServedForecasts
     errors: dict[str, Floats]
 
 
@@ -92,7 +92,7 @@ def pairs(loads: Sequence[Domain], study: Study, tell: Callable[[str], None]) ->
     if len(loads) < 2 or len({load.series.step_s for load in loads}) > 1:
         raise SeriesError(f"{[load.name for load in loads]}: at least two series of one step are expected")
     day = round(DAY_S / loads[0].series.step_s)
-    sources: dict[str, tuple[Series, Source]] = {}
+    sources: dict[str, tuple[Series, TransferSource]] = {}
     for number, load in enumerate(loads):
         older = Series(load.series.start, load.series.step_s, load.series.values[: SOURCE_DAYS * day])
         sources[load.name] = older, learn(older.values, day, study.horizon, study.plan, _SEED + number)
@@ -113,7 +113,13 @@ def cuts(steps: int, day: int, count: int) -> list[int]:
 
 
 def _at(
-    load: Domain, cut: int, index: int, days: int, day: int, sources: dict[str, tuple[Series, Source]], study: Study
+    load: Domain,
+    cut: int,
+    index: int,
+    days: int,
+    day: int,
+    sources: dict[str, tuple[Series, TransferSource]],
+    study: Study,
 ) -> Iterator[Pair]:
     series, step_s = load.series, load.series.step_s
     first = cut - days * day
@@ -134,7 +140,11 @@ def _at(
 
 
 def _errors(
-    target: Target, own: dict[str, Candidate], theirs: dict[str, Candidate], given: Served, without: Served
+    target: Target,
+    own: dict[str, CandidateErrors],
+    theirs: dict[str, CandidateErrors],
+    given: ServedForecasts,
+    without: ServedForecasts,
 ) -> dict[str, Floats]:
     rows = slice(target.history - 1, None)
     plain = {name: one.errors[rows] for name, one in {**own, **theirs}.items()}

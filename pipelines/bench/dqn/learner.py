@@ -18,7 +18,7 @@ from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.learner import Learner
-from models.dqn.learner.settings import DEFAULT, Settings, Training
+from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""
@@ -62,7 +62,7 @@ def vector(seed: int) -> GroupedEnvironment:
     """The environment of both: `RUNS` jobs side by side."""
     runs = RUNS // GROUPS
     return GroupedEnvironment(
-        Training(groups=GROUPS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
+        TrainingLength(groups=GROUPS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
     )
 
 
@@ -84,7 +84,7 @@ def timed(learn: Callable[[], Any]) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 
 
-def _learned(settings: Settings, steps: int, seed: int) -> dict[str, Any]:
+def _learned(settings: LearnerSettings, steps: int, seed: int) -> dict[str, Any]:
     """What so many steps took our learner, and what it earns."""
     environment = vector(seed)
     learner = Learner(environment, settings, seed)
@@ -94,7 +94,7 @@ def _learned(settings: Settings, steps: int, seed: int) -> dict[str, Any]:
     return {**took, "score": score, "updates": learner.updates}
 
 
-def _peer(peer: Path, steps: int, seed: int, settings: Settings) -> dict[str, Any]:
+def _peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[str, Any]:
     asked = {"steps": steps, "seed": seed, "settings": asdict(settings)}
     ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:

@@ -72,7 +72,7 @@ class Vector(VecEnv):
         return [False] * RUNS
 
 
-class Seen(BaseFeaturesExtractor):
+class Unmasked(BaseFeaturesExtractor):
     """What the network is shown: all but the mask."""
 
     def __init__(self, space: spaces.Box) -> None:
@@ -122,7 +122,7 @@ def main() -> None:
         max_grad_norm=ours["clip"], train_freq=1, gradient_steps=ours["updates"], n_steps=ours["steps"],
         target_update_interval=ours["copy_every"] * RUNS // ours["updates"], tau=ours["copy_share"],
         exploration_fraction=ours["explore_for"], exploration_final_eps=ours["explore"],
-        policy_kwargs={"net_arch": [ours["hidden"]] * 2, "features_extractor_class": Seen},
+        policy_kwargs={"net_arch": [ours["hidden"]] * 2, "features_extractor_class": Unmasked},
     )  # fmt: skip
     learner.chance, learner.advised = np.random.default_rng(asked["seed"]), ours["advised"]
     took = timed(lambda: learner.learn(asked["steps"]))

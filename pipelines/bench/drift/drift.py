@@ -42,7 +42,7 @@ _SEED = 11
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class DriftCase:
     """A watched series with changed copies of it.
 
     Attributes:
@@ -56,12 +56,12 @@ class Case:
     changed: list[tuple[int, str, Series, Series]]
 
 
-def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[Case]:
+def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
     """Every cell with `positions` × shapes changes; `model` is a kind of forecaster, fitted to the first week."""
     return [_case(watched(cell), model, positions) for cell in cells]
 
 
-def measure(found: Iterable[Case], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def measure(found: Iterable[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """The figures of every variant and series, pooled, and along the operating curve on either half of the series."""
     found = list(found)
     rows = []
@@ -104,7 +104,7 @@ def pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _row(case: Case, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, Any]:
+def _row(case: DriftCase, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, Any]:
     """What one rule finds in one series; `changes`, `found` and `delays` are of the steps alone, not of the ramp."""
     series, drifts = case.watched.series, follow(case.watched.series, rule, case.errors)
     false = [drift for drift in drifts if case.watched.counts(drift.found)]
@@ -133,7 +133,7 @@ def _row(case: Case, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, 
     }
 
 
-def _case(each: Watched, model: str, positions: int) -> Case:
+def _case(each: Watched, model: str, positions: int) -> DriftCase:
     series = each.series
     learnt = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
     forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, learnt))
@@ -144,7 +144,7 @@ def _case(each: Watched, model: str, positions: int) -> Case:
         for shape in SHAPES:
             after = broken(series, at, shape)
             changed.append((at, shape, after, errors_after(forecaster, after, errors, at)))
-    return Case(each, errors, changed)
+    return DriftCase(each, errors, changed)
 
 
 def _until(series: Series, end: int) -> Series:

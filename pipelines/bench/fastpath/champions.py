@@ -15,7 +15,7 @@ from models.kinds import Networked
 from pipelines.serve.models.model_set import MEMBERS, ModelSet, unpack
 
 
-class Champions:
+class FolderChampions:
     """What `pipelines.registry.Registry` is to the loader."""
 
     def __init__(self, folder: Path) -> None:

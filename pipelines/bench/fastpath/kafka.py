@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from configs.sections import Kafka
 from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import command
-from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed
+from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed
 from pipelines.bench.fastpath.local import frozen
 from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
@@ -79,7 +79,7 @@ def measure(
         events: per run, in a closed loop.
         warm: events before those that count.
     """
-    kafka, job, feed = stack.settings.kafka, JOBS[0], Feed(JOBS[:1])
+    kafka, job, feed = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1])
     shelve(folder, "1", made)
     promote(folder, JOBS[:1], "1")
     echo = stack.spawn("fastpath-echo", command("fastpath_kafka_echo", *ECHO), _ONE_THREAD)
@@ -113,7 +113,7 @@ def produce(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
     sender.close(_PATIENCE_S)
 
 
-def _begin(kafka: Kafka, feed: Feed) -> None:
+def _begin(kafka: Kafka, feed: SampleFeed) -> None:
     """The job's history, and a first forecast, before which nothing is counted."""
     produce(kafka, feed.history(feed.jobs, BEGUN))
     heard = queue.SimpleQueue[list[Fetched]]()

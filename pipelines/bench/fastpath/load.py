@@ -12,7 +12,7 @@ import yaml
 from configs.settings import Settings, load
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.neural.training import Plan, fit_network
+from models.forecast.neural.training import TrainingPlan, fit_network
 from pipelines.serve.net.wire import Put, framed
 from pipelines.stack.apart import apart
 from pipelines.traces.shipped import find
@@ -26,7 +26,7 @@ BEGUN = 2500
 """Windows that a job has before its model serves: enough for a week, which the naive kinds look back."""
 BEGIN = 4_000_000
 """First window of every job."""
-_PLAN = Plan(epochs=4)
+_PLAN = TrainingPlan(epochs=4)
 
 
 def forecaster(kind: str) -> Forecaster:
@@ -49,7 +49,7 @@ def rates() -> list[float]:
     return found
 
 
-class Feed:
+class SampleFeed:
     """Samples of the jobs, one after the other: each covers a whole window, so that each causes a forecast."""
 
     def __init__(self, jobs: Sequence[str] = JOBS) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from pipelines.bench.fastpath.load import BEGUN, JOBS, STEP_S, Feed
+from pipelines.bench.fastpath.load import BEGUN, JOBS, STEP_S, SampleFeed
 from pipelines.bench.fastpath.store import percentiles_us
 from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.server import keeps
@@ -41,7 +41,7 @@ class Local:
     """A core over a store, its jobs served by one set."""
 
     def __init__(self, store: Store, made: ModelSet, jobs: Sequence[str] = JOBS, begun: int = BEGUN) -> None:
-        self.core, self.feed, self.jobs = Core(store, STEP_S, set(jobs), epoch=1), Feed(jobs), tuple(jobs)
+        self.core, self.feed, self.jobs = Core(store, STEP_S, set(jobs), epoch=1), SampleFeed(jobs), tuple(jobs)
         history = [Arrival(raw) for _, raw in self.feed.history(jobs, begun)]
         for at in range(0, len(history), BATCH):
             self.core.take(history[at : at + BATCH])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import Children, connect
-from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed, settings
+from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed, settings
 from pipelines.bench.fastpath.wire import Frames
 from pipelines.serve.fast.server import SOCKET
 from pipelines.serve.models.model_set import ModelSet
@@ -22,12 +22,12 @@ from pipelines.stack.processes import Process, ProcessError
 _PATIENCE_S = 120.0
 
 
-class Served:
+class ServedProcess:
     """`tidecast serve fast` in a process of its own, without a broker."""
 
     def __init__(self, children: Children, folder: Path, made: ModelSet, jobs: Sequence[str] = JOBS) -> None:
         """Start it; returns when the set serves every job."""
-        self.jobs, self.feed, self.champions = tuple(jobs), Feed(jobs), folder / "champions"
+        self.jobs, self.feed, self.champions = tuple(jobs), SampleFeed(jobs), folder / "champions"
         told = settings(folder, jobs)
         self.store = told.store_dir
         self.process = children.module("server", self.champions, settings=told)

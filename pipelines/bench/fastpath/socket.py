@@ -10,7 +10,7 @@ from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.load import JOBS
 from pipelines.bench.fastpath.local import frozen
 from pipelines.bench.fastpath.peers.redis import RedisPeer
-from pipelines.bench.fastpath.served import Echo, Served, forecasts
+from pipelines.bench.fastpath.served import Echo, ServedProcess, forecasts
 from pipelines.bench.fastpath.wire import closed, scheduled
 from pipelines.serve.models.model_set import ModelSet
 
@@ -38,7 +38,7 @@ def in_turn(
         `floor` and `socket`; `floor_scheduled` and `socket_scheduled`; the peers by name.
     """
     jobs = JOBS[: scheduled_events or 1]  # no more of them than samples
-    server, echo = Served(children, folder / "served", made, jobs), Echo(children, folder)
+    server, echo = ServedProcess(children, folder / "served", made, jobs), Echo(children, folder)
     found: Lists = {}
 
     def keep(name: str, took: list[int]) -> None:

@@ -16,7 +16,7 @@ from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S
 from pipelines.bench.fastpath.local import frozen
-from pipelines.bench.fastpath.served import Served
+from pipelines.bench.fastpath.served import ServedProcess
 from pipelines.bench.fastpath.store import percentiles_us
 from pipelines.bench.fastpath.wire import scheduled
 from pipelines.serve.models.model_set import ModelSet
@@ -40,7 +40,7 @@ def measure(children: Children, folder: Path, made: Sequence[ModelSet], events: 
         `events`; `swaps` that came into force while they were sent; `missed`, `doubled`, `mixed` forecasts;
         `longest_gap_ms` between two answers; `latency_us` from the moment a sample was due.
     """
-    server = Served(children, folder, made[0])
+    server = ServedProcess(children, folder, made[0])
     try:
         for number, one in enumerate(made, 1):
             shelve(server.champions, str(number), one)

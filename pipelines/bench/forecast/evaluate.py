@@ -26,7 +26,7 @@ LEAST = 24
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
+class EvaluatedModel:
     """One model's forecasts of the test rows.
 
     Attributes:
@@ -59,7 +59,7 @@ class Evaluation:
     task: Task
     older: Series
     held: Series
-    rivals: dict[str, Rival]
+    rivals: dict[str, EvaluatedModel]
     skipped: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -102,7 +102,7 @@ def evaluate(
     names = [name for name in CATALOGUE if name in {*NAIVE, *asked_for(models)}]
     task = Task(series.step_s, horizon, LEVELS)
     older, held = split(name, series, horizon)
-    rivals: dict[str, Rival] = {}
+    rivals: dict[str, EvaluatedModel] = {}
     fitted: dict[str, Forecaster] = {}
     skipped: dict[str, str] = {}
     for model in names:
@@ -180,7 +180,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
     return dict(_plain(whole))
 
 
-def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, Rival]:
+def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:
     began = time.perf_counter()
     forecaster = CATALOGUE[name](task, older)
     running = origins(forecaster, older, held)
@@ -190,10 +190,12 @@ def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecast
         began = time.perf_counter()
         made.append(next(running))
         spent.append(time.perf_counter() - began)
-    return forecaster, Rival(name, against(forecaster, held, made), train_s, 1e6 * statistics.median(spent))
+    return forecaster, EvaluatedModel(name, against(forecaster, held, made), train_s, 1e6 * statistics.median(spent))
 
 
-def _champion(task: Task, older: Series, fitted: dict[str, Forecaster], rivals: dict[str, Rival]) -> Rival:
+def _champion(
+    task: Task, older: Series, fitted: dict[str, Forecaster], rivals: dict[str, EvaluatedModel]
+) -> EvaluatedModel:
     """The model that does best on the newest training rows; its test rows are those of the model itself."""
 
     def candidate(name: str) -> Fit:

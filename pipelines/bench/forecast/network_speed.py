@@ -15,8 +15,8 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import HIDDEN, Plan, fit, trained
-from models.forecast.neural.windows import View, season_of
+from models.forecast.neural.training import HIDDEN, TrainingPlan, fit, trained
+from models.forecast.neural.windows import PastWindow, season_of
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
@@ -33,8 +33,8 @@ def measure(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     older, held = series.split(len(series) // 5)
-    task, plan = Task(series.step_s, horizon, LEVELS), Plan()
-    view, generator = View(task, season_of(task, len(older))), torch.Generator().manual_seed(7)
+    task, plan = Task(series.step_s, horizon, LEVELS), TrainingPlan()
+    view, generator = PastWindow(task, season_of(task, len(older))), torch.Generator().manual_seed(7)
     untrained = Recurrent(view, "gru", HIDDEN, generator)
     began, cpu = time.perf_counter(), time.process_time()
     epochs = list(fit(untrained, view, older, plan, generator))
@@ -64,7 +64,7 @@ def _latency(network: Network, state: Any, values: np.ndarray) -> dict[str, floa
     return {"step_p50_ms": 1e3 * statistics.median(walls)}
 
 
-def _peer(peer: Path, older: Series, horizon: int, made: int, plan: Plan) -> dict[str, Any]:
+def _peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
     known = older.values[np.isfinite(older.values)]
     asked = {
         "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,

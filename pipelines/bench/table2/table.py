@@ -25,7 +25,7 @@ FLOOR = "noise-free signal"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """How one model did on one series at one step; NaN where it could not run.
 
     Attributes:
@@ -92,7 +92,7 @@ def run(
     return _found(seed, every, known)
 
 
-def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
+def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[TableRow]:
     """One row per model, and one for the load without its noise where that is known."""
     last = scores.rmse(cell.test, cell.loads[cell.first - 1 : -1])
     for name, fit in fits.items():
@@ -100,7 +100,7 @@ def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
         try:
             predict = fit(cell, seed)
         except MissingExtra as missing:
-            yield Row(cell.source, cell.step_s, name, remark=str(missing))
+            yield TableRow(cell.source, cell.step_s, name, remark=str(missing))
             continue
         fitted = time.perf_counter()
         forecast, remark = predict()
@@ -128,9 +128,11 @@ def normalised(found: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return result
 
 
-def _scored(cell: Cell, name: str, forecast: Any, last: float, seconds: tuple[float, float, float], remark: str) -> Row:
+def _scored(
+    cell: Cell, name: str, forecast: Any, last: float, seconds: tuple[float, float, float], remark: str
+) -> TableRow:
     error = scores.rmse(cell.test, forecast)
-    return Row(
+    return TableRow(
         cell.source,
         cell.step_s,
         name,
@@ -165,7 +167,7 @@ def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], dict[str, Any]]:
     return {(row["source"], row["step_s"], row["model"]): row for row in before["rows"] if row["rmse"] is not None}
 
 
-def _record(values: Row | About) -> dict[str, Any]:
+def _record(values: TableRow | About) -> dict[str, Any]:
     """As JSON values, NaN as null."""
     plain = asdict(values)
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in plain.items()}

@@ -13,7 +13,7 @@ from configs.contract import Contract, Executors, Planning
 from models.policy.catalogue import build, entry
 from models.policy.received.peaks import LEVELS
 from models.twin.sim.arrivals import drawn
-from models.twin.sim.job import Job, stack
+from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import Foresight, Load, Looks, simulate
 
 DAY_S = 86_400
@@ -32,7 +32,7 @@ def measure(policies: Sequence[str], hours: float, repeats: int) -> dict[str, An
     times = np.arange(seconds)
     rate = PEAK_RPS * (1.1 + np.sin(2 * np.pi * times / DAY_S)) / 2
     load = Load(np.stack([drawn(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
-    job = Job(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
+    job = TwinJob(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
     jobs, seeds = stack([job] * RUNS), np.arange(RUNS)
     planning = Planning(lead_s=60, hold_s=30, catch_up_s=60, batch_s=4, overhead_s=0.5, per_record_s=0.005)
     contract = Contract(job="bench", latency_target_s=10, executors=Executors(max=40), planning=planning)

@@ -19,7 +19,7 @@ from pipelines.serve.fast.arrivals import Arrival as Arrival
 from pipelines.serve.fast.arrivals import Made, answered, move, set_aside
 from pipelines.serve.fast.closing import Closing, Left
 from pipelines.serve.fast.model_cache import ModelCache, StoreWindows
-from pipelines.serve.fast.outbox import Outbox
+from pipelines.serve.fast.outbox import StoreOutbox
 from pipelines.serve.fast.restoring import read
 from pipelines.serve.net.wire import Answer, Found, Refused
 from pipelines.serve.step.following import Following
@@ -30,7 +30,7 @@ from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.windower import Filled, Window
 from pipelines.store import Store
 from pipelines.store.writing.event import Event
-from pipelines.store.writing.transactions import Batch
+from pipelines.store.writing.transactions import EventBatch
 from tidecast.messages import Heartbeat, MessageError, MetricSample
 
 _GRAIN_S = 1e-3
@@ -55,7 +55,7 @@ class Core:
                 it continues what was taken, because gaps are decided from the log alone.
         """
         self.store, self.step_s, self._follows = store, step_s, follows
-        self.cache, self.outbox, self.counts = ModelCache(store), Outbox(store), Counter[str]()
+        self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()
         self.windows = StoreWindows(store, step_s)
         self.closing = Closing(self.windows, self.cache, epoch, follows)
         self.sent: dict[str, int] = {}
@@ -115,7 +115,7 @@ class Core:
             self._values.clear()
         return [answered(one) for one in made]
 
-    def _one(self, batch: Batch, arrival: Arrival, now: float) -> Made:
+    def _one(self, batch: EventBatch, arrival: Arrival, now: float) -> Made:
         try:
             sample = read_sample(arrival.raw, now, arrival.key)
             if sample.job not in self.known:
@@ -133,7 +133,13 @@ class Core:
         return self._fresh(batch, arrival, following, sample, filled, now)
 
     def _fresh(
-        self, batch: Batch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled, now: float
+        self,
+        batch: EventBatch,
+        arrival: Arrival,
+        following: Following,
+        sample: MetricSample,
+        filled: Filled,
+        now: float,
     ) -> Made:
         """A sample whose time is new: the windows that it closes, and the one in progress."""
         left = []
@@ -157,7 +163,9 @@ class Core:
         self._values[sample.job, window.version] = window, left
         return left
 
-    def _again(self, batch: Batch, arrival: Arrival, sample: MetricSample, window: Window | None, now: float) -> Made:
+    def _again(
+        self, batch: EventBatch, arrival: Arrival, sample: MetricSample, window: Window | None, now: float
+    ) -> Made:
         """A sample whose time is over: the same again, another for the same window, or a late part of one."""
         stored = None if window is None else self._stored(sample.job, window.version)
         if window is None or stored is None:
@@ -183,7 +191,7 @@ class Core:
         record = self.store.get(sample_key(job, self.step_s), version)
         return None if record is None else unpacked(SampleValue, record.value)
 
-    def _refuse(self, batch: Batch, arrival: Arrival, code: str, why: str, now: float) -> Made:
+    def _refuse(self, batch: EventBatch, arrival: Arrival, code: str, why: str, now: float) -> Made:
         """A sample that cannot be accepted: a record of the log is kept aside, the client is answered."""
         self.counts[f"refused {code}"] += 1
         if arrival.at is not None:
@@ -192,7 +200,7 @@ class Core:
                 move(event, arrival)
         return Made("refused", refused=Refused(code, why))
 
-    def _pass(self, batch: Batch, arrival: Arrival) -> None:
+    def _pass(self, batch: EventBatch, arrival: Arrival) -> None:
         if arrival.at is not None:
             with batch.event() as event:
                 move(event, arrival)

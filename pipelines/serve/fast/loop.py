@@ -45,7 +45,7 @@ class Log(Protocol):
         """What ended the reading for good; None while it goes on."""
 
 
-class Sender(Sends, Protocol):
+class RecordSender(Sends, Protocol):
     """Who sends and says later what arrived."""
 
     def poll(self) -> None:
@@ -73,7 +73,7 @@ class Loop:
         """Whether the loop waits for its turn; until its first round nobody else has one."""
 
     log: Log | None
-    sender: Sender | None
+    sender: RecordSender | None
     loader: Loader | None
 
     def wake(self) -> None:

@@ -34,7 +34,7 @@ class Sends(Protocol):
         """Queue one record; `taken` is told later whether it arrived."""
 
 
-class Outbox:
+class StoreOutbox:
     """The store's outbox and what is on its way out of it.
 
     What a broker refuses goes out again, but never behind a newer message of the same key, or a job's forecasts would

@@ -13,7 +13,6 @@ from pipelines.serve.net.wire import (
     Answer,
     AsOf,
     Edge,
-    Foretold,
     Found,
     Frontier,
     Get,
@@ -25,8 +24,9 @@ from pipelines.serve.net.wire import (
     Request,
     Versions,
     WhatIf,
+    WireForecast,
 )
-from pipelines.store import Conflict, Fenced, NotStable, Pruned, Record, StoreError, StoreFull
+from pipelines.store import Conflict, Fenced, NotStable, Pruned, StoredRecord, StoreError, StoreFull
 from pipelines.store.disk.errors import BadInput
 from pipelines.store.disk.limits import check_key
 
@@ -75,7 +75,7 @@ def _answer(core: Core, request: Request) -> Answer:
             raise AssertionError("puts are taken together")
 
 
-def _found(key: str, record: Record | None) -> Answer:
+def _found(key: str, record: StoredRecord | None) -> Answer:
     if record is None:
         return Absent()
     if (size := len(record.value)) > ROOM:  # a model's weights, a large state
@@ -93,7 +93,7 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     following = core.job(job)
     online, newest = following.online, following.newest
     if online is None or newest is None:
-        return Foretold([], [])
+        return WireForecast([], [])
     history = following.history(core.windows, newest, newest)
     try:
         online.restore(_ASIDE, online.state(job), history)
@@ -103,4 +103,4 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     finally:
         if _ASIDE in online:
             online.forget(_ASIDE)
-    return Foretold(quantiles.tolist(), list(online.forecaster.levels))
+    return WireForecast(quantiles.tolist(), list(online.forecaster.levels))

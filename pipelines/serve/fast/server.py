@@ -25,7 +25,7 @@ from pipelines.serve.fast.log_feed import LogFeed, recall
 from pipelines.serve.fast.loop import Loop
 from pipelines.serve.fast.swapping import redo
 from pipelines.serve.http.process import Endpoint
-from pipelines.serve.models.loader import Champions, Loader
+from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
@@ -49,7 +49,7 @@ def keeps(history: int) -> list[Keep]:
     ]
 
 
-def serve_fast(settings: Settings, champions: Callable[[], Champions] | None = None) -> None:
+def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
     """Serve until SIGTERM, ctrl-C, or until another server takes over.
 
     Args:

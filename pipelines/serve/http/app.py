@@ -20,7 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from pipelines.serve.http.status import STATUS, read_status
 from pipelines.serve.step.keys import forecast_key
 from pipelines.serve.step.records import ForecastValue, unpacked
-from pipelines.store import NotStable, Pruned, Record, StoreError
+from pipelines.store import NotStable, Pruned, StoredRecord, StoreError
 from pipelines.store.disk.errors import BadInput
 from pipelines.store.reading.reads import Reads
 
@@ -85,7 +85,7 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
     return made
 
 
-def shown(record: Record) -> dict[str, Any]:
+def shown(record: StoredRecord) -> dict[str, Any]:
     """A forecast's record as JSON."""
     value = unpacked(ForecastValue, record.value)
     return {

@@ -22,7 +22,7 @@ AGAIN_S = 30.0
 """After a champion could not be fetched it is tried again."""
 
 
-class Champions(Protocol):
+class ChampionSource(Protocol):
     """Where champions come from: `pipelines.registry.Registry`, or what a test puts in its place."""
 
     def champion_versions(self) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ class Loader:
     """Looks every few seconds; what is ready waits in `ready`, and `wake` is called."""
 
     def __init__(
-        self, windows: Windows, champions: Callable[[], Champions], jobs: Collection[str], every_s: float,
+        self, windows: Windows, champions: Callable[[], ChampionSource], jobs: Collection[str], every_s: float,
         wake: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Make a loader; `start` starts it.
@@ -73,7 +73,7 @@ class Loader:
         self._thread.join(CLOSE_S)
 
     def _run(self) -> None:
-        champions: Champions | None = None
+        champions: ChampionSource | None = None
         reported = ""
         while not self._stop.is_set():
             try:
@@ -91,7 +91,7 @@ class Loader:
                 log.exception("serving: looking for champions failed")
             self._stop.wait(self._every_s)
 
-    def _look(self, champions: Champions, job: str, version: str) -> None:
+    def _look(self, champions: ChampionSource, job: str, version: str) -> None:
         if version in (self._refused.get(job), self._offered.get(job)):
             return
         failed, again = self._later.get(job, ("", 0.0))

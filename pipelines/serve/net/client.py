@@ -106,9 +106,9 @@ class Client:
         """The same bytes again; the way there and back is the floor under every latency."""
         return self._ask(wire.Ping(payload), wire.Pong).payload
 
-    def what_if(self, job: str, rate: float) -> wire.Foretold:
+    def what_if(self, job: str, rate: float) -> wire.WireForecast:
         """What the champion would say if the next window's rate were this; nothing is stored."""
-        return self._ask(wire.WhatIf(job, rate), wire.Foretold)
+        return self._ask(wire.WhatIf(job, rate), wire.WireForecast)
 
     def forecast(self, job: str, step_s: float, t: int | None = None) -> ForecastValue | None:
         """The job's newest forecast, or the newest at a commit time, ns."""

@@ -66,7 +66,7 @@ class Ping(msgspec.Struct, array_like=True, tag=6):
 
 
 class WhatIf(msgspec.Struct, array_like=True, tag=7):
-    """What the champion would say if the next window's rate were this, records/s; writes nothing. Gets `Foretold`."""
+    """What the champion would say if the next window's rate were this, records/s. Writes nothing, gets `WireForecast`."""
 
     job: str
     rate: float
@@ -127,7 +127,7 @@ class Pong(msgspec.Struct, array_like=True, tag=21):
     payload: bytes
 
 
-class Foretold(msgspec.Struct, array_like=True, tag=22):
+class WireForecast(msgspec.Struct, array_like=True, tag=22):
     """(horizon, levels) records/s and the levels; empty where there is nothing to go by."""
 
     quantiles: list[list[float]]
@@ -142,7 +142,7 @@ class Refused(msgspec.Struct, array_like=True, tag=23):
 
 
 Request = Put | Get | AsOf | Versions | Frontier | Ping | WhatIf
-Answer = Found | Took | Absent | History | Edge | Pong | Foretold | Refused
+Answer = Found | Took | Absent | History | Edge | Pong | WireForecast | Refused
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUEST: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
 _ANSWER: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)

@@ -20,7 +20,7 @@ _FORECAST = msgspec.json.Decoder(Forecast)
 
 
 @dataclass(frozen=True)
-class Moment:
+class ForecastOrigin:
     """What a forecast says beside its numbers, all of it from the log, so that a replay says the same.
 
     Attributes:
@@ -49,7 +49,7 @@ def sampled(window: Window, time_scale: float) -> SampleValue:
     return SampleValue(window.rate, window.lag, window.busy_s, time_scale)
 
 
-def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at: Moment) -> Forecast:
+def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at: ForecastOrigin) -> Forecast:
     """The forecast after a window as it goes on the topic.
 
     Args:

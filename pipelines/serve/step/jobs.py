@@ -14,7 +14,7 @@ from pipelines.serve.step.windows import Recent
 from tidecast.messages import Forecast, MessageError, MetricSample
 
 
-class Jobs:
+class ServedJobs:
     """Every job's state: samples in, windows closed and stepped through, forecasts out. No clock, no broker."""
 
     def __init__(

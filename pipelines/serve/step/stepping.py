@@ -12,7 +12,7 @@ import numpy as np
 
 from models.forecast.core.gaps import silence
 from models.forecast.online import Online
-from pipelines.serve.step.event import Moment, message
+from pipelines.serve.step.event import ForecastOrigin, message
 from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation, serving
 from pipelines.serve.step.windower import Window
@@ -67,5 +67,5 @@ class Stepper:
         assert online is not None, "without a model the quantiles are NaN"
         windows = version - (following.first or 0) + 1
         now, rate = happened / 1e9, following.rate
-        at = Moment(following.job, version, following.step_s, now, time_scale, self.epoch, windows, rate)
+        at = ForecastOrigin(following.job, version, following.step_s, now, time_scale, self.epoch, windows, rate)
         return message(quantiles, online.trust(following.job), online.forecaster, by, at), ""

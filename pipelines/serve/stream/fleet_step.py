@@ -15,7 +15,7 @@ from models.forecast.online import Online
 from pipelines.serve.models.model_set import ModelSetError, unpack
 from pipelines.serve.step.event import encoded
 from pipelines.serve.step.generations import Generation
-from pipelines.serve.step.jobs import Jobs
+from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.windower import Filling
 from pipelines.serve.step.windows import Recent
 from tidecast.messages import MessageError, Reject, encode
@@ -68,7 +68,7 @@ class FleetStep:
             now: wall time.
         """
         kept = Kept(Filling()) if raw is None else _KEPT.decode(raw)
-        jobs = Jobs(Recent(self._step_s), self._known, self._find, self._epoch)
+        jobs = ServedJobs(Recent(self._step_s), self._known, self._find, self._epoch)
         self._restore(jobs, kept)
         out: Rows = []
         for row in rows:
@@ -85,7 +85,7 @@ class FleetStep:
                 out += [("forecasts", self.job, encoded(issued))] if issued is not None else []
         return self._packed(jobs), out
 
-    def _restore(self, jobs: Jobs, kept: Kept) -> None:
+    def _restore(self, jobs: ServedJobs, kept: Kept) -> None:
         jobs.windows.add(self.job, kept.windows)
         following = jobs.job(self.job)
         following.filling, following.newest, following.first = kept.filling, kept.newest, kept.first
@@ -95,7 +95,7 @@ class FleetStep:
         if by is not None and kept.carried and kept.newest is not None:
             following.resume(jobs.windows, self._find(self.job, by), by, kept.carried, kept.newest)
 
-    def _packed(self, jobs: Jobs) -> bytes:
+    def _packed(self, jobs: ServedJobs) -> bytes:
         following = jobs.job(self.job)
         streak = None if following.streak is None else tuple(following.streak)
         carried = b"" if following.online is None else following.online.state(self.job)

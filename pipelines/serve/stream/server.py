@@ -19,10 +19,10 @@ from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, signals
 from pipelines.serve.contracted import Contracted
-from pipelines.serve.models.loader import Champions, Loader
+from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import Ready
 from pipelines.serve.step.generations import Generation, first_origin
-from pipelines.serve.step.jobs import Jobs
+from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.pulse import SILENT_S
 from pipelines.serve.step.windows import Recent
 from pipelines.serve.stream.beginning import rewind
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Server:
     """The state of serving; `tick` is one round, so that a test can drive it."""
 
-    def __init__(self, settings: Settings, champions: Callable[[], Champions] | None = None) -> None:
+    def __init__(self, settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
         """Claim, and go back on `metrics` as far as a model may need.
 
         Args:
@@ -50,7 +50,7 @@ class Server:
         self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
         known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
-        self._jobs = Jobs(Recent(settings.training.step_s), known, self._model, self.epoch)
+        self._jobs = ServedJobs(Recent(settings.training.step_s), known, self._model, self.epoch)
         self._models: dict[tuple[str, int], Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
         """Offset by partition that is to be reached before anything is issued; none once it is."""

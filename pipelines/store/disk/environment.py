@@ -21,7 +21,7 @@ _FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EFBIG, errno.ED
 _CORRUPT = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
 
 
-class Environment:
+class LmdbEnvironment:
     """The trees of `folder`; `synced` says whether a commit waits for the disk.
 
     Never open one twice in a process, nor carry one over a fork, nor put it on a network file system.

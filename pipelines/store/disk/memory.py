@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import Head
 from pipelines.store.disk.retention import Keep
 
@@ -30,7 +30,7 @@ class KeyState:
 class Side:
     """One environment and what the writer knows of it by heart."""
 
-    env: Environment
+    env: LmdbEnvironment
     head: Head
     next_key: int
     next_entry: int
@@ -39,7 +39,7 @@ class Side:
 
 
 @dataclass
-class Memory:
+class WriterMemory:
     """The writer's memory; `ts` is the newest commit on either side, the frontier."""
 
     hot: Side

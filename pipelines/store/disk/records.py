@@ -18,7 +18,7 @@ TRIGGERED = -1
 """The version of a record that was triggered, not stored."""
 
 
-class Record(NamedTuple):
+class StoredRecord(NamedTuple):
     """A version of an object; times in ns since the epoch.
 
     `ts` is when the store knew it (training and backtests read by it), `event_time` when it happened. `digest` is a
@@ -40,7 +40,7 @@ def packed(place: bytes, event_time: int, epoch: int, flags: int, value: bytes) 
     return header + DIGEST.pack(crc32(value, crc32(header, crc32(place)))) + value
 
 
-def unpacked(place: bytes, raw: bytes) -> Record:
+def unpacked(place: bytes, raw: bytes) -> StoredRecord:
     """The record at `place`.
 
     Raises:
@@ -55,4 +55,4 @@ def unpacked(place: bytes, raw: bytes) -> Record:
     value = raw[VALUE_AT:]
     if crc32(value, crc32(raw[: HEADER.size], crc32(place))) != digest:
         raise Corrupt(f"version {version} at ts {ts}: the digest is not that of the bytes. Rebuild the environment.")
-    return Record(version, ts, event_time, epoch, digest, flags, value)
+    return StoredRecord(version, ts, event_time, epoch, digest, flags, value)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import PAIR
 
 SLACK = 16
@@ -41,7 +41,7 @@ def rule_for(rules: Sequence[Keep], key: str) -> Keep | None:
     return max((rule for rule in rules if under(rule.prefix, key)), key=lambda rule: len(rule.prefix), default=None)
 
 
-def retire(txn: Any, env: Environment, prefix: bytes, surplus: int, before: int) -> int:
+def retire(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, before: int) -> int:
     """Delete the key's oldest `surplus` versions, and further ones that were no longer the newest at `before` (ns).
 
     The newest version with ts ≤ before stays: it is the anchor, from which every read at or after `before` still has

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.store.disk.layout import ID, LAST, PAIR
-from pipelines.store.disk.records import Record, unpacked
+from pipelines.store.disk.records import StoredRecord, unpacked
 
 
-def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> Record | None:
+def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | None:
     """The record with the greatest ts ≤ t; by default the newest."""
     there = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
     if there:
@@ -36,7 +36,7 @@ def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes
         found = cursor.next()
 
 
-def records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[Record]:
+def records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[StoredRecord]:
     """The records of versions lo to hi, ascending."""
     for place, _, _ in places(cursor, prefix, lo, hi):
         yield unpacked(place, cursor.value())

@@ -8,17 +8,17 @@ from typing import Any, ParamSpec, TypeVar
 
 import lmdb
 
-from pipelines.store.disk.environment import Environment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, translated
 from pipelines.store.disk.errors import NotStable, Pruned
 from pipelines.store.disk.layout import PAIR, Head
-from pipelines.store.disk.records import Record
+from pipelines.store.disk.records import StoredRecord
 from pipelines.store.disk.seek import as_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def answer(txn: Any, env: Environment, head: Head, key: str, prefix: bytes, t: int) -> Record | None:
+def answer(txn: Any, env: LmdbEnvironment, head: Head, key: str, prefix: bytes, t: int) -> StoredRecord | None:
     """The record as of t (ns, not above the frontier), None if there was none.
 
     Raises:

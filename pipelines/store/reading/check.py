@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import Corrupt
 from pipelines.store.disk.limits import VERSION_MAX
 from pipelines.store.disk.seek import as_of, records
@@ -22,7 +22,7 @@ def check(folder: Path, deep: bool) -> None:
     Raises:
         Corrupt, lmdb.Error: something is not as the store wrote it. A damaged page may also end the process.
     """
-    env = Environment(folder, 1, writer=False)
+    env = LmdbEnvironment(folder, 1, writer=False)
     pages = env.lmdb.info()["last_pgno"] + 1
     if (folder / "data.mdb").stat().st_size < pages * env.lmdb.stat()["psize"]:
         with Path(os.devnull).open("wb") as nowhere:

@@ -6,20 +6,20 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import Head
-from pipelines.store.disk.records import Record
+from pipelines.store.disk.records import StoredRecord
 from pipelines.store.reading.answer import answer, below, check_stable, typed
 
 
 class Cuts:
     """Two environments that together hold the objects; a key lives in one of them."""
 
-    hot: Environment
-    durable: Environment
+    hot: LmdbEnvironment
+    durable: LmdbEnvironment
     _reading: threading.RLock
 
-    def _locate(self, key: str) -> tuple[Environment, bytes] | None:
+    def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         """Where the key lives and its id, None for a key never put."""
         raise NotImplementedError
 
@@ -59,12 +59,12 @@ class Cuts:
             durable.abort()
             hot.abort()
 
-    def _cut(self, keys: Sequence[str], t: int | None) -> dict[str, Record | None]:
+    def _cut(self, keys: Sequence[str], t: int | None) -> dict[str, StoredRecord | None]:
         durable, hot, heads = self._both()
         with durable, hot:
             frontier, low = max(head.ts for head in heads), max(head.low for head in heads)
             check_stable(frontier if t is None else t, frontier)
-            answers: dict[str, Record | None] = {}
+            answers: dict[str, StoredRecord | None] = {}
             for key in keys:
                 for txn, env, head in ((durable, self.durable, heads[0]), (hot, self.hot, heads[1])):
                     prefix = env.key_id(txn, key)

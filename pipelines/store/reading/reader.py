@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import Closed
 from pipelines.store.reading.reads import Reads
 
@@ -48,9 +48,9 @@ class Reader(Reads):
 
     def _open(self) -> None:
         found = self._found()
-        self.durable = Environment(self._folder / "durable", 0, writer=False)
+        self.durable = LmdbEnvironment(self._folder / "durable", 0, writer=False)
         try:
-            self.hot = Environment(self._folder / "hot", 0, writer=False)
+            self.hot = LmdbEnvironment(self._folder / "hot", 0, writer=False)
         except BaseException:
             self.durable.close()
             raise
@@ -60,7 +60,7 @@ class Reader(Reads):
             self.hot.close()
             self.durable.close()
             raise
-        self._known: dict[str, tuple[Environment, bytes]] = {}
+        self._known: dict[str, tuple[LmdbEnvironment, bytes]] = {}
         self._inodes = found
         self._looked = time.monotonic_ns()
 
@@ -71,7 +71,7 @@ class Reader(Reads):
         except FileNotFoundError:
             return ()
 
-    def _locate(self, key: str) -> tuple[Environment, bytes] | None:
+    def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         found = self._known.get(key)
         if found is None:
             for env in (self.hot, self.durable):

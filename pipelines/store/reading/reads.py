@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from pipelines.store.disk.errors import BadKey, Pruned
 from pipelines.store.disk.layout import PAIR
 from pipelines.store.disk.limits import VERSION_MAX, check_key, check_time
-from pipelines.store.disk.records import Record
+from pipelines.store.disk.records import StoredRecord
 from pipelines.store.disk.seek import as_of, places, records
 from pipelines.store.reading.answer import answer, typed
 from pipelines.store.reading.cuts import Cuts
@@ -29,7 +29,7 @@ class Reads(Cuts):
     """What can be asked of a store; every call answers from one snapshot and pins no page after it."""
 
     @typed
-    def get(self, key: str, version: int | None = None) -> Record | None:
+    def get(self, key: str, version: int | None = None) -> StoredRecord | None:
         """The newest version, or exactly the one asked for; None if there is none."""
         with self._reading:
             self._look()
@@ -43,7 +43,7 @@ class Reads(Cuts):
                 return next(records(cursor, prefix, version, version), None)
 
     @typed
-    def get_at_time(self, key: str, t: int) -> Record | None:
+    def get_at_time(self, key: str, t: int) -> StoredRecord | None:
         """The version that was the newest at time t (ns), None if there was none.
 
         Raises:
@@ -63,7 +63,7 @@ class Reads(Cuts):
             return self._cut([key], t)[key]
 
     @typed
-    def snapshot(self, keys: Sequence[str] | str, t: int | None = None) -> dict[str, Record | None]:
+    def snapshot(self, keys: Sequence[str] | str, t: int | None = None) -> dict[str, StoredRecord | None]:
         """All keys (or the members of the affinity set so named) as of one time, by default the newest commit.
 
         Raises:
@@ -92,19 +92,19 @@ class Reads(Cuts):
         return self._of(key, lambda at: [(version, ts) for _, version, ts in places(at.cursor, at.prefix, lo, hi)])
 
     @typed
-    def history(self, key: str, lo: int = 0, hi: int = VERSION_MAX, most: int = 10_000) -> list[Record]:
+    def history(self, key: str, lo: int = 0, hi: int = VERSION_MAX, most: int = 10_000) -> list[StoredRecord]:
         """The kept records of versions lo to hi in one snapshot, ascending, at most `most` of them."""
         return self._of(key, lambda at: list(islice(records(at.cursor, at.prefix, lo, hi), most)))
 
     @typed
-    def replay(self, key: str, after: int, most: int) -> list[Record]:
+    def replay(self, key: str, after: int, most: int) -> list[StoredRecord]:
         """The next records above version `after`, ascending, at most `most`; none was skipped.
 
         Raises:
             Pruned: a version above `after` is no longer kept.
         """
 
-        def next_ones(at: _At) -> list[Record]:
+        def next_ones(at: _At) -> list[StoredRecord]:
             if at.floor is not None and (gone := PAIR.unpack(at.floor)[0]) > after:
                 raise Pruned(f"{key}: versions above {after} up to {gone} are no longer kept; begin above {gone}")
             return list(islice(records(at.cursor, at.prefix, after + 1, VERSION_MAX), most))

@@ -7,10 +7,10 @@ from typing import Any
 
 import lmdb
 
-from pipelines.store.disk.environment import Environment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, translated
 from pipelines.store.disk.errors import Fenced, StoreError
 from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
-from pipelines.store.disk.memory import KeyState, Memory, Side
+from pipelines.store.disk.memory import KeyState, Side, WriterMemory
 from pipelines.store.disk.records import packed
 from pipelines.store.disk.retention import SLACK, retire
 from pipelines.store.writing.event import Event
@@ -19,7 +19,7 @@ FORGOTTEN = 64
 """Sent entries that one commit deletes, at most: the deletion of many needs more free pages than a full map has."""
 
 
-def fence(txn: Any, env: Environment, epoch: int) -> None:
+def fence(txn: Any, env: LmdbEnvironment, epoch: int) -> None:
     """Refuse to write where a later writer has opened the store.
 
     Raises:
@@ -35,7 +35,7 @@ def next_ts(now: int, last: int) -> int:
     return max(now, last + 1)
 
 
-def commit(memory: Memory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
+def commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
     """Commit the events in order; with no events, move the frontier to `now` and the bound of as-of reads to `low`.
 
     Raises:
@@ -108,14 +108,14 @@ def _unname_keys(events: Sequence[Event]) -> None:
                 staged.state.prefix = b""
 
 
-def _put_objects(txn: Any, env: Environment, epoch: int, event: Event) -> None:
+def _put_objects(txn: Any, env: LmdbEnvironment, epoch: int, event: Event) -> None:
     ts, log, put = event.ts, env.log, txn.put
     for state, version, value, event_time, flags in event.staged.values():
         place = state.prefix + PAIR.pack(ts, version)
         put(place, packed(place, ts if event_time is None else event_time, epoch, flags, value), db=log)
 
 
-def _retire(txn: Any, env: Environment, events: Sequence[Event]) -> list[tuple[KeyState, int]]:
+def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tuple[KeyState, int]]:
     """Delete what the keys put here outgrew, each key once in SLACK puts; (state, how many went)."""
     puts: dict[KeyState, int] = {}
     for event in events:

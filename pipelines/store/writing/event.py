@@ -16,7 +16,7 @@ from pipelines.store.disk.limits import (
     check_version,
 )
 from pipelines.store.disk.memory import KeyState
-from pipelines.store.disk.records import APPLIED, DUPLICATE, STALE, Record, Verdict
+from pipelines.store.disk.records import APPLIED, DUPLICATE, STALE, StoredRecord, Verdict
 
 NAME_CHARACTERS = 200
 
@@ -40,7 +40,7 @@ class Book(Protocol):
 
     def members_of(self, affinity: str) -> frozenset[str] | None: ...  # noqa: D102
 
-    def get(self, key: str, version: int | None = None) -> Record | None: ...  # noqa: D102
+    def get(self, key: str, version: int | None = None) -> StoredRecord | None: ...  # noqa: D102
 
     def now(self) -> int: ...  # noqa: D102
 

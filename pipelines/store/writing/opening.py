@@ -9,11 +9,11 @@ from pathlib import Path
 
 import lmdb
 
-from pipelines.store.disk.environment import Environment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, translated
 from pipelines.store.disk.errors import Corrupt, OtherSchema
 from pipelines.store.disk.layout import HEAD, SCHEMA, SCHEMA_NAME, Head, pack_head
 from pipelines.store.disk.limits import VERSION_MAX
-from pipelines.store.disk.memory import KeyState, Memory, Side
+from pipelines.store.disk.memory import KeyState, Side, WriterMemory
 from pipelines.store.disk.retention import Keep, rule_for
 from pipelines.store.disk.seek import as_of, places
 from pipelines.store.writing.lock import WriterLock
@@ -29,7 +29,7 @@ class Opened:
 
     folder: Path
     lock: WriterLock
-    memory: Memory
+    memory: WriterMemory
 
     def close(self) -> None:
         """Bring all to the disk, note that it was closed well if so, and let the next writer in."""
@@ -65,7 +65,7 @@ def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], now: int) ->
         raise
 
 
-def _environments(folder: Path, map_bytes: int) -> tuple[Environment, Environment]:
+def _environments(folder: Path, map_bytes: int) -> tuple[LmdbEnvironment, LmdbEnvironment]:
     if why := damage(folder, "durable"):
         where = folder / "durable"
         raise Corrupt(f"{where} is damaged ({why}) and nothing can rebuild it. Restore it from a copy, or remove it.")
@@ -73,7 +73,7 @@ def _environments(folder: Path, map_bytes: int) -> tuple[Environment, Environmen
         aside = stood_aside(folder / "hot", "damaged")
         log.warning("%s is damaged (%s); it lies in %s now and is begun anew", folder / "hot", why, aside)
     forget_close(folder)
-    durable = Environment(folder / "durable", map_bytes, synced=True)
+    durable = LmdbEnvironment(folder / "durable", map_bytes, synced=True)
     try:
         durable.check_schema()
         return durable, _hot(folder / "hot", map_bytes)
@@ -82,8 +82,8 @@ def _environments(folder: Path, map_bytes: int) -> tuple[Environment, Environmen
         raise
 
 
-def _hot(path: Path, map_bytes: int) -> Environment:
-    env = Environment(path, map_bytes)
+def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
+    env = LmdbEnvironment(path, map_bytes)
     try:
         env.check_schema()
         return env
@@ -91,10 +91,10 @@ def _hot(path: Path, map_bytes: int) -> Environment:
         env.close()
     aside = stood_aside(path, "other")
     log.warning("%s was written by another release; it lies in %s now and is begun anew from the log", path, aside)
-    return Environment(path, map_bytes)
+    return LmdbEnvironment(path, map_bytes)
 
 
-def _remember(durable: Environment, hot: Environment, keep: Sequence[Keep], now: int) -> Memory:
+def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Keep], now: int) -> WriterMemory:
     try:
         heads = []
         for env in (durable, hot):
@@ -120,7 +120,7 @@ def _remember(durable: Environment, hot: Environment, keep: Sequence[Keep], now:
                 txn.put(HEAD, pack_head(head), db=env.meta)
                 txn.put(SCHEMA_NAME, SCHEMA, db=env.meta)
                 sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_entry(txn)))
-        memory = Memory(hot=sides[1], durable=sides[0], epoch=epoch, ts=ts, flushed=hot_head.flushed)
+        memory = WriterMemory(hot=sides[1], durable=sides[0], epoch=epoch, ts=ts, flushed=hot_head.flushed)
         _read_sets(memory)
         for side in sides:
             _read_keys(memory, side, keep)
@@ -133,13 +133,13 @@ def _remember(durable: Environment, hot: Environment, keep: Sequence[Keep], now:
         raise
 
 
-def _read_sets(memory: Memory) -> None:
+def _read_sets(memory: WriterMemory) -> None:
     env = memory.durable.env
     with env.read() as txn, txn.cursor(db=env.sets) as cursor:
         memory.sets = {name.decode(): frozenset(raw.decode().split("\n")) for name, raw in cursor}
 
 
-def _read_keys(memory: Memory, side: Side, keep: Sequence[Keep]) -> None:
+def _read_keys(memory: WriterMemory, side: Side, keep: Sequence[Keep]) -> None:
     env = side.env
     with env.read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
         for raw, prefix in keys:

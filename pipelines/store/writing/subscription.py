@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from pipelines.store.disk.errors import StoreError
-from pipelines.store.disk.records import Record
+from pipelines.store.disk.records import StoredRecord
 from pipelines.store.writing.upcalls import Upcalls, Watch, attempt
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Subscription(threading.Thread):
         self._store, self._upcalls, self._watch, self._mode = store, upcalls, watch, mode
         self._news = threading.Condition()
         self._ended = False
-        self._triggers: deque[tuple[str, Record]] = deque(maxlen=TRIGGERS)
+        self._triggers: deque[tuple[str, StoredRecord]] = deque(maxlen=TRIGGERS)
         self._before = -1 if from_version is None else from_version - 1
         self._delivered = dict(newest) if from_version is None else dict.fromkeys(newest, self._before)
         self._changed: dict[str, None] = {} if from_version is None else dict.fromkeys(newest)
@@ -77,7 +77,7 @@ class Subscription(threading.Thread):
         if threading.current_thread() is not self and self.is_alive():
             self.join()
 
-    def _take(self, key: str, record: Record) -> None:
+    def _take(self, key: str, record: StoredRecord) -> None:
         with self._news:
             if record.version < 0:
                 self._triggers.append((key, record))
@@ -85,7 +85,7 @@ class Subscription(threading.Thread):
                 self._changed[key] = None
             self._news.notify()
 
-    def _next(self) -> tuple[str, Record | None] | None:
+    def _next(self) -> tuple[str, StoredRecord | None] | None:
         with self._news:
             self._news.wait_for(lambda: self._ended or self._triggers or self._changed)
             if self._ended:
@@ -111,7 +111,7 @@ class Subscription(threading.Thread):
                     return
                 self._call(key, record)
 
-    def _call(self, key: str, record: Record) -> None:
+    def _call(self, key: str, record: StoredRecord) -> None:
         failure = attempt(self._watch, key, record)
         if failure is not None:
             self._upcalls.failed(key, record, failure)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import BadInput, BadKey, Closed
 from pipelines.store.disk.layout import PAIR
 from pipelines.store.disk.limits import check_key
-from pipelines.store.disk.memory import KeyState, Memory
-from pipelines.store.disk.records import Kind, Record, packed, unpacked
+from pipelines.store.disk.memory import KeyState, WriterMemory
+from pipelines.store.disk.records import Kind, StoredRecord, packed, unpacked
 from pipelines.store.disk.retention import Keep, rule_for
 from pipelines.store.reading.reads import Reads
 from pipelines.store.writing.clock import Clock
@@ -25,7 +25,7 @@ from pipelines.store.writing.upcalls import DEAD, Upcalls
 class Transactions(Reads):
     """Reads, and writes by events; calls may come from any thread, one of them writes at a time."""
 
-    def __init__(self, memory: Memory, keep: Sequence[Keep], clock: Clock) -> None:
+    def __init__(self, memory: WriterMemory, keep: Sequence[Keep], clock: Clock) -> None:
         self._memory = memory
         self.hot, self.durable = memory.hot.env, memory.durable.env
         self.known = memory.keys
@@ -41,9 +41,9 @@ class Transactions(Reads):
         """`with store.event() as e: e.put(...); e.set_meta(...); e.outbox(...)`: one transaction, one ts."""
         return Event(self, self, kind == "persistent", {})
 
-    def batch(self, kind: Kind = "volatile") -> Batch:
+    def batch(self, kind: Kind = "volatile") -> EventBatch:
         """`with store.batch() as b: with b.event() as e: ...`: events with a ts each, in one transaction."""
-        return Batch(self, kind == "persistent")
+        return EventBatch(self, kind == "persistent")
 
     def now(self) -> int:
         """The time against which event times are held: that of the store, or the wall's where it was set forward."""
@@ -101,7 +101,7 @@ class Transactions(Reads):
                 for watch in watches:
                     self._upcalls.add_waiting(watch, key, record)
 
-    def _park(self, key: str, record: Record, failure: Exception) -> None:
+    def _park(self, key: str, record: StoredRecord, failure: Exception) -> None:
         note = f"{key}\n{record.version}\n{failure!r}"
         with self.event() as event:
             event.put(DEAD + key, note.encode(), self._memory.ts)
@@ -110,12 +110,12 @@ class Transactions(Reads):
         if self._closed:
             raise Closed("the store was closed")
 
-    def _locate(self, key: str) -> tuple[Environment, bytes] | None:
+    def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         state = self._memory.keys.get(key)
         return None if state is None else (self._memory.side(state.persistent).env, state.prefix)
 
 
-class Batch:
+class EventBatch:
     """Several events that one transaction commits; an event left by an exception is dropped, the others stay."""
 
     def __init__(self, store: Transactions, persistent: bool) -> None:

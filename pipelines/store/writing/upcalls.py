@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipelines.store.disk.records import Record
+from pipelines.store.disk.records import StoredRecord
 from pipelines.store.disk.retention import under
 
 ATTEMPTS = 3
 DEAD = "/dead"
-Callback = Callable[[str, Record], None]
+Callback = Callable[[str, StoredRecord], None]
 """Called with a key and its record; a triggered record has version -1."""
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Watch:
     callback: Callback
 
 
-def attempt(watch: Watch, key: str, record: Record) -> Exception | None:
+def attempt(watch: Watch, key: str, record: StoredRecord) -> Exception | None:
     """Call up to three times (once for a trigger); the last error, None on success."""
     failure: Exception | None = None
     for _ in range(1 if record.version < 0 else ATTEMPTS):
@@ -45,11 +45,11 @@ class Upcalls:
     a callback, waits its turn and is delivered by that thread.
     """
 
-    def __init__(self, park: Callable[[str, Record, Exception], None]) -> None:
+    def __init__(self, park: Callable[[str, StoredRecord, Exception], None]) -> None:
         self._park = park
         self._watches: tuple[Watch, ...] = ()
         self._matching: dict[str, tuple[Watch, ...]] = {}
-        self._waiting: deque[tuple[Watch, str, Record]] = deque()
+        self._waiting: deque[tuple[Watch, str, StoredRecord]] = deque()
         self._delivering = threading.Lock()
         self._changing = threading.Lock()
 
@@ -77,7 +77,7 @@ class Upcalls:
             table[key] = found
         return found
 
-    def add_waiting(self, watch: Watch, key: str, record: Record) -> None:
+    def add_waiting(self, watch: Watch, key: str, record: StoredRecord) -> None:
         """Queue an upcall; the caller holds the writer's lock, so that the queue has the order of commits."""
         self._waiting.append((watch, key, record))
 
@@ -93,7 +93,7 @@ class Upcalls:
             finally:
                 self._delivering.release()
 
-    def failed(self, key: str, record: Record, failure: Exception) -> None:
+    def failed(self, key: str, record: StoredRecord, failure: Exception) -> None:
         """Park what could not be delivered under /dead, unless it is a trigger or lies there already."""
         log.warning("upcall for %s version %d failed: %r", key, record.version, failure)
         if record.version >= 0 and not under(DEAD, key):

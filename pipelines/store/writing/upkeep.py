@@ -9,12 +9,12 @@ import lmdb
 from pipelines.store.disk.environment import translated
 from pipelines.store.disk.errors import BadKey, MissingMember
 from pipelines.store.disk.limits import check_key
-from pipelines.store.disk.memory import KeyState, Memory
+from pipelines.store.disk.memory import KeyState, WriterMemory
 from pipelines.store.disk.retention import retire
 from pipelines.store.writing.commit import commit, fence
 
 
-def declare(memory: Memory, affinity: str, members: Iterable[str]) -> None:
+def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None:
     """Store the members of an affinity set; the same again changes nothing."""
     check_key(affinity)
     wanted = frozenset(members)
@@ -41,7 +41,7 @@ def declare(memory: Memory, affinity: str, members: Iterable[str]) -> None:
         memory.keys[key].affinity = affinity
 
 
-def advanced(memory: Memory, now: int) -> int:
+def advanced(memory: WriterMemory, now: int) -> int:
     """Move the frontier of an idle store to `now`; the ts that a flush makes safe."""
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
@@ -50,7 +50,7 @@ def advanced(memory: Memory, now: int) -> int:
     return memory.ts
 
 
-def flushed(memory: Memory, ts: int) -> None:
+def flushed(memory: WriterMemory, ts: int) -> None:
     """Bring the hot environment to the disk: `ts` is durable then. It needs no writer's lock."""
     try:
         memory.hot.env.lmdb.sync(True)
@@ -59,7 +59,7 @@ def flushed(memory: Memory, ts: int) -> None:
     memory.flushed = max(memory.flushed, ts)
 
 
-def lower_bound(memory: Memory, t: int) -> int:
+def lower_bound(memory: WriterMemory, t: int) -> int:
     """Refuse as-of reads below t (at most the frontier) from now on; the bound that holds then, of the hot side."""
     bound = min(t, memory.ts)
     for persistent in (False, True):
@@ -68,7 +68,7 @@ def lower_bound(memory: Memory, t: int) -> int:
     return bound
 
 
-def prune_key(memory: Memory, state: KeyState, before: int) -> None:
+def prune_key(memory: WriterMemory, state: KeyState, before: int) -> None:
     """Delete the key's versions that no read at or after `before` needs."""
     env = memory.side(state.persistent).env
     try:

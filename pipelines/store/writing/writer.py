@@ -10,7 +10,7 @@ from typing import Self
 from pipelines.store.disk.errors import Closed
 from pipelines.store.disk.layout import ID
 from pipelines.store.disk.limits import check_key, check_time, check_value
-from pipelines.store.disk.records import TRIGGERED, Kind, Record, Verdict
+from pipelines.store.disk.records import TRIGGERED, Kind, StoredRecord, Verdict
 from pipelines.store.disk.retention import Keep, under
 from pipelines.store.writing import upkeep
 from pipelines.store.writing.clock import Clock, steady
@@ -107,7 +107,7 @@ class Store(Transactions):
         watches = self._upcalls.matching(key)
         if watches:
             ts = self._memory.ts
-            record = Record(TRIGGERED, ts, ts, self._memory.epoch, 0, 0, value)
+            record = StoredRecord(TRIGGERED, ts, ts, self._memory.epoch, 0, 0, value)
             for watch in watches:
                 self._upcalls.add_waiting(watch, key, record)
             self._upcalls.deliver()

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from models.dqn.agent.model import Agent
+from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS
 from models.dqn.evaluation.trial import MARGINS
 from models.twin.experiment.frontier import frontier
-from models.twin.experiment.results import ALLOWED, Judged
-from pipelines.train.agent.lesson import Lesson
+from models.twin.experiment.results import ALLOWED, TraceResult
+from pipelines.train.agent.lesson import TrainingSet
 
 _COLOURS = {
     AGENT: "#c4713b", CHAMPION: "#8a5a9e", "mpc": "#2f6f9f", "forecast": "#5b9bc8", "reactive": "#7a8794",
@@ -22,7 +22,7 @@ _COLOURS = {
 _LEAST = 1e-4
 
 
-def departing(agent: Agent) -> str:
+def departing(agent: DqnModel) -> str:
     """In words, at which prices it departs from its advice."""
     at = agent.prices[agent.margins < MARGINS[-1]]
     if not len(at):
@@ -30,7 +30,9 @@ def departing(agent: Agent) -> str:
     return f"It departs where a second over the target costs {at.min():.2g} to {at.max():.2g} s of all executors."
 
 
-def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, reason: str, note: str = "") -> str:
+def agent_card(
+    agent: DqnModel, lesson: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
+) -> str:
     """The card as Markdown."""
     contract, setup, data = lesson.contract, lesson.setup, lesson.source.lineage()
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
@@ -62,7 +64,7 @@ def agent_card(agent: Agent, lesson: Lesson, result: Judged, allowed: float, rea
     return "\n\n".join([*lines, note] if note else lines)
 
 
-def _table(result: Judged, levels: Sequence[float]) -> str:
+def _table(result: TraceResult, levels: Sequence[float]) -> str:
     rows = [
         f"| executor-hours at | {' | '.join(f'{100 * a:.3g} %' for a in levels)} |",
         "|---" * (len(levels) + 1) + "|",
@@ -77,7 +79,7 @@ def _rank(cost: float) -> float:
     return cost if math.isfinite(cost) else math.inf
 
 
-def frontiers(result: Judged, allowed: float) -> Figure:
+def frontiers(result: TraceResult, allowed: float) -> Figure:
     """Executor-hours against the share of seconds over the target, a line per policy."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     panel = figure.subplots()

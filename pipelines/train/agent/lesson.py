@@ -11,16 +11,16 @@ from configs.contract import Contract, load_contract
 from configs.settings import Settings
 from models.dqn.agent.observation import pace_for
 from models.dqn.environment.recorded import recorded
-from models.dqn.environment.synthetic_loads import Trace
+from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.forecast.core.series import Series
 from models.twin.calibration.fit import UnfinishedFitError, fit
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Setup
-from models.twin.sim.job import Job
+from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import from_lake
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.on_lake import of_contract
-from pipelines.lake.load import Source, read_lake
+from pipelines.lake.load import LakeSeries, read_lake
 from pipelines.lake.tables import LakeError
 from pipelines.traces.shipped import Shipped, shipped
 
@@ -29,7 +29,7 @@ FARTHEST_S = 1860.0
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TrainingSet:
     """A job to learn.
 
     Attributes:
@@ -41,12 +41,12 @@ class Lesson:
     """
 
     contract: Contract
-    source: Source
+    source: LakeSeries
     setup: Setup
     twin: str
-    others: Sequence[Trace] = ()
+    others: Sequence[RecordedLoad] = ()
 
-    def loads(self) -> list[Trace]:
+    def loads(self) -> list[RecordedLoad]:
         """What may be learned from: the job's load before the parts on which policies are tuned and judged, and others.
 
         Raises:
@@ -57,7 +57,7 @@ class Lesson:
         own = Series(series.start, series.step_s, series.values[: tune.start])
         return [recorded(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
-    def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[Job]:
+    def jobs(self, seed: int, spread: float = 0.1, many: int = 8) -> list[TwinJob]:
         """The twin, and jobs like it: nobody knows it better than to a tenth."""
         job, chance = self.setup.the_job, np.random.default_rng(seed)
         factors = np.exp(spread * chance.standard_normal((many - 1, 2)))
@@ -67,7 +67,7 @@ class Lesson:
         return [job, *alike]
 
 
-def read(settings: Settings, job: str) -> Lesson:
+def read(settings: Settings, job: str) -> TrainingSet:
     """Read a job from the lake; starts Spark twice.
 
     Raises:
@@ -79,10 +79,10 @@ def read(settings: Settings, job: str) -> Lesson:
     twin, said = twin_of(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
     others = [recorded(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
-    return Lesson(contract, source, setup_of(settings, contract, twin), said, others)
+    return TrainingSet(contract, source, setup_of(settings, contract, twin), said, others)
 
 
-def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
+def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
     """The job as the lake measured it, else as it was stored by `tidecast twin fit`, else as its contract has it.
 
     Raises:
@@ -100,7 +100,7 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[Job, str]:
     return of_contract(contract), f"the contract's guess (lake: {missing})"
 
 
-def setup_of(settings: Settings, contract: Contract, twin: Job) -> Setup:
+def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
     """The setup of training and evaluation: the job's own load, on its own clock, under its own contract.
 
     Policies look as often as an agent decides about a live job; with the fewer looks of a backtest a job with a short

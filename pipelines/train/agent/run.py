@@ -10,19 +10,19 @@ from typing import Any
 
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
-from models.dqn.agent.model import Agent
+from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, against, judged, level
-from models.dqn.learner.settings import FINE, Training
+from models.dqn.learner.settings import FINE, TrainingLength
 from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival
-from models.twin.experiment.results import Judged
+from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import enough
 from pipelines.lake.load import moment
-from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, Run
+from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
 from pipelines.train.agent.card import agent_card, frontiers, learning
 from pipelines.train.agent.contest import contest, hours, told
-from pipelines.train.agent.lesson import Lesson, read
+from pipelines.train.agent.lesson import TrainingSet, read
 from pipelines.train.decided import formed, let_serve, refused, ruling
 
 __all__ = ["enough", "judge", "promote", "train", "train_on"]
@@ -52,7 +52,7 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
     return train_on(AgentRegistry(settings), training, read(settings, job))
 
 
-def train_on(registry: AgentRegistry, training: AgentTraining, lesson: Lesson) -> str:
+def train_on(registry: AgentRegistry, training: AgentTraining, lesson: TrainingSet) -> str:
     """The same on a lesson. The run's tag `outcome` says what came of it; the aliases of others stay as they are."""
     job = lesson.contract.job
     with registry.run(job, f"agent of {job} {moment(lesson.source.series.end)}") as run:
@@ -69,7 +69,7 @@ def train_on(registry: AgentRegistry, training: AgentTraining, lesson: Lesson) -
         return run.id
 
 
-def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesson: Lesson) -> str:
+def _challenge(registry: AgentRegistry, run: TrackedRun, training: AgentTraining, lesson: TrainingSet) -> str:
     """Train, compare on what it has not seen, register as challenger; says what came of it."""
     job = lesson.contract.job
     agent, curves = taught(lesson, training)
@@ -97,7 +97,7 @@ def _challenge(registry: AgentRegistry, run: Run, training: AgentTraining, lesso
     return f"challenger version {challenger}. {reason}. {remark}".strip()
 
 
-def taught(lesson: Lesson, training: AgentTraining) -> tuple[Agent, dict[str, Any]]:
+def taught(lesson: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
     """An agent that learned on drawn jobs and then in its own twin, and the curves of both phases.
 
     What is familiar to it is what it saw in the first phase: the second one is a single point of it, and the live job
@@ -107,19 +107,19 @@ def taught(lesson: Lesson, training: AgentTraining) -> tuple[Agent, dict[str, An
         TwinError: the load is too short or has gaps.
     """
     loads = lesson.loads()
-    wide = learn((), loads, _budgeted(Training(), training.transitions), training.seed)
+    wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
     jobs = lesson.jobs(training.seed)
     fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
     return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
 
 
-def as_judged(agent: Agent, result: Judged) -> Agent:
+def as_judged(agent: DqnModel, result: TraceResult) -> DqnModel:
     """The agent as the contest had it: where departing cost more on the tuning part, it does what it is advised."""
     margin = dict(result.settings[AGENT].fields).get("margin", 0.0)
     return replace(agent, margins=agent.margins + margin)
 
 
-def _budgeted(training: Training, transitions: int) -> Training:
+def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
     """With so many transitions and about `LOOKS` evaluations, which are smaller where there is little to evaluate."""
     runs = training.groups * training.runs
     updates = transitions / runs * training.learner.updates
@@ -173,7 +173,7 @@ def with_form(training: AgentTraining, form: Mapping[str, Any]) -> AgentTraining
     return formed(training, "agent_training", form)
 
 
-def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, Agent | None, str]:
+def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, DqnModel | None, str]:
     """The champion's version, itself if it can be compared, and a remark if not."""
     version = registry.champion_version(job)
     if version is None:

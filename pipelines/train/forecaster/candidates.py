@@ -10,14 +10,14 @@ import torch
 
 from configs.sections import Training
 from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, teach
-from models.adapt.transfer import Plan as Journey
+from models.adapt.transfer import TransferPlan as Journey
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import Epoch, Plan, fit, trained
-from models.forecast.neural.windows import View, season_of
+from models.forecast.neural.training import Epoch, TrainingPlan, fit, trained
+from models.forecast.neural.windows import PastWindow, season_of
 from models.forecast.selection.catalogue import CATALOGUE, Fit, named
-from pipelines.registry import Run
+from pipelines.registry import TrackedRun
 from pipelines.train.transfer import teachers
 
 
@@ -34,7 +34,7 @@ class Candidates:
         teacher: the load whose network was adapted last.
     """
 
-    run: Run
+    run: TrackedRun
     training: Training
     others: Mapping[str, Series]
     asked: str
@@ -53,10 +53,10 @@ class Candidates:
     def _network(self, task: Task, history: Series) -> Forecaster:
         training = self.training
         torch.set_num_threads(1)  # this small a network is faster alone, and the machine has other work
-        view = View(task, season_of(task, len(history)))
+        view = PastWindow(task, season_of(task, len(history)))
         generator = torch.Generator().manual_seed(training.seed)
         network = Recurrent(view, "gru", training.hidden, generator)
-        plan = Plan(training.epochs, training.learning_rate, training.lanes, training.context)
+        plan = TrainingPlan(training.epochs, training.learning_rate, training.lanes, training.context)
         began = time.perf_counter()
         self.epochs = list(fit(network, view, history, plan, generator))
         self.run.metrics({"gru.train_s": time.perf_counter() - began})
@@ -79,7 +79,7 @@ class Candidates:
         return lesson.pupil
 
 
-def log_epochs(run: Run, epochs: list[Epoch]) -> None:
+def log_epochs(run: TrackedRun, epochs: list[Epoch]) -> None:
     """The losses of every epoch, as curves in MLflow."""
     for epoch in epochs:
         losses = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.forecast.core.forecaster import Forecaster
-from pipelines.lake.load import Source
+from pipelines.lake.load import LakeSeries
 
 _COLUMNS = {
     "pinball": "pinball",
@@ -16,7 +16,7 @@ _COLUMNS = {
 
 
 def model_card(
-    job: str, forecaster: Forecaster, source: Source, scores: Mapping[str, Mapping[str, float]], note: str
+    job: str, forecaster: Forecaster, source: LakeSeries, scores: Mapping[str, Mapping[str, float]], note: str
 ) -> str:
     """The card as Markdown; `scores` are the figures of every forecaster on the same held-out steps, records/s."""
     data = source.lineage()

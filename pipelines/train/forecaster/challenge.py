@@ -13,22 +13,22 @@ from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Floats, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_of
-from models.forecast.selection.champion import Choice, choose
+from models.forecast.selection.champion import ChampionChoice, choose
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
-from pipelines.lake.load import Source, moment
-from pipelines.registry import CHALLENGER, Registry, RegistryError, Run
+from pipelines.lake.load import LakeSeries, moment
+from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
 from pipelines.train.forecaster import peaks, plots
 from pipelines.train.forecaster.candidates import Candidates, log_epochs
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.forecaster.live import follow
-from pipelines.train.forecaster.peaks import Live
+from pipelines.train.forecaster.peaks import LiveJob
 from pipelines.train.transfer import teachers
 
 
 def train_on(
-    registry: Registry, job: str, training: Training, source: Source, because: Sequence[str] = (),
-    live: Live | None = None,
+    registry: Registry, job: str, training: Training, source: LakeSeries, because: Sequence[str] = (),
+    live: LiveJob | None = None,
 ) -> str:  # fmt: skip
     """Train, evaluate and register on a series; returns the MLflow run's id.
 
@@ -57,7 +57,9 @@ def train_on(
         return run.id
 
 
-def _challenge(registry: Registry, run: Run, job: str, training: Training, source: Source, live: Live | None) -> str:
+def _challenge(
+    registry: Registry, run: TrackedRun, job: str, training: Training, source: LakeSeries, live: LiveJob | None
+) -> str:
     """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
     if source.known < training.minimum_steps:
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
@@ -113,7 +115,7 @@ def _losses(made: Backtest) -> Floats:
     return np.array([scores.pinball(made.actual[i], made.quantiles[i], made.levels) for i in rows])
 
 
-def _why(chosen: Choice) -> str:
+def _why(chosen: ChampionChoice) -> str:
     """The choice in words: every candidate's loss, and why others could not be tried."""
     trials = ", ".join(f"{name} {trial.loss:.4g}" for name, trial in chosen.trials.items())
     skipped = "".join(f" Not tried: {name} ({reason})." for name, reason in chosen.skipped.items())
@@ -136,7 +138,7 @@ def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster
     return version, champion, ""
 
 
-def _log(run: Run, backtests: dict[str, Backtest], chosen: Choice, candidates: Candidates) -> None:
+def _log(run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates) -> None:
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.figures().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.lake.load import Source
-from pipelines.registry import Registry, Run
+from pipelines.lake.load import LakeSeries
+from pipelines.registry import Registry, TrackedRun
 from pipelines.report.accuracy import against, by_version
 
 
-def follow(registry: Registry, run: Run, job: str, source: Source) -> dict[str, dict[str, float]]:
+def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) -> dict[str, dict[str, float]]:
     """Score what was served against what came; noted as tags `live.*` of each version and figures of the run.
 
     Returns:

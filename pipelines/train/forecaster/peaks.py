@@ -13,7 +13,7 @@ from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, calib
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveJob:
     """How a job runs.
 
     Attributes:
@@ -25,7 +25,7 @@ class Live:
     scale: float
 
 
-def live(settings: Settings, job: str) -> Live | None:
+def live(settings: Settings, job: str) -> LiveJob | None:
     """How a job of ours runs; None for one without a contract.
 
     Raises:
@@ -33,15 +33,15 @@ def live(settings: Settings, job: str) -> Live | None:
     """
     if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None
-    return Live(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
+    return LiveJob(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
 
 
-def learned(forecaster: Forecaster, series: Series, live: Live | None) -> PeakCalibrator | None:
+def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
     """What the load's past says of its peaks in the words of a forecaster; None where that cannot be told."""
     return None if live is None else calibrator_of(forecaster, series, live.planning, live.scale)
 
 
-def told(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: Live | None) -> str:
+def told(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
     """The same in a sentence for the model card."""
     if live is None:
         return ""
@@ -53,7 +53,7 @@ def told(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: Live |
     )
 
 
-def _why(forecaster: Forecaster, live: Live) -> str:
+def _why(forecaster: Forecaster, live: LiveJob) -> str:
     step_s, days = forecaster.step_s / live.scale, 1.5 * LEAST_S * live.scale / DAY_S
     if live.planning.lead_s < 1:
         return f"an executor works after {live.planning.lead_s:g} s"

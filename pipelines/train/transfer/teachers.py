@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.adapt.dtw import THRESHOLD
-from models.adapt.target import LONG_DAYS, Lesson, UntaughtError
+from models.adapt.target import LONG_DAYS, TransferResult, UntaughtError
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
-from models.forecast.selection.champion import Choice
+from models.forecast.selection.champion import ChampionChoice
 
 PUPIL = "adapted"
 """The name under which a pupil competes."""
@@ -22,7 +22,7 @@ _CALLED = {
 }
 
 
-def figures(lesson: Lesson | UntaughtError) -> dict[str, float]:
+def figures(lesson: TransferResult | UntaughtError) -> dict[str, float]:
     """`adapt.<job>.shape` of every source, and the four-way gate's errors and transfer of those near enough."""
     found = {f"adapt.{name}.shape": shape for name, shape in lesson.shapes.items()}
     for name, verdict in lesson.verdicts.items():
@@ -31,7 +31,7 @@ def figures(lesson: Lesson | UntaughtError) -> dict[str, float]:
     return {key: value for key, value in found.items() if value == value}
 
 
-def words(lesson: Lesson | UntaughtError) -> str:
+def words(lesson: TransferResult | UntaughtError) -> str:
     """Every source and whether it was let in; RMSE over all steps ahead, 1 being the last value's over the history."""
     said = [f"{name} kept out, {reason}" for name, reason in lesson.refused.items()]
     for name, verdict in lesson.verdicts.items():
@@ -51,7 +51,7 @@ def nobody(history: Series, others: Mapping[str, Series]) -> str:
     return f"nobody was asked: {len(history)} steps are too few to compare candidates on"
 
 
-def tags(chosen: Choice, teacher: str, why: str) -> dict[str, str]:
+def tags(chosen: ChampionChoice, teacher: str, why: str) -> dict[str, str]:
     """`SOURCE` and `WHY` of what was chosen in the end."""
     taught = chosen.name == PUPIL
     if PUPIL in chosen.trials and not taught:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.forecast.blend.ridge import Moments, Ridge, nothing
+from models.forecast.blend.ridge import NormalEquations, Ridge, nothing
 from models.forecast.blend.staggered import BATCH, aheads, due, learned
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.reading import predict
@@ -47,7 +47,7 @@ class Taught:
         coefficients: (H, p) of all of them.
     """
 
-    parts: tuple[Moments, ...]
+    parts: tuple[NormalEquations, ...]
     coefficients: Floats
 
 
@@ -102,9 +102,9 @@ def follow(
     return taught, said
 
 
-def _taught(ridge: Ridge, ahead: slice, part: Moments, trail: Trail, end: int, known: int) -> Moments:
+def _taught(ridge: Ridge, ahead: slice, part: NormalEquations, trail: Trail, end: int, known: int) -> NormalEquations:
     return learned(ridge, ahead, part, (trail.gathered, trail.levels, trail.measured), end, known)
 
 
-def _joined(parts: list[Moments]) -> Taught:
+def _joined(parts: list[NormalEquations]) -> Taught:
     return Taught(tuple(parts), np.concatenate([part.coefficients for part in parts]))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from models.adapt.network import TravellingGru
-from models.adapt.rows import Scale
+from models.adapt.rows import DomainScale
 from models.adapt.target import TransferTarget, Voice
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
@@ -18,7 +18,7 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.training import trained
-from models.forecast.neural.windows import View
+from models.forecast.neural.windows import PastWindow
 from tests.fakes.plain_blend.blend import Blend as PlainBlend
 
 HOUR = 3600.0
@@ -52,7 +52,7 @@ def spoilt(values, seed):
 def drawn(cell, season, task=TASK, hidden=8):
     """A network whose weights were drawn by chance, all of them far from 0."""
     generator = torch.Generator().manual_seed(4)
-    module = Recurrent(view := View(task, season), cell, hidden, generator)
+    module = Recurrent(view := PastWindow(task, season), cell, hidden, generator)
     with torch.no_grad():
         for weight in (module.linear, module.head.weight, module.width, module.steep, module.restless, module.centre):
             weight.normal_(0.0, 0.1, generator=generator)
@@ -64,7 +64,7 @@ def _pupil():
     generator = torch.Generator().manual_seed(2)
     network = TravellingGru(TASK.horizon, 8, generator)
     torch.nn.init.normal_(network.head.weight, std=0.1, generator=generator)
-    return TransferTarget(TASK, Voice(network).eval(), Scale(20.0, 200.0))
+    return TransferTarget(TASK, Voice(network).eval(), DomainScale(20.0, 200.0))
 
 
 def _classical():

@@ -10,7 +10,7 @@ import torch
 
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import CELLS, Recurrent
-from models.forecast.neural.windows import View
+from models.forecast.neural.windows import PastWindow
 from models.forecast.online import Online, OnlineError
 from models.kinds import describe, revive
 
@@ -23,7 +23,7 @@ def revived(described):
     if described["kind"] not in CELLS:
         return revive(described)
     task = revive({**described, "kind": "blend"}).task
-    return revive(described, Recurrent(View(task, described["season"]), "gru", 4, torch.Generator()).eval())
+    return revive(described, Recurrent(PastWindow(task, described["season"]), "gru", 4, torch.Generator()).eval())
 
 
 @pytest.mark.parametrize("kept", OLDER["kinds"], ids=NAMES)

@@ -7,7 +7,7 @@ from online_cases import NETWORKS, TASK, forecaster, load, series, spoilt
 
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import CELLS
-from models.forecast.neural.training import Plan, fit_network
+from models.forecast.neural.training import TrainingPlan, fit_network
 from models.forecast.online import Online
 from models.kinds import shapes
 
@@ -47,7 +47,7 @@ def test_the_hidden_state_is_that_of_the_batch_pass(name):
 @pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # they are parameters too
 @pytest.mark.parametrize("cell", CELLS)
 def test_an_exported_archive_of_a_trained_network_says_what_its_module_says(cell, tmp_path):
-    network = fit_network(cell, TASK, series(load(24 * 16)), Plan(epochs=2), hidden=8)
+    network = fit_network(cell, TASK, series(load(24 * 16)), TrainingPlan(epochs=2), hidden=8)
     example = tuple(torch.zeros(2, *shape[1:]) for shape in shapes(network)[0].values())
     dynamic = tuple({0: torch.export.Dim.AUTO} for _ in example)
     torch.export.save(torch.export.export(network.module, example, dynamic_shapes=dynamic), tmp_path / "model.pt2")

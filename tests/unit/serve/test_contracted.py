@@ -8,7 +8,7 @@ from pipelines.serve.contracted import Contracted
 from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.http.app import app
 from pipelines.serve.models.loader import Loader
-from pipelines.serve.step.jobs import Jobs
+from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.windows import Recent
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
@@ -40,7 +40,7 @@ def test_the_fast_path_takes_a_job_and_shows_it_once_it_has_a_contract(folder, k
 
 
 def test_the_stream_takes_a_job_once_it_has_a_contract(folder, known):
-    jobs = Jobs(Recent(STEP), known, lambda job, by: None, 7)
+    jobs = ServedJobs(Recent(STEP), known, lambda job, by: None, 7)
     with pytest.raises(MessageError, match="no contract"):
         jobs.take("orders", raw("orders", BEGIN, 5.0), NOW)
     (folder / "orders.yaml").touch()

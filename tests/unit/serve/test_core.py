@@ -22,7 +22,6 @@ from pipelines.serve.net.wire import (
     Absent,
     AsOf,
     Edge,
-    Foretold,
     Found,
     Frontier,
     Get,
@@ -30,6 +29,7 @@ from pipelines.serve.net.wire import (
     Refused,
     Versions,
     WhatIf,
+    WireForecast,
     framed,
     read_answer,
 )
@@ -423,13 +423,13 @@ def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
     crown(core)
     before = contents(store)
     foretold = answer(core, WhatIf(JOB, 500.0))
-    assert isinstance(foretold, Foretold) and contents(store) == before
+    assert isinstance(foretold, WireForecast) and contents(store) == before
     (took,) = put(core, raw(JOB, BEGIN + 30, 500.0))
     assert json.loads(value_of(took.forecasts[0]).message)["quantiles"] == foretold.quantiles
     assert (
         answer(core, WhatIf(JOB, math.nan)).code == "message" and answer(core, WhatIf("x", 1.0)).code == "unknown_job"
     )
-    assert answer(core, WhatIf("rides", 1.0)) == Foretold([], [])
+    assert answer(core, WhatIf("rides", 1.0)) == WireForecast([], [])
 
 
 def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it_leaves_out(core, store):

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.serve.fast import outbox
-from pipelines.serve.fast.outbox import Outbox
+from pipelines.serve.fast.outbox import StoreOutbox
 from pipelines.serve.step.records import Outgoing, packed
 from pipelines.store import Store
 
@@ -50,7 +50,7 @@ def left(store):
 
 
 def test_what_was_refused_goes_out_again_before_what_came_after_it(store):
-    box, broker = Outbox(store), Broker()
+    box, broker = StoreOutbox(store), Broker()
     wait(store, box, "a", "b")
     box.send(broker)
     wait(store, box, "c")
@@ -65,7 +65,7 @@ def test_what_was_refused_goes_out_again_before_what_came_after_it(store):
 
 
 def test_a_forecast_that_a_newer_one_has_overtaken_is_left_out_and_said(store, capsys):
-    box, broker = Outbox(store), Broker()
+    box, broker = StoreOutbox(store), Broker()
     wait(store, box, "a", "b")
     box.send(broker)
     broker.settle(b=True, a=False)
@@ -75,7 +75,7 @@ def test_a_forecast_that_a_newer_one_has_overtaken_is_left_out_and_said(store, c
 
 
 def test_a_key_that_is_refused_holds_up_no_other_and_a_reject_is_never_left_out(store):
-    box, broker = Outbox(store), Broker()
+    box, broker = StoreOutbox(store), Broker()
     wait(store, box, "a")
     wait(store, box, "x", "y", job="metrics", topic="rejects")
     box.send(broker)

@@ -26,7 +26,7 @@ ANSWERS = st.one_of(
     st.builds(wire.History, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3)),
     st.builds(wire.Edge, st.integers(0, 9), st.integers(0, 9)),
     st.builds(wire.Pong, st.binary(max_size=9)),
-    st.builds(wire.Foretold, st.lists(st.lists(st.floats(0, 9), max_size=2), max_size=2), st.just([0.5])),
+    st.builds(wire.WireForecast, st.lists(st.lists(st.floats(0, 9), max_size=2), max_size=2), st.just([0.5])),
     st.builds(wire.Refused, TEXT, TEXT),
 )
 

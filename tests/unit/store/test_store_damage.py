@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
-from pipelines.store.disk.environment import Environment
+from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import SCHEMA_NAME
 from pipelines.store.writing.recovery import remember_close
 
@@ -81,7 +81,7 @@ def test_a_damaged_durable_file_is_an_error_and_is_left_alone(tmp_path, damage):
 
 
 def of_another_release(folder):
-    env = Environment(folder, 1 << 24)
+    env = LmdbEnvironment(folder, 1 << 24)
     with env.lmdb.begin(write=True) as txn:
         txn.put(SCHEMA_NAME, b"tidecast-store-1", db=env.meta)
     env.close()
@@ -118,7 +118,7 @@ def test_a_durable_file_of_another_release_is_refused_with_words_and_left_alone(
 def test_a_file_without_its_last_pages_is_whole_if_none_of_them_is_in_use(tmp_path, caplog):
     filled(tmp_path)
     for name in ("hot", "durable"):
-        env = Environment(tmp_path / name, 1 << 24)
+        env = LmdbEnvironment(tmp_path / name, 1 << 24)
         with env.lmdb.begin(write=True) as txn:
             for number in range(200):  # pages at the end, taken and given back
                 txn.put(b"%d" % number, bytes(9000), db=env.meta)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pipelines.store import NotStable, Pruned, Record, Store
+from pipelines.store import NotStable, Pruned, Store, StoredRecord
 from pipelines.store.writing import opening
 from tests.fakes.store_faults import FAULTS, in_process, outcome
 from tests.fakes.store_model import StoreModel
@@ -27,8 +27,8 @@ VALUES = st.sampled_from([b"p", b"q"])
 TIMES = st.integers(0, 60)
 
 
-def row(record: Record | str | None) -> Any:
-    return (record.version, record.ts, record.value) if isinstance(record, Record) else record
+def row(record: StoredRecord | str | None) -> Any:
+    return (record.version, record.ts, record.value) if isinstance(record, StoredRecord) else record
 
 
 class StoreMachine(RuleBasedStateMachine):

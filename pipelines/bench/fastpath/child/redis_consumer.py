@@ -19,10 +19,10 @@ import redis
 
 from models.forecast.core.series import Series
 from models.forecast.online import Online
-from pipelines.bench.fastpath.champions import Champions
+from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fastpath.load import BEGIN, STEP_S, rates
 from pipelines.bench.fastpath.peers.redis import FORECASTS, GROUP, KEPT, METRICS, items
-from pipelines.serve.step.event import Moment, encoded, message
+from pipelines.serve.step.event import ForecastOrigin, encoded, message
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.samples import read_sample
@@ -32,7 +32,7 @@ def begun(home: Path, job: str, windows: int) -> Online:
     """The model after the job's first windows."""
     held = rates()
     values = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + windows)])
-    online = Online(Champions(home.parent).fetch(job, home.name)[0])
+    online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
     online.admit(job, Series(BEGIN * STEP_S, STEP_S, values))
     return online
 
@@ -58,7 +58,9 @@ def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> Non
                 window = window_of(sample.time, STEP_S)
                 rate = sample.arrival_rps or 0.0
                 quantiles = online.step(job, rate)
-                at = Moment(job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate)
+                at = ForecastOrigin(
+                    job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate
+                )
                 said = encoded(message(quantiles, online.trust(job), online.forecaster, by, at))
                 forecast = {"w": window, "f": said}
                 if not durable:

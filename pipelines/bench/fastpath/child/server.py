@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from configs.settings import load
-from pipelines.bench.fastpath.champions import Champions
+from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.serve.fast.server import serve_fast
 from pipelines.stack.state import addressed
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    serve_fast(addressed(load()), lambda: Champions(folder))
+    serve_fast(addressed(load()), lambda: FolderChampions(folder))

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipelines.bench.fastpath.champions import shelve
 from pipelines.bench.fastpath.children import Children
-from pipelines.bench.fastpath.load import BEGUN, JOBS, Feed
+from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.stack.processes import ProcessError
 
@@ -50,7 +50,7 @@ class RedisPeer:
         self._client = client(path, self._server)
         shelve(folder, "1", made)
         self._consumer = children.module("redis_consumer", path, folder / "1", JOBS[0], str(BEGUN), kind)
-        self._feed, self._last = Feed(JOBS[:1]), "0"
+        self._feed, self._last = SampleFeed(JOBS[:1]), "0"
         self._feed.history(JOBS[:1], BEGUN)  # on which the consumer begins by itself
         until = time.monotonic() + _PATIENCE_S
         while not self._client.exists("ready"):

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.kafka import produce
-from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, Feed
+from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, SampleFeed
 from pipelines.kafka.broker import offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Fetched, Sender
@@ -39,7 +39,7 @@ def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) 
         events: that count.
         warm: events before them.
     """
-    kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), Feed()
+    kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), SampleFeed()
     create_topics(kafka)
     for job in JOBS:
         serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
@@ -61,7 +61,7 @@ def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) 
     return took[warm:]
 
 
-def _asked(sender: Sender, feed: Feed, heard: Heard, events: int, query: Process) -> list[int]:
+def _asked(sender: Sender, feed: SampleFeed, heard: Heard, events: int, query: Process) -> list[int]:
     sent: dict[tuple[str, int], int] = {}
     start = time.monotonic()
     for number in range(events):
