@@ -83,8 +83,8 @@ def _from_lake(settings: Any, job: str) -> Any:
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     """The finished runs of a job; those named must be readable, others are passed over with a word."""
     from pipelines.backtest.fit.measured import told
-    from pipelines.report.eventlog import EventLogError
-    from pipelines.report.lines import RunError
+    from pipelines.report.recorded.eventlog import EventLogError
+    from pipelines.report.recorded.lines import RunError
 
     folders = [Path(n) if Path(n).is_dir() else root / n for n in names or sorted(p.name for p in root.glob("*-*-*"))]
     found = []

@@ -19,7 +19,7 @@ from configs.settings import Settings
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.results import compare, counted
 from pipelines.kafka.broker import BrokerError, Follower
-from pipelines.report.dump import dump
+from pipelines.report.recorded.dump import dump
 from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, decode

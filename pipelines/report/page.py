@@ -11,7 +11,7 @@ from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
-from pipelines.report.read import load
+from pipelines.report.recorded.run import load
 from pipelines.report.summary import Measured
 from pipelines.report.time_axis import trace_moments
 

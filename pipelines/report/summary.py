@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipelines.report import accuracy, actions, figures, read
-from pipelines.report.read import RecordedRun
+from pipelines.report import accuracy, actions, figures
+from pipelines.report.recorded import run as read
+from pipelines.report.recorded.run import RecordedRun
 
 KEYS = {
     "id": "name of the run, and of its folder",

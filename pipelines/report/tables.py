@@ -11,7 +11,7 @@ import pandas as pd
 from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.html.numbers import number, share
 from pipelines.report import headline
-from pipelines.report.read import RecordedRun
+from pipelines.report.recorded.run import RecordedRun
 from pipelines.report.summary import KEYS, Measured
 from pipelines.report.time_axis import trace_times
 

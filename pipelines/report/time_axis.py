@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from pipelines.html.plot import Chart, rows
-from pipelines.report.read import RecordedRun
+from pipelines.report.recorded.run import RecordedRun
 
 _TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 _TICKS = 9

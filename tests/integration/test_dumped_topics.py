@@ -5,7 +5,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Publisher
-from pipelines.report.dump import DUMPED, dump
+from pipelines.report.recorded.dump import DUMPED, dump
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.integration

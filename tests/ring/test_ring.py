@@ -13,8 +13,8 @@ from models.policy.live.replay import contracts_of, replayed
 from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
-from pipelines.report import read
 from pipelines.report.page import render
+from pipelines.report.recorded import run as read
 from pipelines.report.summary import lost, measure, summarise
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen

@@ -2,7 +2,7 @@ import json
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record
-from pipelines.report import dump as module
+from pipelines.report.recorded import dump as module
 from tidecast.messages import MetricSample, encode
 
 

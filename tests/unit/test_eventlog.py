@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from pipelines.report import eventlog
-from pipelines.report.eventlog import EventLogError
+from pipelines.report.recorded import eventlog
+from pipelines.report.recorded.eventlog import EventLogError
 
 JOB = {"sql.streaming.queryId": "q", "streaming.sql.batchId": "7"}
 

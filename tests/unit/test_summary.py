@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from pipelines.report.lines import RunError
+from pipelines.report.recorded.lines import RunError
 from pipelines.report.summary import KEYS, summarise
 from pipelines.report.table import table
 from tests.fakes import run_dir

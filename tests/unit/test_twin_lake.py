@@ -18,7 +18,7 @@ from pipelines.backtest.fit import judge, recordings
 from pipelines.backtest.fit.from_lake import measured
 from pipelines.backtest.fit.measured import told as measured_run
 from pipelines.backtest.fit.text import of_fit, of_recordings
-from pipelines.report.lines import RunError
+from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
 
 

@@ -13,9 +13,9 @@ from configs.contract import Contract
 from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.calibration.replayed import ReplayedCurves
 from models.twin.sim.job import TwinJob
-from pipelines.report import read
 from pipelines.report.actions import APPLIED
 from pipelines.report.figures import executor_steps
+from pipelines.report.recorded import run as read
 from pipelines.report.summary import Measured, measure
 
 Floats = np.ndarray

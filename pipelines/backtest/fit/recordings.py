@@ -11,7 +11,7 @@ import pandas as pd
 
 from models.twin.calibration.outages import Recording, as_latency, outages, over, restarting
 from models.twin.calibration.replayed import replayed
-from pipelines.report.lines import RunError
+from pipelines.report.recorded.lines import RunError
 
 TARGET_S, MOST, SEEDS = 2.0, 24, 10
 _STEP_S = 0.25

@@ -66,7 +66,7 @@ class Ping(msgspec.Struct, array_like=True, tag=6):
 
 
 class WhatIf(msgspec.Struct, array_like=True, tag=7):
-    """What the champion would say if the next window's rate were this, records/s. Writes nothing, gets `WireForecast`."""
+    """What the champion would say if the next window's rate were this, records/s. Writes nothing."""
 
     job: str
     rate: float

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
-from pipelines.report import eventlog
-from pipelines.report.batches import QueryBatches, read_batches
-from pipelines.report.eventlog import EventLog
-from pipelines.report.lines import RunError, existing, json_lines, json_object
+from pipelines.report.recorded import eventlog
+from pipelines.report.recorded.batches import QueryBatches, read_batches
+from pipelines.report.recorded.eventlog import EventLog
+from pipelines.report.recorded.lines import RunError, existing, json_lines, json_object
 from tidecast.clock import Clock
 
 TOPICS = ("metrics", "forecasts", "decisions", "outcomes", "rejects", "heartbeats")

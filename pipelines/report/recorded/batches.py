@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipelines.report.lines import RunError, json_lines
+from pipelines.report.recorded.lines import RunError, json_lines
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""What a run left behind: its topics, its query's progress, Spark's event log."""
