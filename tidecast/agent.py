@@ -9,21 +9,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidecast.actuator import ExecutorActuator
 from tidecast.arrivals import SAMPLE_S, Arrivals
 from tidecast.clock import WALL, Clock
-from tidecast.cluster import Cluster
 from tidecast.commands import Commands
+from tidecast.connection.outbox import Outbox
+from tidecast.connection.reach import UnreachableError
+from tidecast.connection.security import client_options
 from tidecast.fields import job_name
 from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import Control
 from tidecast.modes import release
 from tidecast.observer import LOOK_S, Observer
-from tidecast.outbox import Outbox
-from tidecast.reach import UnreachableError
-from tidecast.security import client_options
-from tidecast.source import BOOTSTRAP, Place, places, sources, subscribed
+from tidecast.spark.actuator import ExecutorActuator
+from tidecast.spark.cluster import Cluster
+from tidecast.spark.source import BOOTSTRAP, Place, places, sources, subscribed
 
 log = logging.getLogger("tidecast")
 
@@ -73,7 +73,7 @@ def attach(
 
     Raises:
         ValueError: an argument makes no sense, or no broker is known.
-        tidecast.cluster.ClusterError: the query is not run by this process.
+        tidecast.spark.cluster.ClusterError: the query is not run by this process.
     """
     least, most = executors
     job_name(job)

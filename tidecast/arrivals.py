@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from tidecast.connection.transport import consumer
 from tidecast.job import Job
 from tidecast.messages import MetricSample
-from tidecast.sensors import Curve, Offsets, Partition, arrived, lag
-from tidecast.transport import consumer
+from tidecast.spark.sensors import Curve, Offsets, Partition, arrived, lag
 
 log = logging.getLogger("tidecast")
 

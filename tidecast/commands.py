@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.clock import announced
+from tidecast.connection.transport import consumer
 from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
 from tidecast.guard import judge
@@ -15,8 +16,7 @@ from tidecast.job import Job
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, keyed
 from tidecast.modes import obey
 from tidecast.outcomes import outcome
-from tidecast.sensors import lag
-from tidecast.transport import consumer
+from tidecast.spark.sensors import lag
 
 log = logging.getLogger("tidecast")
 

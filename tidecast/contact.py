@@ -26,7 +26,7 @@ def watch(job: Job, now: float) -> None:
     most: nobody is there any more to take back a step down.
 
     Raises:
-        tidecast.actuator.ActuatorError: the cluster refused; the next call tries again.
+        tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.
     """
     with job.lock:
         silent = now - job.heard_at

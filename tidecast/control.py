@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.clock import Clock
+from tidecast.connection.transport import producer
 from tidecast.fields import job_name
 from tidecast.messages import Control, encode
-from tidecast.transport import producer
 
 TOPIC = "control"
 SEND_S = 10.0

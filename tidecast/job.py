@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from tidecast.actuator import Actuator
 from tidecast.clock import WALL, Clock
+from tidecast.connection.outbox import Outbox
 from tidecast.guard import Limits, Seen
 from tidecast.messages import Reject
-from tidecast.outbox import Outbox
 from tidecast.outcomes import Tracker
-from tidecast.sensors import Curve, HeavyStage, Offsets, Partition
+from tidecast.spark.actuator import Actuator
+from tidecast.spark.sensors import Curve, HeavyStage, Offsets, Partition
 
 
 @dataclass

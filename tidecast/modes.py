@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 
-from tidecast.actuator import ActuatorError
 from tidecast.job import Job
+from tidecast.spark.actuator import ActuatorError
 
 log = logging.getLogger("tidecast")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 
-from tidecast.actuator import ActuatorError
-from tidecast.cluster import Cluster, Stage
 from tidecast.job import Job
 from tidecast.messages import MetricSample, Outcome
-from tidecast.progress import Batch, ProgressReader
-from tidecast.sensors import Curve, Latency, first_starts, lag, latency
+from tidecast.spark.actuator import ActuatorError
+from tidecast.spark.cluster import Cluster, Stage
+from tidecast.spark.progress import Batch, ProgressReader
+from tidecast.spark.sensors import Curve, Latency, first_starts, lag, latency
 
 log = logging.getLogger("tidecast")
 

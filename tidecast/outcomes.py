@@ -12,7 +12,7 @@ from typing import Any
 
 from tidecast.clock import Clock
 from tidecast.messages import Decision, Outcome
-from tidecast.progress import Batch
+from tidecast.spark.progress import Batch
 
 PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
 """A slow start before any was seen; how many slow starts are waited for; what is slow among those seen."""

@@ -17,8 +17,8 @@ from pipelines.jobs import load_generator, word_count
 from pipelines.jobs.running import PERSONS, Launch, begin
 from pipelines.spark import class_archive
 from pipelines.spark.session import cluster_session
-from tidecast.actuator import ExecutorActuator
-from tidecast.cluster import Cluster
+from tidecast.spark.actuator import ExecutorActuator
+from tidecast.spark.cluster import Cluster
 
 _BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
 

@@ -15,9 +15,9 @@ from kafka import TopicPartition
 from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.security import java
+from tidecast.connection.reach import UnreachableError
+from tidecast.connection.transport import consumer, producer
 from tidecast.messages import Message, Reject, encode
-from tidecast.reach import UnreachableError
-from tidecast.transport import consumer, producer
 
 C = TypeVar("C")
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"

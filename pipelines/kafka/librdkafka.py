@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from configs.sections import Kafka
 from pipelines.kafka.broker import BrokerError
 from pipelines.kafka.security import librdkafka
-from tidecast.reach import unreachable
+from tidecast.connection.reach import unreachable
 
 log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]

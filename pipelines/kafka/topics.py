@@ -11,7 +11,7 @@ from kafka.errors import TopicAlreadyExistsError
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import client
-from tidecast.transport import TOPICS, connected
+from tidecast.connection.transport import TOPICS, connected
 
 _HOUR_MS = 3_600_000
 

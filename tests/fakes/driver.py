@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidecast import WALL
-from tidecast.actuator import ActuatorError
 from tidecast.guard import Limits
 from tidecast.job import Job
+from tidecast.spark.actuator import ActuatorError
 
 
 @dataclass

@@ -17,10 +17,10 @@ from tests.fakes import driver
 from tests.fakes.secure_broker import PASSWORD, USER, secure_broker, with_login
 from tests.fakes.waiting import wait_until
 from tidecast import attach, control
+from tidecast.connection.reach import UnreachableError
+from tidecast.connection.security import client_options
+from tidecast.connection.transport import producer
 from tidecast.messages import MetricSample, decode
-from tidecast.reach import UnreachableError
-from tidecast.security import client_options
-from tidecast.transport import producer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -11,7 +11,7 @@ import pytest
 from pipelines.kafka.broker import Publisher, read_all
 from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
-from tidecast.transport import TOPICS
+from tidecast.connection.transport import TOPICS
 
 pytestmark = pytest.mark.integration
 

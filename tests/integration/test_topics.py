@@ -5,7 +5,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from tests.fakes.waiting import wait_until
-from tidecast.transport import TOPICS
+from tidecast.connection.transport import TOPICS
 
 pytestmark = pytest.mark.integration
 HOUR_MS = 3_600_000

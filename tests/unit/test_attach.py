@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidecast.source import places, sources, subscribed
+from tidecast.spark.source import places, sources, subscribed
 
 LOGIN = {
     "kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN",

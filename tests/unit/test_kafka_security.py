@@ -10,8 +10,8 @@ from pipelines.cli.app import main
 from pipelines.kafka.broker import spark_options
 from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.security import java, librdkafka
-from tidecast.security import client_options, from_spark
-from tidecast.transport import consumer
+from tidecast.connection.security import client_options, from_spark
+from tidecast.connection.transport import consumer
 
 LOGIN = {
     "security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512", "sasl_plain_username": 'o"brien',

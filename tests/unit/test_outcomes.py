@@ -3,7 +3,7 @@ from dataclasses import replace
 from tidecast.clock import WALL, Clock
 from tidecast.messages import Decision, decode, encode
 from tidecast.outcomes import LEAST_S, MOST_S, USE_S, Tracker, patience
-from tidecast.progress import Batch
+from tidecast.spark.progress import Batch
 
 T = 1_700_000_000.0
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tidecast.progress import ProgressReader, offsets, parse
+from tidecast.spark.progress import ProgressReader, offsets, parse
 
 
 def report(batch_id, rows=60, ran=True, end=120):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.sensors import KNOTS, Curve, HeavyStage, arrived, first_starts, lag, latency
+from tidecast.spark.sensors import KNOTS, Curve, HeavyStage, arrived, first_starts, lag, latency
 
 P, Q = ("events", 0), ("events", 1)
 

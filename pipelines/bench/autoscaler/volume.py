@@ -23,8 +23,8 @@ from pipelines.kafka.broker import Follower, offsets
 from pipelines.kafka.topics import create_topics, stored_bytes
 from pipelines.stack.apart import apart
 from pipelines.stack.stack import Stack
+from tidecast.connection.outbox import Outbox
 from tidecast.messages import Decision, MetricSample, decode
-from tidecast.outbox import Outbox
 
 JOB = "volume"
 STEP_S, SWING_S, DAY_S = 60.0, 1800.0, 86_400

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidecast.cluster import Cluster
-from tidecast.security import from_spark
+from tidecast.connection.security import from_spark
+from tidecast.spark.cluster import Cluster
 
 log = logging.getLogger("tidecast")
 

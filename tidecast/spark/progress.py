@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from tidecast.sensors import Offsets
+from tidecast.spark.sensors import Offsets
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Protocol
 
-from tidecast.cluster import Cluster
+from tidecast.spark.cluster import Cluster
 
 
 class ActuatorError(RuntimeError):

@@ -7,8 +7,8 @@ import queue
 from collections.abc import Mapping
 from typing import Any
 
+from tidecast.connection.transport import producer
 from tidecast.messages import Message, MessageError, encode
-from tidecast.transport import producer
 
 log = logging.getLogger("tidecast")
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from tidecast.reach import unreachable
-from tidecast.security import client_options
+from tidecast.connection.reach import unreachable
+from tidecast.connection.security import client_options
 
 C = TypeVar("C")
 
@@ -48,7 +48,8 @@ def connected(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None,
     """A client of kafka-python once the broker has answered it.
 
     Raises:
-        tidecast.reach.UnreachableError: it did not within `bootstrap_timeout_ms`, or refused; nothing is left behind.
+        tidecast.connection.reach.UnreachableError: it did not within `bootstrap_timeout_ms`, or refused; nothing is
+            left behind.
         ValueError: a security option makes no sense.
     """
     made: list[Any] = []

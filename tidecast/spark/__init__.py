@@ -1,0 +1,1 @@
+"""The application as the agent sees and changes it: executors, sources, progress."""
