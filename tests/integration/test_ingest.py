@@ -20,7 +20,7 @@ from pipelines.lake.tables import Lake
 from pipelines.scale.processor import Scaler
 from tests.fakes.records import NOW, bad_records, record
 from tests.fakes.topics import delete_topics
-from tests.unit.test_processor import metric, row
+from tests.unit.policy.test_processor import metric, row
 from tidecast.messages import ContractText, encode
 
 KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them

@@ -10,7 +10,7 @@ import pytest
 from pipelines.bench.borders.corpus import KINDS, sound
 from tidecast.messages import decode, encode
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BEFORE = "aae5f05"
 """The last version whose readers refuse a field that they do not know."""
 NOW = 1_760_000_000.0

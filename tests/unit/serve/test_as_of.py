@@ -15,7 +15,7 @@ from pipelines.serve.step.keys import forecast_key
 from pipelines.serve.step.records import ForecastValue, packed
 from pipelines.store import Store
 from tests.fakes.waiting import PATIENCE_S
-from tests.unit.test_processor import forecast, metric, row
+from tests.unit.policy.test_processor import forecast, metric, row
 
 CONTRACT = Contract(job="orders")
 KEY = forecast_key("orders", 60.0)

@@ -18,7 +18,7 @@ from pipelines.lake.tables import LakeError
 from pipelines.train.agent import contest, lesson
 from pipelines.train.agent.card import departing
 from pipelines.train.agent.run import as_judged
-from tests.unit.test_dqn_policy import agent
+from tests.unit.dqn.test_dqn_policy import agent
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from configs.contract import Contract, Executors
 from models.policy.live.memory import Memory
 from models.policy.live.standing import REMIND_S
 from pipelines.scale.processor import BEAT_S, UNKNOWN_S, Scaler
-from tests.unit.test_processor import CONTRACT, NOW, forecast, metric, row
+from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
 from tidecast.messages import Heartbeat, encode
 
 

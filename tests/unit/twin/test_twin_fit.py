@@ -18,7 +18,9 @@ from models.twin.calibration.outages import Recording, as_latency, capacity, out
 from models.twin.calibration.replayed import normalised_error, replayed
 from models.twin.sim.job import TwinError, TwinJob
 
-RUNS = Path(__file__).parent / "data" / "word_count_runs.json.gz"  # four runs of `tidecast run`, nyc_taxi, 720 times
+RUNS = (
+    Path(__file__).parents[1] / "data" / "word_count_runs.json.gz"
+)  # four runs of `tidecast run`, nyc_taxi, 720 times
 TRUE = TwinJob(overhead_s=0.8, per_record_s=0.005, most=8, tasks=1000, scaling=0.83, cold_s=3.0, noise=0.1)
 NONE = Startups(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
 ONE = Startups(np.array([1.0]), np.array([3.5]), np.array([4]))
