@@ -8,8 +8,8 @@ import pytest
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.demo.compare import _contracts, cheapest, compare
-from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.hours import history_window, live_window
+from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import add_facts, new_run_dir, open_ends, write_facts
 from tidecast.messages import Decision, Forecast, MetricSample
 
