@@ -11,7 +11,21 @@ import typing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from tidecast.fields import MOST, Bounds, Count, JobName, OneOf, Rate, Scale, Seconds, Span, Tasks, Time, shown
+from tidecast.fields import (
+    MOST,
+    Bounds,
+    Count,
+    JobName,
+    Milliseconds,
+    OneOf,
+    Rate,
+    Scale,
+    Seconds,
+    Span,
+    Tasks,
+    Time,
+    shown,
+)
 from tidecast.fields import MessageError as MessageError
 from tidecast.wire import FUTURE_S as FUTURE_S
 from tidecast.wire import SCHEMA as SCHEMA
@@ -88,7 +102,7 @@ class Forecast:
     alias: str
     kind: str
     history_steps: Count
-    epoch: Count
+    epoch: Milliseconds
     last_rps: Rate | None = None
     schema: int = SCHEMA
 
@@ -96,8 +110,6 @@ class Forecast:
         """Refuse what no field alone shows."""
         if not self.quantiles or not self.levels:
             raise MessageError("a forecast without steps or without levels")
-        if self.epoch > (self.wall_time + FUTURE_S) * 1000:
-            raise MessageError(f"epoch={self.epoch}: at most the forecast's wall time in milliseconds is expected")
         if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
             raise MessageError(f"levels={shown(self.levels)}: they must rise between 0 and 1")
         for step, row in enumerate(self.quantiles):

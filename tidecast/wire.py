@@ -93,6 +93,9 @@ def in_time(message: Any, now: float | None) -> None:
     wall = message.wall_time
     if now is not None and wall > now + FUTURE_S:
         raise MessageError(f"wall_time={wall} is {wall - now:.0f} s ahead of the reader; set the sender's clock")
+    epoch = getattr(message, "epoch", None)  # a server's own: what it takes up late is older than its claim
+    if now is not None and epoch is not None and epoch > (now + FUTURE_S) * 1000:
+        raise MessageError(f"epoch={epoch} is claimed {epoch / 1000 - now:.0f} s ahead of the reader; set its clock")
     time = getattr(message, "time", None)
     if time is not None and message.time_scale == 1 and time > wall + FUTURE_S:
         raise MessageError(f"time={time} is {time - wall:.0f} s ahead of wall_time={wall}; set the sender's clock")

@@ -191,6 +191,13 @@ def test_impossible_values_are_refused(message, fields):
         decode(type(message), changed(message, **fields))
 
 
+def test_a_server_may_take_up_what_is_older_than_its_claim_and_none_claims_ahead_of_its_reader():
+    late = changed(GOOD[2], epoch=round((NOW + 3600) * 1000))  # an hour of metrics waited for the server
+    assert decode(Forecast, late, NOW + 3600).wall_time == GOOD[2].wall_time
+    with pytest.raises(MessageError, match="ahead of the reader"):
+        decode(Forecast, late, NOW)
+
+
 def test_nothing_unreadable_is_written():
     with pytest.raises(MessageError):
         encode(dataclasses.replace(GOOD[0], arrival_rps=math.nan))
