@@ -1,5 +1,6 @@
 """`tidecast autoscale` as a process on a real broker, while its contracts change and the registry never answers."""
 
+import contextlib
 import json
 import os
 import signal
@@ -126,7 +127,11 @@ class _Log:
         wait_until(found, words, every_s=0.1)
 
     def children(self):
-        return " ".join(part for child in psutil.Process(self.process.pid).children() for part in child.cmdline())
+        lines = []
+        for child in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):  # between fork and look it may end
+                lines += child.cmdline()
+        return " ".join(lines)
 
     def end(self, number):
         """Ask it to end together with its JVM, as a terminal or a service manager does."""
