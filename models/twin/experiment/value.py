@@ -42,7 +42,7 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
 
 def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
     """A trace's policies as people run them, and what ours would cost at their own violations."""
-    ours = [name for name in OURS if name in one.sheets]
+    ours = [name for name in (*OURS, *UNFORECAST) if name in one.sheets]
     found = []
     for name in DEFAULTS:
         said = one.shipped(name, ours) if name in one.sheets else None

@@ -106,14 +106,14 @@ class Server:
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
     def _publish(self, sample: MetricSample, now: float) -> None:
-        """What has changed since the last word about the job, and its heartbeat; of a silent job nothing."""
-        if now - sample.wall_time >= SILENT_S:
-            return
+        """What has changed since the last word about the job, and its heartbeat while it reports."""
         job, following = sample.job, self._jobs.job(sample.job)
         state = following.newest, following.at
         if self._issued.get(job) != state and (forecast := self._jobs.issue(sample)) is not None:
             self._publisher.send("forecasts", job, forecast)
             self._issued[job], following.issued = state, forecast
+        if now - sample.wall_time >= SILENT_S:
+            return
         for beat in following.pulse.beat(sample, now, following.issued):
             self._publisher.send("heartbeats", job, beat)
 
