@@ -71,7 +71,7 @@ Scale = Annotated[float, Bounds(0, SCALE_MOST, above=True)]
 Rate = Annotated[float, Bounds(0, MOST)]
 Seconds = Annotated[float, Bounds(0, MOST)]
 Count = Annotated[int, Bounds(0, COUNT_MOST)]
-Milliseconds = Annotated[int, Bounds(0, round(LATEST_S * 1000))]
+Millis = Annotated[int, Bounds(0, round(LATEST_S * 1000))]
 Tasks = Annotated[int, Bounds(1, COUNT_MOST)]
 _UNSAID: dict[Any, Limits] = {float: Bounds(-MOST, MOST), int: Bounds(-COUNT_MOST - 1, COUNT_MOST)}
 

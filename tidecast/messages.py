@@ -11,21 +11,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from tidecast.fields import (
-    MOST,
-    Bounds,
-    Count,
-    JobName,
-    Milliseconds,
-    OneOf,
-    Rate,
-    Scale,
-    Seconds,
-    Span,
-    Tasks,
-    Time,
-    shown,
-)
+from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Seconds, Span, Tasks, Time, shown
 from tidecast.fields import MessageError as MessageError
 from tidecast.wire import FUTURE_S as FUTURE_S
 from tidecast.wire import SCHEMA as SCHEMA
@@ -102,7 +88,7 @@ class Forecast:
     alias: str
     kind: str
     history_steps: Count
-    epoch: Milliseconds
+    epoch: Millis
     last_rps: Rate | None = None
     schema: int = SCHEMA
 
