@@ -18,6 +18,8 @@ from pipelines.stack.processes import alive, members
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
 
+REGISTERED_S = 15.0
+"""After this long an executor has registered; one that is killed before was never there."""
 BROKER_AWAY_S = 20.0
 FOREIGN = "nobody's model"
 
@@ -64,7 +66,8 @@ class FaultyScreen(Screen):
             if connection.status == psutil.CONN_LISTEN
         }
         mine = [one for one in executors(self.stack.id) if one.port in ports]
-        newest = max(mine, key=lambda one: one.process.create_time())
+        begun = [one for one in mine if time.time() - one.process.create_time() > REGISTERED_S]
+        newest = max(begun, key=lambda one: one.process.create_time())
         newest.process.kill()
         self.killed = newest.id
 
@@ -138,7 +141,7 @@ def good_messages(job: str) -> dict[str, bytes]:
 def bad_versions(good: bytes) -> list[bytes]:
     """Malformed, NaN, negative, far-future and unknown-schema versions of a message."""
     data = json.loads(good)
-    number = next(k for k in ("arrival_rps", "quantiles", "executors", "target") if k in data)
+    number = next(k for k in ("arrival_rps", "quantiles", "executors", "target", "time") if k in data)
     negative = [[-5.0]] if number == "quantiles" else -5
     return [
         b"{not json",
