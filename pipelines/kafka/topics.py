@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 
 from kafka import KafkaAdminClient
@@ -10,14 +12,15 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import client
+from pipelines.kafka.broker import BrokerError, client
 from tidecast.connection.transport import TOPICS, connected
 
 _HOUR_MS = 3_600_000
+_KNOWN_S = 30
 
 
 def create_topics(kafka: Kafka) -> None:
-    """Create every topic that does not exist; `events` and `results` get the event partitions, the others one each."""
+    """Create every topic that does not exist, and wait for it; `events` and `results` get the event partitions, the others one each."""
     admin = _admin(kafka)
     try:
         existing = set(admin.list_topics())
@@ -32,11 +35,23 @@ def create_topics(kafka: Kafka) -> None:
             if kafka.topic(topic) not in existing
         ]
         if wanted:
-            admin.create_topics(wanted)
-    except TopicAlreadyExistsError:
-        pass  # kafka-python's own retry can meet the topic it has just created
+            with suppress(TopicAlreadyExistsError):  # kafka-python's own retry can meet the topic it has just created
+                admin.create_topics(wanted)
+            _await(admin, [topic.name for topic in wanted])
     finally:
         admin.close()
+
+
+def _await(admin: KafkaAdminClient, names: list[str]) -> None:
+    """Wait until a broker knows of topics that the controller has created: it hears of them later."""
+    until = time.monotonic() + _KNOWN_S
+    while not all(
+        topic["error_code"] == 0 and topic["partitions"] and all(p["leader_id"] >= 0 for p in topic["partitions"])
+        for topic in admin.describe_topics(names)
+    ):
+        if time.monotonic() > until:
+            raise BrokerError(f"topics {names}: created, but after {_KNOWN_S} s no broker leads them.")
+        time.sleep(0.05)
 
 
 def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:

@@ -150,7 +150,7 @@ def test_the_log_replays_to_the_same_decisions(ring):
             assert "no_metrics" in decision["codes"] or decision["id"] in ("beyond-bounds", "test")  # the faults' own
         else:
             assert again == (decision["executors"], decision["reason"], decision["codes"])
-    assert {"up", "down", "hold"} <= {again[2][0] for _, again in decisions if again is not None}
+    assert {"up", "hold"} <= {again[2][0] for _, again in decisions if again is not None}
 
 
 def test_challenger_champion_and_naive_are_judged_on_the_same_rows(ring):
