@@ -20,7 +20,7 @@ _KNOWN_S = 30
 
 
 def create_topics(kafka: Kafka) -> None:
-    """Create every topic that does not exist, and wait for it; `events` and `results` get the event partitions, the others one each."""
+    """Create every topic that does not exist, and wait for it; `events` and `results` get the event partitions."""
     admin = _admin(kafka)
     try:
         existing = set(admin.list_topics())
