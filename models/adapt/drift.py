@@ -25,8 +25,12 @@ REPLAYED_DAYS = 14
 """So many of the newest days are gone through."""
 QUIET_S = DAY_S
 """So long after a drift nothing is reported: then yesterday is at the new level, and the new level is usual."""
-KINDS = ("page_hinkley", "adwin")
-SIGNALS = ("load", "forecast_error")
+LEAST = 0.15
+"""The smallest change reported, as |log ratio|: + 16 % or − 14 %."""
+_BLOCK = 6  # steps per mean that the detectors read
+_LASTING = 6  # means over which the change must hold in the median
+_THRESHOLD = 6.0  # units of the noise: Page-Hinkley's lambda
+_DELTA = 0.05  # ADWIN's significance
 _FIRST_DAYS = 3  # before that no time of day was seen often enough
 _NOISE_DAYS = 28
 _NOISE_SHARE = 0.8  # so much of the time, what is left over is smaller than its noise
@@ -35,34 +39,6 @@ _UNIT = 0.05  # of a log ratio: the least noise that is assumed
 _HIGHEST = 5.0  # units: one mean counts at most so much
 _SLACK = 1.0  # units: Page-Hinkley's delta, what a mean may lie off without adding up
 _LEAST_WINDOW = 4  # means: ADWIN's shortest part
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What counts as a drift; one setting serves every series.
-
-    Attributes:
-        block: steps per mean that the detectors read.
-        lasting: means over which the change must hold in the median.
-        least: smallest change reported, as |log ratio|: 0.15 is +16 % or −14 %.
-        threshold: Page-Hinkley's lambda, in units of the noise.
-        delta: ADWIN's significance.
-        kinds: the detectors that are asked; the first to be confirmed counts.
-        signals: what they are asked about.
-    """
-
-    block: int = 6
-    lasting: int = 6
-    least: float = 0.15
-    threshold: float = 6.0
-    delta: float = 0.05
-    kinds: tuple[str, ...] = KINDS
-    signals: tuple[str, ...] = SIGNALS
-
-    def __post_init__(self) -> None:
-        for name, given, known in (("kinds", self.kinds, KINDS), ("signals", self.signals, SIGNALS)):
-            if unknown := sorted(set(given) - set(known)):
-                raise SeriesError(f"{name}={unknown[0]!r} is unknown. Known ones: {', '.join(known)}.")
 
 
 @dataclass(frozen=True)
@@ -91,28 +67,36 @@ class Drift:
         return math.exp(self.after - self.before)
 
 
-def detect(series: Series, rule: Rule, last: Drift | None = None, errors: Series | None = None) -> list[Drift]:
+def detect(
+    series: Series, last: Drift | None = None, errors: Series | None = None, least: float = LEAST
+) -> list[Drift]:
     """The drifts found in the newest `REPLAYED_DAYS` days of a load, oldest first; none where it is too short.
 
     Args:
         series: records/s; NaN where a step is missing.
-        rule: what counts as a drift.
         last: the last drift that is known; what follows is gone through as if it had just been found.
         errors: log(actual/forecast) at the same steps, of forecasts issued some steps before; NaN where unknown.
+        least: the smallest change reported, as |log ratio|.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.
     """
-    _check(series, errors)
+    if errors is not None and (
+        len(errors) != len(series)
+        or errors.step_s != series.step_s
+        or abs(errors.start - series.start) >= 1e-3 * series.step_s
+    ):
+        raise SeriesError(
+            f"{len(errors)} errors of {errors.step_s:g} s from {errors.start}, {len(series)} steps of "
+            f"{series.step_s:g} s from {series.start}: one error per step is expected. Put NaN where there is none."
+        )
     kept = round(KEPT_DAYS * DAY_S / series.step_s)
     _, newest = series.split(kept)
-    load = thin(newest, rule.block)
-    followed = []
-    if "load" in rule.signals:
-        followed.append(_Followed("load", load, load_surprise, False, rule))
-    if "forecast_error" in rule.signals and errors is not None:
+    load = thin(newest, _BLOCK)
+    followed = [_Followed("load", load, load_surprise, False, least)]
+    if errors is not None:
         _, newest = errors.split(kept)
-        followed.append(_Followed("forecast_error", error_size(newest, rule.block), error_surprise, True, rule))
+        followed.append(_Followed("forecast_error", error_size(newest, _BLOCK), error_surprise, True, least))
     for each in followed:
         each.restart(last)
     resumes = last.found + QUIET_S if last else -math.inf
@@ -134,25 +118,21 @@ class _Followed:
     """One signal with its detectors, gone through mean by mean."""
 
     def __init__(
-        self,
-        signal: str,
-        means: Means,
-        surprise: Callable[[Means, Shift | None], Floats],
-        only_up: bool,
-        rule: Rule,
+        self, signal: str, means: Means, surprise: Callable[[Means, Shift | None], Floats], only_up: bool, least: float
     ) -> None:
-        self._signal, self._means, self._surprise, self._only_up, self._rule = signal, means, surprise, only_up, rule
+        self._signal, self._means, self._surprise, self._only_up, self._least = signal, means, surprise, only_up, least
         self._noise_every = max(means.day // 8, 1)
 
     def restart(self, last: Drift | None) -> None:
         """Forget what the detectors have seen; after a drift of this signal its new level is usual too."""
         shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None
         self._values = self._surprise(self._means, shift)
-        self._middle = _running_median(self._values, self._rule.lasting)
+        self._middle = _running_median(self._values, _LASTING)
         self._noise: float | None = None
-        self._detectors: list[tuple[str, DriftDetector]] = [
-            (kind, _detector(kind, self._rule)) for kind in self._rule.kinds
-        ]
+        self._detectors: dict[str, DriftDetector] = {
+            "page_hinkley": PageHinkley(min_instances=1, delta=_SLACK, threshold=_THRESHOLD, alpha=1.0),
+            "adwin": ADWIN(_DELTA, 1, min_window_length=_LEAST_WINDOW, grace_period=2 * _LEAST_WINDOW),  # type: ignore[no-untyped-call]
+        }
         self._suspicion: tuple[str, int] | None = None
         self._begun: int | None = None
 
@@ -160,9 +140,8 @@ class _Followed:
         """Read one more value; a drift where one was noticed lately and is now certain."""
         if self._begun is None:
             self._begun = at
-        sized = (
-            at - round(self._means.end_of(at) / self._means.span_s) % self._noise_every
-        )  # the same wherever one begins
+        # The same wherever one begins.
+        sized = at - round(self._means.end_of(at) / self._means.span_s) % self._noise_every
         if self._noise is None or sized == at:
             self._noise = self._noise_at(sized)
         value = self._values[at]
@@ -170,25 +149,25 @@ class _Followed:
             return None
         unit = max(_UNIT, self._noise)
         scaled = min(max(value / unit, -_HIGHEST), _HIGHEST)
-        for kind, detector in self._detectors:
+        for kind, detector in self._detectors.items():
             detector.update(scaled)
             if detector.drift_detected:
-                self._suspicion = (kind, at + self._rule.lasting)
+                self._suspicion = (kind, at + _LASTING)
         if self._suspicion is None or at > self._suspicion[1]:
             return None
         return self._certain(at, self._suspicion[0])
 
     def _certain(self, at: int, kind: str) -> Drift | None:
         """The drift, if the median of the newest means lies far enough from that of the day before them."""
-        edge = at - self._rule.lasting + 1
+        edge = at - _LASTING + 1
         assert self._begun is not None and self._noise is not None
         earlier = self._values[max(self._begun, edge - self._means.day) : max(edge, 0)]
         earlier = earlier[np.isfinite(earlier)]
         before = float(np.median(earlier)) if len(earlier) else 0.0
         change = self._middle[at] - before
-        if not abs(change) >= max(self._rule.least, _NOISE_TIMES * self._noise) or (self._only_up and change < 0):
+        if not abs(change) >= max(self._least, _NOISE_TIMES * self._noise) or (self._only_up and change < 0):
             return None
-        first = max(self._begun, at - 2 * self._rule.lasting + 1)
+        first = max(self._begun, at - 2 * _LASTING + 1)
         gains = np.nan_to_num((self._values[first : at + 1] - before) * np.sign(change) - abs(change) / 2)
         onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # from there on the change pays off most
         time = self._means.end_of(onset) - self._means.span_s
@@ -201,12 +180,6 @@ class _Followed:
         return float(np.quantile(seen, _NOISE_SHARE)) if len(seen) else math.inf
 
 
-def _detector(kind: str, rule: Rule) -> DriftDetector:
-    if kind == "adwin":
-        return ADWIN(delta=rule.delta, clock=1, min_window_length=_LEAST_WINDOW, grace_period=2 * _LEAST_WINDOW)  # type: ignore[no-untyped-call]
-    return PageHinkley(min_instances=1, delta=_SLACK, threshold=rule.threshold, alpha=1.0)
-
-
 def _running_median(values: Floats, width: int) -> Floats:
     """(N,) median of the newest `width` values; NaN where half of them or more are unknown."""
     medians = np.full(len(values), np.nan)
@@ -216,14 +189,3 @@ def _running_median(values: Floats, width: int) -> Floats:
     enough = 2 * np.isfinite(windows).sum(axis=1) > width
     medians[width - 1 :][enough] = np.nanmedian(windows[enough], axis=1)
     return medians
-
-
-def _check(series: Series, errors: Series | None) -> None:
-    if errors is None:
-        return
-    same = abs(errors.start - series.start) < 1e-3 * series.step_s and errors.step_s == series.step_s
-    if not same or len(errors) != len(series):
-        raise SeriesError(
-            f"{len(errors)} errors of {errors.step_s:g} s from {errors.start}, {len(series)} steps of "
-            f"{series.step_s:g} s from {series.start}: one error per step is expected. Put NaN where there is none."
-        )

@@ -1,19 +1,12 @@
-"""What may serve: an adapted model has to win against doing without, first on held-back rows, then while it serves."""
+"""What may compete: an adapted network has to win against doing without on rows that were held back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from models.forecast.core.bootstrap import at_most
-from models.forecast.core.series import Floats, SeriesError
-
-BLOCK = 12
-"""Rows that are averaged before they are compared: neighbouring errors are no independent witnesses."""
-RECENT = 576
-"""Rows the rolling gate looks back over at most."""
+from models.forecast.core.series import SeriesError
 
 
 @dataclass(frozen=True)
@@ -55,43 +48,3 @@ def verdict(adapted: float, source_only: float, target_only: float, last_value: 
     others = {name: error if np.isfinite(error) else np.inf for name, error in errors.items() if name != "adapted"}
     served = "adapted" if accepted else min(others, key=others.__getitem__)
     return TransferVerdict(served, accepted, float(transfer), errors)
-
-
-def better(candidate: Floats, incumbent: Floats, rivals: int = 1) -> bool:
-    """Whether (N,) losses are surely lower than the incumbent's on the same rows (`bootstrap.at_most`).
-
-    Under four blocks nothing is certain, and the incumbent stays.
-    """
-    if len(candidate) < 4 * BLOCK or not np.isfinite(candidate + incumbent).all():
-        return False
-    return at_most(candidate, incumbent, rivals) < 1
-
-
-def rolling(losses: Mapping[str, Floats], incumbent: str, begin: int, lag: int, every: int = BLOCK) -> list[str]:
-    """Who serves each row from `begin` on, judged again every so many rows by losses known by then.
-
-    Whoever is best of those that are surely better than the incumbent serves; where none is, the incumbent.
-
-    Args:
-        losses: (T,) per candidate, on the same rows; NaN where a candidate made no forecast.
-        incumbent: serves unless another is surely better; it is in `losses`.
-        begin: the first row served; rows before it are evidence only.
-        lag: how many rows pass until a row's loss is known.
-        every: rows between two judgements.
-
-    Returns:
-        A name per row from `begin` on.
-    """
-    steps = len(losses[incumbent])
-    served: list[str] = []
-    for at in range(begin, steps, every):
-        known = slice(max(0, at - lag + 1 - RECENT), max(0, at - lag + 1))
-        past = {name: loss[known] for name, loss in losses.items()}
-        both = np.isfinite(np.stack(list(past.values()))).all(axis=0)
-        past = {name: loss[both] for name, loss in past.items()}
-        sure = [
-            name for name, loss in past.items() if name != incumbent and better(loss, past[incumbent], len(past) - 1)
-        ]
-        best = min(sure, key=lambda name: float(past[name].mean()), default=incumbent)
-        served += [best] * min(every, steps - at)
-    return served

@@ -1,4 +1,4 @@
-"""Ridge regression for a short history, alone or shrunk towards what another load's regression found."""
+"""Ridge regression for a short history: what a network that other loads have taught must be better than."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from models.forecast.core.series import Floats, SeriesError
 
 Indices = NDArray[np.int64]
 STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""How many rows' worth of evidence the prior weighs; the newest rows choose."""
+"""How many rows' worth of evidence weights of 0 have; the newest rows choose."""
 _FOLDS = (0.55, 0.7, 0.85)  # of the rows: where rolling origins begin, each judged up to the next
 _NEIGHBOURS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class LinearTransfer:
+class ShortRidge:
     """y(t + h) = y(t) + unit · inputs(t) · weights[:, h].
 
     Attributes:
@@ -34,8 +34,8 @@ class LinearTransfer:
 
     def forecast(self, values: Floats, origins: Indices) -> Floats:
         """(N, p) records/s after each of (N,) origins in (T,) values."""
-        said: Floats = self.unit * inputs(values / self.unit, origins, self.day, self.weights.shape[1]) @ self.weights
-        return values[origins][:, None] + said
+        moves: Floats = self.unit * inputs(values / self.unit, origins, self.day, self.weights.shape[1]) @ self.weights
+        return values[origins][:, None] + moves
 
 
 def unit_of(values: Floats) -> float:
@@ -74,28 +74,20 @@ def outcomes(values: Floats, origins: Indices, horizon: int) -> Floats:
     return np.stack([values[origins + h] for h in range(1, horizon + 1)], axis=1)
 
 
-def fit(values: Floats, horizon: int, day: int, strength: float, prior: Floats | None = None) -> LinearTransfer:
-    """Least squares with `strength · ‖weights − prior‖²`, the prior being 0 or another load's weights.
+def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:
+    """Least squares with `strength · ‖weights‖²`.
 
     Args:
         values: (T,) records/s without gaps.
         horizon: p.
         day: steps per day where yesterday is read, else 0.
         strength: in rows.
-        prior: (inputs, p).
 
     Raises:
         SeriesError: not one row fits, or nothing changes.
     """
-    unit = unit_of(values)
-    origins = origins_of(len(values), day, horizon)
-    if not len(origins):
-        raise SeriesError(f"{len(values)} steps are too few for one row of {CONTEXT} inputs and {horizon} outcomes")
-    scaled = values / unit
-    x = inputs(scaled, origins, day, horizon)
-    return LinearTransfer(
-        unit, day, _solve(x, outcomes(scaled, origins, horizon) - scaled[origins][:, None], strength, prior)
-    )
+    unit, _, x, y = _rows(values, horizon, day)
+    return ShortRidge(unit, day, _solve(x, y, strength))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,45 +100,42 @@ class Chosen:
         errors: (T, p) outcomes minus forecasts of rows that the forecast's own fit did not see; NaN elsewhere.
     """
 
-    model: LinearTransfer
+    model: ShortRidge
     strength: float
     errors: Floats
 
 
-def choose(values: Floats, horizon: int, days: tuple[int, ...], prior: Floats | None = None) -> Chosen:
+def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
     """Fit with the strength (and with or without yesterday) that rolling origins over the history find best.
 
     Args:
         values: (T,) records/s without gaps.
         horizon: p.
         days: which `day` to try; it is left out where the first fold holds less than two days with a yesterday.
-        prior: (inputs, p) for every day tried; None: 0.
 
     Raises:
         SeriesError: the first fold would hold hardly a row, or nothing changes.
     """
-    found: list[tuple[float, int, float]] = []
     folds = [int(share * len(values)) for share in (*_FOLDS, 1.0)]
     if folds[0] < 2 * CONTEXT + horizon:
         raise SeriesError(
             f"a history of {len(values)} steps: at least {-(-(2 * CONTEXT + horizon) // _FOLDS[0]):.0f} are needed to "
             "choose a regression. Wait for more, or use shorter steps."
         )
+
+    def loss(day: int, strength: float) -> float:
+        return float(
+            np.mean(np.concatenate([_squares(values, *ends, horizon, day, strength) for ends in pairwise(folds)]))
+        )
+
     usable = [day for day in days if folds[0] >= 3 * day + 2 * CONTEXT] or [0]
-    for day in usable:
-        for strength in STRENGTHS:
-            judged = [_squares(values, begin, end, horizon, day, strength, prior) for begin, end in pairwise(folds)]
-            found.append((float(np.mean(np.concatenate(judged))), day, strength))
-    _, day, strength = min(found)
-    model = fit(values, horizon, day, strength, prior)
-    return Chosen(model, strength, _left_out(values, horizon, day, strength, prior))
+    _, day, strength = min((loss(day, strength), day, strength) for day in usable for strength in STRENGTHS)
+    return Chosen(fit(values, horizon, day, strength), strength, _left_out(values, horizon, day, strength))
 
 
-def _squares(
-    values: Floats, begin: int, end: int, horizon: int, day: int, strength: float, prior: Floats | None
-) -> Floats:
+def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, strength: float) -> Floats:
     """(N,) squared errors over `begin..end` of a fit on what came before, each horizon in units of its last value's."""
-    model = fit(values[:begin], horizon, day, strength, prior)
+    model = fit(values[:begin], horizon, day, strength)
     origins = np.arange(begin - 1, end - horizon)
     came = outcomes(values, origins, horizon)
     naive = np.mean((came - values[origins][:, None]) ** 2, axis=0) + 1e-12 * model.unit**2
@@ -154,23 +143,31 @@ def _squares(
     return errors
 
 
-def _left_out(values: Floats, horizon: int, day: int, strength: float, prior: Floats | None, blocks: int = 6) -> Floats:
+def _left_out(values: Floats, horizon: int, day: int, strength: float, blocks: int = 6) -> Floats:
     """(T, p) errors of every row by a fit without its block and the rows that overlap it."""
-    unit, origins = unit_of(values), origins_of(len(values), day, horizon)
-    scaled = values / unit
-    x = inputs(scaled, origins, day, horizon)
-    y = outcomes(scaled, origins, horizon) - scaled[origins][:, None]
+    unit, origins, x, y = _rows(values, horizon, day)
     errors = np.full((len(values), horizon), np.nan)
     for block in np.array_split(np.arange(len(origins)), min(blocks, len(origins))):
         kept = np.ones(len(origins), dtype=bool)
         kept[max(0, block[0] - horizon) : block[-1] + 1 + horizon] = False
         if kept.any():
-            errors[origins[block]] = unit * (y[block] - x[block] @ _solve(x[kept], y[kept], strength, prior))
+            errors[origins[block]] = unit * (y[block] - x[block] @ _solve(x[kept], y[kept], strength))
     return errors
 
 
-def _solve(x: Floats, y: Floats, strength: float, prior: Floats | None) -> Floats:
-    start = np.zeros((x.shape[1], y.shape[1])) if prior is None else prior
-    gram = x.T @ x + strength * np.eye(x.shape[1])
-    solved: Floats = start + np.linalg.solve(gram, x.T @ (y - x @ start))
-    return solved
+def _rows(values: Floats, horizon: int, day: int) -> tuple[float, Indices, Floats, Floats]:
+    """The unit, every row's origin, its inputs, and by how much its outcomes lie over its last value, in the unit."""
+    unit, origins = unit_of(values), origins_of(len(values), day, horizon)
+    if not len(origins):
+        raise SeriesError(f"{len(values)} steps are too few for one row of {CONTEXT} inputs and {horizon} outcomes")
+    scaled = values / unit
+    return (
+        unit,
+        origins,
+        inputs(scaled, origins, day, horizon),
+        (outcomes(scaled, origins, horizon) - scaled[origins][:, None]),
+    )
+
+
+def _solve(x: Floats, y: Floats, strength: float) -> Floats:
+    return np.asarray(np.linalg.solve(x.T @ x + strength * np.eye(x.shape[1]), x.T @ y))

@@ -61,3 +61,16 @@ def _dropped(z: Tensor, generator: torch.Generator | None) -> Tensor:
         return z
     kept = torch.rand(z.shape, generator=generator) >= DROPOUT
     return z * kept / (1 - DROPOUT)
+
+
+class ForecastOnly(nn.Module):
+    """A travelled network without its features and its dropout: what is exported and serves."""
+
+    def __init__(self, network: TravellingGru) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, 24) scaled load, newest last, to (B, p)."""
+        forecasts: Tensor = self.network(x)[1]
+        return forecasts

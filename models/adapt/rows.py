@@ -31,6 +31,10 @@ class DomainScale:
             raise SeriesError(f"the training part lies between {low} and {high}: a constant load cannot be scaled")
         return DomainScale(low, high - low)
 
+    def scaled(self, values: Floats) -> Tensor:
+        """(T,) load in this scale, single precision."""
+        return torch.from_numpy(((values - self.low) / self.span).astype(np.float32))
+
 
 @dataclass(frozen=True, eq=False)
 class DomainRows:
@@ -55,8 +59,7 @@ class DomainRows:
             raise SeriesError(
                 f"{len(values)} steps: {CONTEXT} to read and {horizon} to forecast are needed for one row"
             )
-        scaled = ((values - scale.low) / scale.span).astype(np.float32)
-        slides = torch.from_numpy(np.lib.stride_tricks.sliding_window_view(scaled, CONTEXT + horizon).copy())
+        slides = scale.scaled(values).unfold(0, CONTEXT + horizon, 1)
         return DomainRows(slides[:, :CONTEXT], slides[:, CONTEXT:])
 
     def __len__(self) -> int:

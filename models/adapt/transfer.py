@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -41,20 +41,7 @@ class TransferPlan:
     tuning: int = 20
     alone: int = 80
     every: int = 10
-    grid: tuple[LossWeights, ...] = field(default=GRID)
-
-
-@dataclass(frozen=True)
-class Joint:
-    """One step of joint adaptation.
-
-    Attributes:
-        loss: L_t + λ₁·MMD² + λ₂·CMMD².
-        shared: classes that CMMD² rested on; 0 where it was not asked for, or found none.
-    """
-
-    loss: float
-    shared: int
+    grid: tuple[LossWeights, ...] = GRID
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +69,13 @@ def batches(rows: DomainRows, size: int, generator: torch.Generator) -> Iterator
 
 
 def train(
-    network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator
-) -> Iterator[float]:
-    """Plain training in place on one domain; yields the loss of every step."""
-    optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
-    drawn = batches(rows, plan.batch, generator)
-    for _ in range(steps):
-        x, y = next(drawn)
+    network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator,
+    learning_rate: float | None = None,
+) -> Iterator[float]:  # fmt: skip
+    """Plain training in place on one domain, of what is not frozen; yields the scaled squared loss of every step."""
+    free = [weight for weight in network.parameters() if weight.requires_grad]
+    optimizer = torch.optim.Adam(free, lr=learning_rate or plan.learning_rate)
+    for _, (x, y) in zip(range(steps), batches(rows, plan.batch, generator), strict=False):
         yield _descend(network, optimizer, mse(network(x, generator)[1], y))
 
 
@@ -99,7 +86,7 @@ def adapt(
     weights: LossWeights,
     plan: TransferPlan,
     generators: tuple[torch.Generator, torch.Generator],
-) -> Iterator[Joint]:
+) -> Iterator[tuple[float, int]]:
     """Minimise MSE(source) + MSE(target) + λ₁·MMD² + λ₂·CMMD² in place, a batch of either domain per step.
 
     Each domain draws from its own generator, and the discrepancies draw nothing: with λ₁ = λ₂ = 0 this is plain
@@ -112,22 +99,25 @@ def adapt(
         weights: λ₁ and λ₂.
         plan: batch, steps and learning rate.
         generators: the source's and the target's.
+
+    Returns:
+        Of every step its loss, and the classes that CMMD² rested on; 0 where it was not asked for, or found none.
     """
     edges = quartiles(_increments(source.x, source.y))
     optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
     pairs = zip(*(batches(r, plan.batch, g) for r, g in zip((source, target), generators, strict=True)), strict=True)
     for _, ((xs, ys), (xt, yt)) in zip(range(plan.adapting), pairs, strict=False):
-        (a, said_s), (b, said_t) = network(xs, generators[0]), network(xt, generators[1])
-        loss, shared = mse(said_s, ys) + mse(said_t, yt), 0
+        (a, made_s), (b, made_t) = network(xs, generators[0]), network(xt, generators[1])
+        loss, shared = mse(made_s, ys) + mse(made_t, yt), 0
         if weights.marginal or weights.conditional:
             kernel = around_median(a, b)
         if weights.marginal:
             loss = loss + weights.marginal * mmd2_biased(a, b, kernel)
         if weights.conditional:
             class_s, class_t = (classes(_increments(x, y), edges) for x, y in ((xs, ys), (xt, yt)))
-            conditional = cmmd2(a, b, class_s, class_t, kernel)
-            loss, shared = loss + weights.conditional * conditional.value, conditional.shared
-        yield Joint(_descend(network, optimizer, loss), shared)
+            conditional, shared = cmmd2(a, b, class_s, class_t, kernel)
+            loss = loss + weights.conditional * conditional
+        yield _descend(network, optimizer, loss), shared
 
 
 def fine_tune(
@@ -138,17 +128,7 @@ def fine_tune(
     Returns:
         How many steps helped, and the scaled RMSE on `select` after them.
     """
-    optimizer = torch.optim.Adam(_freeze(network), lr=plan.learning_rate / 10)
-    drawn = batches(target, plan.batch, generator)
-    best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
-    for step in range(1, plan.tuning + 1):
-        x, y = next(drawn)
-        _descend(network, optimizer, mse(network(x, generator)[1], y))
-        if step % plan.every == 0 and (now := rmse(network, select)) < least:
-            best, kept, least = step, copy.deepcopy(network.state_dict()), now
-    network.load_state_dict(kept)
-    network.requires_grad_(True)
-    return best, least
+    return _best_on(select, network, _tuning(network, target, plan.tuning, plan, generator), plan.every)
 
 
 def transfer(
@@ -168,11 +148,9 @@ def transfer_again(
 ) -> TravellingGru:
     """The same with all of the target's rows, the λ and the number of steps that were chosen on held-back ones."""
     network = _adapted(pretrained, source, target, chosen.weights, plan, seed)
-    optimizer = torch.optim.Adam(_freeze(network), lr=plan.learning_rate / 10)
-    generator = torch.Generator().manual_seed(seed + 2)
-    for _, (x, y) in zip(range(chosen.tuned), batches(target, plan.batch, generator), strict=False):
-        _descend(network, optimizer, mse(network(x, generator)[1], y))
-    return network.requires_grad_(True)
+    for _ in _tuning(network, target, chosen.tuned, plan, torch.Generator().manual_seed(seed + 2)):
+        pass
+    return network
 
 
 def _adapted(
@@ -194,30 +172,24 @@ def alone(rows: DomainRows, select: DomainRows, plan: TransferPlan, seed: int) -
     """The same network on the target's rows only, and the number of steps that was best on `select`."""
     generator = torch.Generator().manual_seed(seed)
     network = TravellingGru(rows.y.shape[1], plan.hidden, generator)
-    best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
-    for step, _ in enumerate(train(network, rows, plan.alone, plan, generator), start=1):
-        if step % plan.every == 0 and (now := rmse(network, select)) < least:
-            best, kept, least = step, copy.deepcopy(network.state_dict()), now
-    network.load_state_dict(kept)
-    return network, best
+    return network, _best_on(select, network, train(network, rows, plan.alone, plan, generator), plan.every)[0]
 
 
-def forecast(network: TravellingGru, values: Floats, scale: DomainScale) -> Floats:
-    """(T − 23, p) records/s: what is forecast after every window of (T,) values."""
-    scaled = torch.from_numpy(((values - scale.low) / scale.span).astype(np.float32))
+def forecast(network: Callable[[Tensor], Tensor], values: Floats, scale: DomainScale) -> Floats:
+    """(T − 23, p) records/s: what a `ForecastOnly` forecasts after every window of (T,) values."""
     with torch.no_grad():
-        said: Floats = network(scaled.unfold(0, CONTEXT, 1))[1].numpy().astype(np.float64)
-    return said * scale.span + scale.low
+        scaled: Floats = network(scale.scaled(values).unfold(0, CONTEXT, 1)).numpy().astype(np.float64)
+    return scaled * scale.span + scale.low
 
 
-def mse(said: Tensor, came: Tensor) -> Tensor:
-    """Mean squared error."""
-    return ((said - came) ** 2).mean()
+def mse(forecasts: Tensor, outcomes: Tensor) -> Tensor:
+    """Mean squared error, in the square of the tensors' unit."""
+    return ((forecasts - outcomes) ** 2).mean()
 
 
 @torch.no_grad()
 def rmse(network: TravellingGru, rows: DomainRows) -> float:
-    """Scaled, without dropout."""
+    """Root mean squared error on (N, 24) rows in their scale, without dropout."""
     return math.sqrt(float(mse(network(rows.x)[1], rows.y)))
 
 
@@ -229,11 +201,24 @@ def _increments(x: Tensor, y: Tensor) -> Tensor:
     return y.mean(dim=1) - x[:, -1]
 
 
-def _freeze(network: TravellingGru) -> list[nn.Parameter]:
-    """What is left to train once the convolutions are frozen."""
+def _tuning(
+    network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator
+) -> Iterator[float]:
+    """Training at a tenth of the rate; the convolutions are frozen meanwhile."""
     for weight in network.convolutions():
         weight.requires_grad_(False)
-    return [weight for weight in network.parameters() if weight.requires_grad]
+    yield from train(network, rows, steps, plan, generator, plan.learning_rate / 10)
+    network.requires_grad_(True)
+
+
+def _best_on(select: DomainRows, network: TravellingGru, losses: Iterator[float], every: int) -> tuple[int, float]:
+    """Train to the end, then take up the state that was best on `select`; after how many steps, and its scaled RMSE."""
+    best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
+    for step, _ in enumerate(losses, start=1):
+        if step % every == 0 and (now := rmse(network, select)) < least:
+            best, kept, least = step, copy.deepcopy(network.state_dict()), now
+    network.load_state_dict(kept)
+    return best, least
 
 
 def _descend(network: TravellingGru, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:

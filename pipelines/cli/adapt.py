@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,20 +20,14 @@ def adapt() -> None:
 @app.command()
 def evaluate(
     days: Annotated[str, typer.Option(help="Days of target history, separated by commas.")] = "1,3,7",
-    quick: Annotated[
-        bool, typer.Option("--quick", help="One moment per target; networks only where the shape is near.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One moment per target.")] = False,
     as_json: JsonFile = None,
-    page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
 ) -> None:
     """Serve every shipped 5-minute load from a short history, with every other as its source."""
-    from dataclasses import replace
-
     import torch
 
     from models.forecast.core.series import SeriesError
-    from pipelines.bench.adapt.adaptation import Study, domains, figures, pairs
-    from pipelines.bench.adapt.text import pair_lines, table
+    from pipelines.bench.adapt.adaptation import Study, domains, figures, pairs, table
 
     torch.set_num_threads(1)
     try:
@@ -43,15 +36,10 @@ def evaluate(
         raise SeriesError(f"--days {days}: whole numbers separated by commas are expected, e.g. 1,3,7") from None
     if not lengths or lengths[0] < 1:
         raise SeriesError(f"--days {days}: at least one day of history is expected")
-    study = replace(Study(days=lengths), cuts=1, everywhere=False) if quick else Study(days=lengths)
+    study = Study(days=lengths, cuts=1 if quick else 2)
     seen = list(pairs(domains(), study, tell=lambda line: typer.echo(line, err=True)))
     if not seen:
         raise SeriesError(f"--days {days}: no shipped series is long enough; try fewer days")
     found = figures(seen, study)
     print(table(found))
-    print(pair_lines(found, str(lengths[0])))
     write(as_json, found)
-    if page is not None:
-        from pipelines.bench.adapt.page import render
-
-        print(f"page: {render(found, page)}")

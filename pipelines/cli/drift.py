@@ -28,8 +28,7 @@ def evaluate(
 ) -> None:
     """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
     from models.forecast.selection.catalogue import named
-    from pipelines.bench.drift.drift import cases, measure
-    from pipelines.bench.drift.text import table
+    from pipelines.bench.drift.drift import cases, measure, table
     from pipelines.bench.forecast.breaks import CELLS
 
     wanted = [part.strip() for part in cells.split(",") if part.strip()] or CELLS

@@ -15,7 +15,7 @@ from pipelines.demo.progress import Screen
 from pipelines.jobs.history import newcomer_load, publish_newcomer
 from pipelines.lake.tables import known_span
 from pipelines.registry import Registry
-from pipelines.train.transfer.teachers import SOURCE, WHY
+from pipelines.train.transfer.sources import SOURCE, WHY
 
 
 def check(settings: Settings) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from configs.settings import Settings
-from models.adapt.drift import KEPT_DAYS, Drift, Rule, detect
+from models.adapt.drift import KEPT_DAYS, Drift, detect
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.lake.load import moment
@@ -45,9 +45,7 @@ def look(lake: Lake, settings: Settings, jobs: Iterable[str], told: Iterable[Map
     return found
 
 
-def check(
-    job: str, series: Series, told: Iterable[Mapping[str, Any]], errors: Series | None = None, rule: Rule | None = None
-) -> Event | None:
+def check(job: str, series: Series, told: Iterable[Mapping[str, Any]], errors: Series | None = None) -> Event | None:
     """The newest drift of a job since the last one told; None where nothing new has changed for good.
 
     A second call with the same series gives the same drift, and none once it was told: one event per break, however
@@ -58,11 +56,10 @@ def check(
         series: records/s as far as the lake has them.
         told: what earlier events said, of any job.
         errors: log(actual/forecast) at the same steps; None: the load alone is looked at.
-        rule: what counts as a drift; by default the rule that `tidecast drift evaluate` measures.
     """
     last = max((event for event in told if event["job"] == job), key=lambda event: float(event["found"]), default=None)
     known = Drift(**{field.name: last[field.name] for field in fields(Drift)}) if last else None
-    drifts = detect(series, rule or Rule(), known, errors)
+    drifts = detect(series, known, errors)
     if not drifts:
         return None
     drift = drifts[-1]

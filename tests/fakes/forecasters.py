@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from models.adapt.network import TravellingGru
+from models.adapt.network import ForecastOnly, TravellingGru
 from models.adapt.rows import DomainScale
-from models.adapt.target import TransferTarget, Voice
+from models.adapt.target import TransferTarget
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
@@ -36,7 +36,7 @@ def network(cell="gru"):
 def pupil():
     travelled = TravellingGru(3, 4, torch.Generator().manual_seed(1))
     torch.nn.init.normal_(travelled.head.weight, generator=torch.Generator().manual_seed(2))
-    return TransferTarget(TASK, Voice(travelled).eval(), DomainScale(10.0, 90.0))
+    return TransferTarget(TASK, ForecastOnly(travelled).eval(), DomainScale(10.0, 90.0))
 
 
 def kinds():

@@ -1,37 +1,44 @@
-"""Every shipped load as a source for every other: what a short history is served, between its two bounds."""
+"""Every shipped load as a source for every other: what the training chooses for a short history, and its bounds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from models.adapt.candidates import CandidateErrors, Target, TransferSource, adapted, learn, of_source, of_target
-from models.adapt.dtw import ShapeDistance as Likeness
-from models.adapt.dtw import compare
-from models.adapt.served import OWN, ServedForecasts, serve
+from configs.sections import Training
+from models.adapt.candidates import Target, TransferSource, best_of, learn, of_target, source_only
+from models.adapt.sources import TransferResult, ask
 from models.adapt.transfer import TransferPlan
-from models.forecast.core.forecaster import DAY_S, Task, fill
+from models.forecast.core.forecaster import Forecaster, Task, fill
 from models.forecast.core.scores import rmse
 from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.selection.backtest import roll
+from models.forecast.selection.catalogue import default_of
+from models.forecast.selection.champion import ChampionChoice, choose
+from pipelines.html.columns import of_rows
+from pipelines.registry import TrackedRun
 from pipelines.traces.shipped import shipped
+from pipelines.train.forecaster.candidates import Candidates
+from pipelines.train.transfer.sources import TARGET
 
 STEP_S = 300.0
 SOURCE_DAYS = 14
-"""A source teaches by its first two weeks: no shipped target is served while its source still learns."""
+"""A source is its first two weeks: no shipped target is served while its source still learns."""
 SERVED_DAYS = 3
+MODELS = {
+    "served": "served: what the training chooses",
+    "no_source": "the same without a source",
+    TARGET: "adapted network, ungated",
+    "source_only": "source as is",
+    "ridge": "target only: ridge",
+    "gru": "target only: GRU",
+    "last_value": "last value",
+}
 _SEED = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """A load of the comparison, gaps filled."""
-
-    name: str
-    series: Series
 
 
 @dataclass(frozen=True)
@@ -41,17 +48,25 @@ class Study:
     Attributes:
         days: lengths of the target's history.
         cuts: moments per target at which serving begins.
-        everywhere: whether the network is adapted also where the source's shape was refused, for the ungated figures of
-            the shortest history at the first moment.
-        horizon: steps ahead.
+        training: the settings by which a forecaster is chosen.
         plan: how networks travel.
     """
 
     days: tuple[int, ...] = (1, 3, 7)
     cuts: int = 2
-    everywhere: bool = True
-    horizon: int = 12
+    training: Training = field(default_factory=lambda: Training(step_s=STEP_S))
     plan: TransferPlan = field(default_factory=TransferPlan)
+
+    @property
+    def task(self) -> Task:
+        """What is forecast."""
+        return Task(self.training.step_s, self.training.horizon, self.training.levels)
+
+    def choose(self, known: Series, others: Mapping[str, Series]) -> ChampionChoice:
+        """The forecaster that the training would choose for a history, with the loads of other jobs at hand."""
+        candidates = Candidates(cast(TrackedRun, _Unlogged()), self.training, others, "", plan=self.plan)
+        default = default_of(self.training.models)
+        return choose(self.task, known, candidates.fits(self.task, known), default)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,48 +76,52 @@ class Pair:
     Attributes:
         source, target: names.
         days: of the target's history.
-        cut: which moment, counted from 0.
-        likeness: how near the source's shape lies.
-        served: what the gates let through.
-        errors: (rows, p) per model: candidates as they are, `served`, `frozen`, `no_source`.
+        asked: what the four-way gate made of the source.
+        chosen: the kind of forecaster that serves.
+        errors: (rows, p) records/s per model: all of `MODELS` that there are, and `target_only`, the gate's best own.
     """
 
     source: str
     target: str
     days: int
-    cut: int
-    likeness: Likeness
-    served: ServedForecasts
+    asked: TransferResult
+    chosen: str
     errors: dict[str, Floats]
 
 
-def domains() -> list[Domain]:
+class _Unlogged:
+    """A run that keeps nothing of what it is given."""
+
+    def metrics(self, values: Mapping[str, float], step: int = 0) -> None: ...
+
+    def tags(self, values: Mapping[str, str]) -> None: ...
+
+
+def domains() -> dict[str, Series]:
     """Every shipped series with steps of 5 minutes; missing steps hold what was a week, a day or a step before."""
     task = Task(STEP_S, 1, (0.5,))
-    found = [(one.name, one.series()) for one in shipped() if one.step_s == STEP_S]
-    return [Domain(name, Series(s.start, s.step_s, fill(s.values, task))) for name, s in found]
+    found = {one.name: one.series() for one in shipped() if one.step_s == STEP_S}
+    return {name: Series(s.start, s.step_s, fill(s.values, task)) for name, s in found.items()}
 
 
-def pairs(loads: Sequence[Domain], study: Study, tell: Callable[[str], None]) -> Iterator[Pair]:
+def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[Pair]:
     """Every ordered pair at every cut and length of history.
 
     Raises:
         SeriesError: fewer than two loads, or steps that differ.
     """
-    if len(loads) < 2 or len({load.series.step_s for load in loads}) > 1:
-        raise SeriesError(f"{[load.name for load in loads]}: at least two series of one step are expected")
-    day = round(DAY_S / loads[0].series.step_s)
-    sources: dict[str, tuple[Series, TransferSource]] = {}
-    for number, load in enumerate(loads):
-        older = Series(load.series.start, load.series.step_s, load.series.values[: SOURCE_DAYS * day])
-        sources[load.name] = older, learn(older.values, day, study.horizon, study.plan, _SEED + number)
-    tell(f"{len(sources)} sources have learned")
-    for load in loads:
-        for index, cut in enumerate(cuts(len(load.series), day, study.cuts)):
+    if len(loads) < 2 or len({load.step_s for load in loads.values()}) > 1:
+        raise SeriesError(f"{list(loads)}: at least two series of one step are expected")
+    day = study.task.day
+    olds = {name: load.split(len(load) - SOURCE_DAYS * day)[0] for name, load in loads.items()}
+    learned = {name: learn(old.values, study.task.horizon, study.plan, _SEED) for name, old in olds.items()}
+    tell(f"{len(learned)} sources have learned")
+    for name, load in loads.items():
+        for cut in cuts(len(load), day, study.cuts):
             for days in study.days:
                 if cut >= days * day:
-                    yield from _at(load, cut, index, days, day, sources, study)
-        tell(f"{load.name} was served")
+                    yield from _at(name, load, cut, days, olds, learned, study)
+        tell(f"{name} was served")
 
 
 def cuts(steps: int, day: int, count: int) -> list[int]:
@@ -113,74 +132,75 @@ def cuts(steps: int, day: int, count: int) -> list[int]:
 
 
 def _at(
-    load: Domain,
-    cut: int,
-    index: int,
-    days: int,
-    day: int,
-    sources: dict[str, tuple[Series, TransferSource]],
+    name: str, load: Series, cut: int, days: int, olds: Mapping[str, Series], learned: Mapping[str, TransferSource],
     study: Study,
-) -> Iterator[Pair]:
-    series, step_s = load.series, load.series.step_s
-    first = cut - days * day
-    target = Target(series.values[first : cut + SERVED_DAYS * day], days * day, day, study.horizon)
-    known = Series(series.start + first * step_s, step_s, target.past)
+) -> Iterator[Pair]:  # fmt: skip
+    day = study.task.day
+    values = load.values[cut - days * day : cut + SERVED_DAYS * day]
+    known, held = Series(load.start + (cut - days * day) * load.step_s, load.step_s, values).split(SERVED_DAYS * day)
+    target = Target(values, len(known), day, study.task.horizon)
     own = of_target(target, study.plan, _SEED)
-    without = serve(target, own, {}, np.zeros(4))
-    for name, (older, source) in sources.items():
-        served_from, served_to = known.end, known.end + SERVED_DAYS * DAY_S
-        if name == load.name or (older.start < served_to and served_from < older.end):
+    served = slice(target.history - 1, -1)
+    errors = {model: one.errors[served] for model, one in own.items()}
+    alone = study.choose(known, {})
+    errors |= {"target_only": errors[best_of(target, own)], "no_source": _errors(alone.forecaster, known, held)}
+    for other, older in olds.items():
+        if other == name or (older.start < held.end and known.end < older.end):
             continue  # a source must not have lived through the days it is judged on
-        likeness = compare(older, known, np.random.default_rng(_SEED))
-        theirs = of_source(target, source)
-        if likeness.kept or (study.everywhere and index == 0 and days == min(study.days)):
-            theirs["adapted"] = adapted(target, source, study.plan, _SEED)
-        given = serve(target, own, theirs if likeness.kept else {}, source.rule if likeness.kept else source.rule * 0)
-        yield Pair(name, load.name, days, index, likeness, given, _errors(target, own, theirs, given, without))
+        asked = ask(study.task, known, {other: older}, study.plan, _SEED)
+        chosen = study.choose(known, {other: older}) if asked.targets else alone  # refused, it has no part
+        as_is = source_only(target, learned[other])
+        theirs = {"source_only": as_is.errors[served], "served": _errors(chosen.forecaster, known, held)}
+        if asked.targets:
+            theirs[TARGET] = _errors(asked.targets[other], known, held)
+        yield Pair(other, name, days, asked, chosen.name, errors | theirs)
 
 
-def _errors(
-    target: Target,
-    own: dict[str, CandidateErrors],
-    theirs: dict[str, CandidateErrors],
-    given: ServedForecasts,
-    without: ServedForecasts,
-) -> dict[str, Floats]:
-    rows = slice(target.history - 1, None)
-    plain = {name: one.errors[rows] for name, one in {**own, **theirs}.items()}
-    return {
-        **plain,
-        "target_only": plain[given.target_only],
-        "frozen": plain[given.frozen],
-        "no_source": without.errors,
-        "served": given.errors,
-    }
+def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
+    """(rows, p) outcomes minus medians, served from the end of the history on."""
+    made = roll(forecaster, known, held)
+    return made.actual - made.median
 
 
 def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
-    """Ratios of RMSE to target only, per pair and over all pairs, one step ahead and over all steps ahead."""
-    by_days: dict[str, Any] = {}
-    for days in study.days:
-        here = [pair for pair in found if pair.days == days]
-        if here:
-            by_days[str(days)] = _of_days(here)
-    return {"horizon": study.horizon, "cuts": study.cuts, "served_days": SERVED_DAYS, "days": by_days}
+    """Ratios of RMSE to target only, over all pairs, one step ahead and over all; `models` are they as a table."""
+    by_days = {str(days): _of_days([pair for pair in found if pair.days == days]) for days in study.days}
+    by_days = {days: data for days, data in by_days.items() if data["pairs"]}
+    horizon = study.task.horizon
+    return {
+        "horizon": horizon, "cuts": study.cuts, "served_days": SERVED_DAYS, "days": by_days,
+        "models": [_line(model, words, by_days, horizon) for model, words in MODELS.items()],
+    }  # fmt: skip
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Per model RMSE ÷ target only, geometric mean over pairs; what became of the sources; every pair of the first."""
+    lines = of_rows(found["models"])
+    for days, data in found["days"].items():
+        lines.append(
+            f"{days} day{'s' * (days != '1')} of history: {data['pairs']} pairs, {data['cases']} cases; "
+            f"shape kept {data['kept']}, network accepted {data['accepted']}, chosen {data['chosen']}"
+        )
+    first = next(iter(found["days"].values()))
+    pairs = [
+        {name: row[name] for name in ("target", "source")}
+        | {"d/d_null": f"{row['shape']:.2f}"}
+        | {f"served {ahead}": f"{ratio:.3f}" for ahead, ratio in row["ratios"]["served"].items()}
+        for row in first["table"]
+    ]
+    return "\n".join([*lines, *of_rows(pairs)])
 
 
 def _of_days(found: Sequence[Pair]) -> dict[str, Any]:
     names = sorted({(pair.target, pair.source) for pair in found})
     rows = [_row([pair for pair in found if (pair.target, pair.source) == name]) for name in names]
-    measured = {model: _summary(rows, model) for model in _models(rows)}
-    own = [one for pair in found for one in (_hindsight(pair),)]
     return {
         "pairs": len(rows),
         "cases": len(found),
-        "kept": sum(pair.likeness.kept for pair in found),
-        "accepted": sum(pair.served.verdict is not None and pair.served.verdict.accepted for pair in found),
-        "begun_with_source": sum(pair.served.frozen not in OWN for pair in found),
-        "rows_from_source": float(np.mean([pair.served.from_source for pair in found])),
-        "hindsight": {horizon: _geometric([one[horizon] for one in own]) for horizon in ("1", "all")},
-        "models": measured,
+        "kept": sum(bool(pair.asked.targets) for pair in found),
+        "accepted": sum(one.accepted for pair in found for one in pair.asked.verdicts.values()),
+        "chosen": sum(pair.chosen == TARGET for pair in found),
+        "models": {model: _summary(rows, model) for model in dict.fromkeys(m for row in rows for m in row["ratios"])},
         "table": rows,
     }
 
@@ -191,32 +211,15 @@ def _row(cases: Sequence[Pair]) -> dict[str, Any]:
     for model in dict.fromkeys(model for case in cases for model in case.errors):
         both = [_ratio(case.errors, model) for case in cases if model in case.errors]
         ratios[model] = {"1": _geometric([one for one, _ in both]), "all": _geometric([whole for _, whole in both])}
-    return {
-        "target": cases[0].target,
-        "source": cases[0].source,
-        "likeness": float(np.median([case.likeness.ratio for case in cases])),
-        "kept": sum(case.likeness.kept for case in cases),
-        "cases": len(cases),
-        "rows_from_source": float(np.mean([case.served.from_source for case in cases])),
-        "ratios": ratios,
-    }
+    shapes = [shape for case in cases for shape in case.asked.shapes.values()]
+    return {"target": cases[0].target, "source": cases[0].source, "shape": float(np.median(shapes)), "ratios": ratios}
 
 
-def _ratio(errors: dict[str, Floats], model: str, against: str = "target_only") -> tuple[float, float]:
-    """RMSE one step ahead and over all steps ahead, ÷ that of another model."""
-    zero = np.zeros_like(errors[model])
-    one = rmse(errors[model][:, 0], zero[:, 0]) / rmse(errors[against][:, 0], zero[:, 0])
-    return one, rmse(errors[model], zero) / rmse(errors[against], zero)
-
-
-def _hindsight(pair: Pair) -> dict[str, float]:
-    """Served ÷ the best of the target's own models as the test rows themselves would choose it."""
-    both = [_ratio(pair.errors, "served", name) for name in OWN]
-    return {"1": max(one for one, _ in both), "all": max(whole for _, whole in both)}
-
-
-def _models(rows: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(model for row in rows for model in row["ratios"]))
+def _ratio(errors: Mapping[str, Floats], model: str) -> tuple[float, float]:
+    """RMSE one step ahead and over all steps ahead, ÷ that of target only."""
+    mine, theirs = errors[model], errors["target_only"]
+    zero = np.zeros_like(mine)
+    return rmse(mine[:, 0], zero[:, 0]) / rmse(theirs[:, 0], zero[:, 0]), rmse(mine, zero) / rmse(theirs, zero)
 
 
 def _summary(rows: Sequence[dict[str, Any]], model: str) -> dict[str, Any]:
@@ -229,6 +232,17 @@ def _summary(rows: Sequence[dict[str, Any]], model: str) -> dict[str, Any]:
         }
         for horizon in ("1", "all")
     } | {"pairs": len(known)}
+
+
+def _line(model: str, words: str, by_days: Mapping[str, Any], horizon: int) -> dict[str, Any]:
+    """A model's line of the table."""
+    line: dict[str, Any] = {"RMSE ÷ target only": words}
+    for days, data in by_days.items():
+        known = data["models"].get(model)
+        for part, ahead in (("1", "1 step"), ("all", f"1-{horizon}")):
+            line[f"{days} d: {ahead}"] = round(known[part]["geometric_mean"], 3) if known else None
+        line[f"{days} d: pairs, worst"] = f"{known['pairs']}, {known['all']['worst']:.3f}" if known else None
+    return line
 
 
 def _geometric(values: Sequence[float]) -> float:

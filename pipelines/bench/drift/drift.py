@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from models.adapt.drift import Drift, Rule, detect
+from models.adapt.drift import LEAST, Drift, detect
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE
@@ -18,24 +18,17 @@ from pipelines.bench.forecast.breaks import (
     CHOSEN_ON,
     SHAPES,
     STEPS,
+    WITHIN,
     Watched,
     broken,
     errors_after,
     errors_of,
     watched,
 )
+from pipelines.html.columns import of_rows
 
 LEASTS = (0.08, 0.1, 0.12, 0.15, 0.18, 0.21, 0.24)
 """Smallest changes reported along the operating curve."""
-VARIANTS: dict[str, Rule] = {
-    "page_hinkley": Rule(kinds=("page_hinkley",), signals=("load",)),
-    "adwin": Rule(kinds=("adwin",), signals=("load",)),
-    "both": Rule(signals=("load",)),
-    "both, errors": Rule(signals=("forecast_error",)),
-    "all": Rule(),
-}
-"""Detectors on the load, on the forecast error alone, and all of it together, which is what is served."""
-SERVED = "all"
 _LEVELS = (0.1, 0.5, 0.9)
 _AHEAD = 12
 _SEED = 11
@@ -61,84 +54,119 @@ def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[Drif
     return [_case(watched(cell), model, positions) for cell in cells]
 
 
-def measure(found: Iterable[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """The figures of every variant and series, pooled, and along the operating curve on either half of the series."""
-    found = list(found)
+def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """What is served, per series and pooled, and the operating curve of the load alone on either half of the series."""
     rows = []
-    for name, rule in VARIANTS.items():
-        for case in found:
-            rows.append({"detector": name, **_row(case, rule)})
-            tell(f"{name}: {rows[-1]['series']} done")
+    for case in found:
+        rows.append(_row(case, LEAST, SHAPES))
+        tell(f"{rows[-1]['series']} done")
     curve = []
     for least in LEASTS:
-        rule = replace(VARIANTS["both"], least=least)
-        at = [_row(case, rule, STEPS) for case in found]
-        chosen = [row for row in at if row["series"] in CHOSEN_ON]
-        rest = [row for row in at if row["series"] not in CHOSEN_ON]
-        curve.append({"least": least, "chosen_on": pool(chosen), "others": pool(rest), "pooled": pool(at)})
+        at = [_row(case, least, STEPS, with_errors=False) for case in found]
+        halves = {True: "chosen on", False: "others"}
+        point: dict[str, Any] = {"least": least}
+        for part in ("chosen on", "others", "pooled"):
+            pooled = pool([row for row in at if part in ("pooled", halves[row["series"] in CHOSEN_ON])])
+            point |= {f"{part}: per month": f"{pooled['false_alarms_per_month']:.2f}"}
+            point |= {f"{part}: found": f"{pooled['share_found']:.0%}"}
+        curve.append(point)
         tell(f"least {least:g} done")
-    pooled = {name: pool([row for row in rows if row["detector"] == name]) for name in VARIANTS}
-    return {"served": SERVED, "rows": rows, "pooled": pooled, "curve": curve}
+    lines = [*(_line(row["series"], [row]) for row in rows), _line("pooled", rows)]
+    return {"rows": rows, "pooled": {"all": pool(rows)}, "detectors": lines, "curve": curve}
 
 
-def follow(series: Series, rule: Rule, errors: Series) -> list[Drift]:
+def table(found: dict[str, Any]) -> str:
+    """Every series, the pooled figures, and the operating curve, as text."""
+    return "\n".join([
+        "Alarms: drifts reported where nothing was changed. Found: share of changes by +30 % or -30 % reported within "
+        f"{WITHIN} steps; then by shape. Delay: steps until the report, in the median.",
+        "",
+        *of_rows(found["detectors"]),
+        "",
+        f"Operating curve on the load alone; settings were chosen on {', '.join(CHOSEN_ON)}.",
+        "",
+        *of_rows(found["curve"]),
+    ])  # fmt: skip
+
+
+def follow(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
     """The drifts that daily ingests of a series find, each remembering the last."""
     drifts: list[Drift] = []
     day = round(DAY_S / series.step_s)
     for end in range(day, len(series) + day, day):
-        drifts += detect(_until(series, end), rule, drifts[-1] if drifts else None, _until(errors, end))
+        known = None if errors is None else _until(errors, end)
+        drifts += detect(_until(series, end), drifts[-1] if drifts else None, known, least)
     return drifts
 
 
-def pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def pool(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Sums over series: alarms per series-month, share of steps found within the time allowed, median delay."""
-    months, changes = sum(row["months"] for row in rows), sum(row["changes"] for row in rows)
+    months, alarms, changes, steps = (
+        sum(row[key] for row in rows) for key in ("months", "false_alarms", "changes", "found")
+    )
     delays = [delay for row in rows for delay in row["delays"]]
     return {
         "months": months,
-        "false_alarms": sum(row["false_alarms"] for row in rows),
-        "false_alarms_per_month": sum(row["false_alarms"] for row in rows) / months if months else 0.0,
+        "false_alarms": alarms,
+        "false_alarms_per_month": alarms / months if months else 0.0,
         "changes": changes,
-        "share_found": sum(row["found"] for row in rows) / changes if changes else 0.0,
+        "share_found": steps / changes if changes else 0.0,
         "delay_median": statistics.median(delays) if delays else None,
     }
 
 
-def _row(case: DriftCase, rule: Rule, shapes: tuple[str, ...] = SHAPES) -> dict[str, Any]:
-    """What one rule finds in one series; `changes`, `found` and `delays` are of the steps alone, not of the ramp."""
-    series, drifts = case.watched.series, follow(case.watched.series, rule, case.errors)
-    false = [drift for drift in drifts if case.watched.counts(drift.found)]
-    hits: dict[str, list[float]] = {shape: [] for shape in SHAPES}
-    asked = dict.fromkeys(SHAPES, 0)
+def _line(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A line of the table: one series, or several."""
+    pooled = pool(rows)
+    shapes = {shape: statistics.mean(row["by_shape"].get(shape, 0.0) for row in rows) for shape in SHAPES}
+    delay = pooled["delay_median"]
+    return {
+        "series": name,
+        "months": round(pooled["months"], 2),
+        "false alarms": pooled["false_alarms"],
+        "per month": f"{pooled['false_alarms_per_month']:.2f}",
+        "found ± 30 %": f"{pooled['share_found']:.0%}",
+        **{shape: f"{share:.0%}" for shape, share in shapes.items()},
+        "steps to report": None if delay is None else round(delay),
+    }
+
+
+def _row(case: DriftCase, least: float, shapes: Sequence[str], with_errors: bool = True) -> dict[str, Any]:
+    """What is found in one series; `changes`, `found` and `delays` are of the steps alone, not of the ramp."""
+    series, watched_errors = case.watched.series, case.errors if with_errors else None
+    drifts = follow(series, watched_errors, least)
+    hits: dict[str, list[float]] = {shape: [] for shape in shapes}
+    asked = dict.fromkeys(shapes, 0)
     for at, shape, changed, errors in case.changed:
         if shape not in shapes:
             continue
         begin = series.start + at * series.step_s
         known = [drift for drift in drifts if drift.found <= begin]
-        later = [d for d in detect(changed, rule, known[-1] if known else None, errors) if d.found > begin]
+        later = detect(changed, known[-1] if known else None, errors if with_errors else None, least)
         asked[shape] += 1
-        right = [d for d in later if d.signal != "load" or (d.factor > 1) == (shape != "-30 %")]
+        right = [d for d in later if d.found > begin and (d.signal != "load" or (d.factor > 1) == (shape != "-30 %"))]
         if right:
             hits[shape].append((right[0].found - begin) / series.step_s)
     delays = [delay for shape in STEPS for delay in hits[shape]]
+    false_at = [drift.found for drift in drifts if case.watched.counts(drift.found)]
     return {
         "series": case.watched.name,
         "months": case.watched.months,
-        "false_alarms": len(false),
-        "false_at": [drift.found for drift in false],
+        "false_alarms": len(false_at),
+        "false_at": false_at,
         "changes": sum(asked[shape] for shape in STEPS),
         "found": len(delays),
         "delays": delays,
-        "by_shape": {shape: len(hits[shape]) / asked[shape] for shape in SHAPES if asked[shape]},
+        "by_shape": {shape: len(hits[shape]) / count for shape, count in asked.items() if count},
     }
 
 
 def _case(each: Watched, model: str, positions: int) -> DriftCase:
     series = each.series
-    learnt = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
-    forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, learnt))
+    fitted = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
+    forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, fitted))
     errors = errors_of(forecaster, series)
-    errors.values[:learnt] = np.nan  # it has seen what came there
+    errors.values[:fitted] = np.nan  # it has seen what came there
     changed = []
     for at in each.positions(positions, _SEED):
         for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""Who competes for a job: the kinds that the settings name, a network with its epochs logged, a pupil of others."""
+"""Who competes for a job: the kinds that the settings name, a network with its epochs logged, an adapted one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from configs.sections import Training
-from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, teach
-from models.adapt.transfer import TransferPlan as Journey
+from models.adapt.sources import ask
+from models.adapt.target import LONG_DAYS, TransferTarget
+from models.adapt.transfer import TransferPlan
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.neural.recurrent import Recurrent
@@ -18,7 +19,7 @@ from models.forecast.neural.training import Epoch, TrainingPlan, fit, trained
 from models.forecast.neural.windows import PastWindow, season_of
 from models.forecast.selection.catalogue import CATALOGUE, Fit, named
 from pipelines.registry import TrackedRun
-from pipelines.train.transfer import teachers
+from pipelines.train.transfer import sources
 
 
 @dataclass
@@ -28,10 +29,11 @@ class Candidates:
     Attributes:
         run: where they are logged.
         training: the settings in force.
-        others: loads of other jobs, by name, which may teach a short history.
+        others: loads of other jobs, by name, which may help a short history.
         asked: what came of asking them, in words; until then why nobody is asked.
         epochs: of the network that was fitted last.
-        teacher: the load whose network was adapted last.
+        source: the load whose network was adapted last.
+        plan: how a network travels between loads.
     """
 
     run: TrackedRun
@@ -39,15 +41,16 @@ class Candidates:
     others: Mapping[str, Series]
     asked: str
     epochs: list[Epoch] = field(default_factory=list)
-    teacher: str = ""
+    source: str = ""
+    plan: TransferPlan = field(default_factory=TransferPlan)
 
     def fits(self, task: Task, history: Series) -> dict[str, Fit]:
-        """By name, simplest first; a pupil only where the history is short and there is somebody to learn from."""
+        """By name, simplest first; `adapted` only where the history is short and there are other loads."""
         found: dict[str, Fit] = {name: CATALOGUE[name] for name in named(self.training.models)}
         if "gru" in found:
             found["gru"] = self._network
         if self.others and len(history) < LONG_DAYS * task.day:
-            found[teachers.PUPIL] = self._pupil
+            found[sources.TARGET] = self._adapted
         return found
 
     def _network(self, task: Task, history: Series) -> Forecaster:
@@ -63,20 +66,17 @@ class Candidates:
         self.run.tags({"gru.season": str(view.season), **{f"gru.{k}": str(v) for k, v in asdict(plan).items()}})
         return trained(network, view)
 
-    def _pupil(self, task: Task, history: Series) -> TransferTarget:
+    def _adapted(self, task: Task, history: Series) -> TransferTarget:
         torch.set_num_threads(1)
         try:
-            lesson = teach(task, history, self.others, Journey(), self.training.seed)
-        except UntaughtError as error:
-            self.asked = teachers.words(error)
-            self.run.metrics(teachers.figures(error))
-            raise
+            result = ask(task, history, self.others, self.plan, self.training.seed)
         except SeriesError as error:
             self.asked = f"nobody was asked: {error}"
             raise
-        self.teacher, self.asked = lesson.source, teachers.words(lesson)
-        self.run.metrics(teachers.figures(lesson))
-        return lesson.pupil
+        self.asked = sources.explained(result)
+        self.run.metrics(sources.figures(result))
+        self.source = result.best()
+        return result.targets[self.source]
 
 
 def log_epochs(run: TrackedRun, epochs: list[Epoch]) -> None:

@@ -23,7 +23,7 @@ from pipelines.train.forecaster.candidates import Candidates, log_epochs
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.forecaster.live import follow
 from pipelines.train.forecaster.peaks import LiveJob
-from pipelines.train.transfer import teachers
+from pipelines.train.transfer import sources
 
 
 def train_on(
@@ -65,7 +65,7 @@ def _challenge(
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
-    candidates = Candidates(run, training, source.others, teachers.nobody(source.series, source.others))
+    candidates = Candidates(run, training, source.others, sources.nobody(source.series, source.others))
     try:
         chosen = choose(task, older, candidates.fits(task, older), default=default_of(training.models))
     except SeriesError as error:
@@ -78,7 +78,7 @@ def _challenge(
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
     _log(run, backtests, chosen, candidates)
     run.metrics(gate(backtests))
-    taught = teachers.tags(chosen, candidates.teacher, candidates.asked)
+    taught = sources.tags(chosen, candidates.source, candidates.asked)
     run.tags(taught)
     calibrator = peaks.learned(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
@@ -89,7 +89,7 @@ def _challenge(
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
-        f"Other loads: {taught[teachers.WHY]}.",
+        f"Other loads: {taught[sources.WHY]}.",
         remark,
         peaks.told(calibrator, chosen.forecaster, live),
     ]

@@ -40,30 +40,12 @@ def test_rows_have_their_inputs_and_their_outcomes():
     assert outcomes(np.arange(9.0), np.array([3]), 2).tolist() == [[4.0, 5.0]]
 
 
-def test_an_infinite_trust_is_the_prior_and_none_is_least_squares():
-    values, prior = autoregression(200), np.full((23, 2), 0.01)
-    np.testing.assert_allclose(fit(values, 2, 0, 1e12, prior).weights, prior, rtol=1e-6)
-    free = fit(values, 2, 0, 1e-9)
-    np.testing.assert_allclose(fit(values, 2, 0, 1e-9, prior).weights, free.weights, atol=1e-6)
-
-
-def swinging(steps: int, seed: int) -> np.ndarray:
-    draw = np.random.default_rng(seed).standard_normal(steps)
-    values = np.zeros(steps)
-    for t in range(2, steps):
-        values[t] = 1.2 * values[t - 1] - 0.8 * values[t - 2] + draw[t]
-    return 100 + values
-
-
-def test_the_weights_of_a_load_of_the_same_kind_help_a_short_history():
-    kin = fit(swinging(3000, 1), 1, 0, 10.0).weights
-    short, later = swinging(100, 2), swinging(1000, 3)
-    origins = origins_of(len(later), 0, 1)
-    came = outcomes(later, origins, 1)
-    found = [choose(short, 1, (0,), prior) for prior in (None, kin)]
-    alone, helped = (float(np.mean((came - one.model.forecast(later, origins)) ** 2)) for one in found)
-    assert helped < 0.95 * alone
-    assert found[1].strength > found[0].strength  # what is known already is trusted more
+def test_an_infinite_strength_leaves_the_last_value_and_none_is_least_squares():
+    values = autoregression(200)
+    np.testing.assert_allclose(fit(values, 2, 0, 1e12).weights, 0, atol=1e-6)
+    origins = origins_of(len(values), 0, 2)
+    x, y = inputs(values, origins, 0, 2), outcomes(values, origins, 2) - values[origins][:, None]
+    np.testing.assert_allclose(fit(values, 2, 0, 1e-9).weights, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-6)
 
 
 def test_left_out_errors_are_larger_than_those_of_the_fit_itself():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.network import CONTEXT, ForecastOnly, TravellingGru
 from models.adapt.rows import DomainRows, DomainScale
 from models.adapt.transfer import (
     LossWeights,
@@ -59,7 +59,7 @@ def test_windows_are_counted_and_laid_out():
 
 def test_an_untrained_network_repeats_the_last_value():
     values = wave(60)
-    said = forecast(TravellingGru(HORIZON, 4, generator(0)), values, DomainScale.of(values))
+    said = forecast(ForecastOnly(TravellingGru(HORIZON, 4, generator(0))), values, DomainScale.of(values))
     np.testing.assert_allclose(said, np.repeat(values[CONTEXT - 1 :, None], HORIZON, axis=1), rtol=1e-5)
 
 
@@ -103,7 +103,7 @@ def test_without_weights_adaptation_is_plain_training_bit_for_bit():
     made, steps = adapted(LossWeights(0, 0))
     expected = plain(network(), rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1)), (generator(3), generator(4)))
     assert same(made, expected)
-    assert [step.shared for step in steps] == [0] * PLAN.adapting
+    assert [shared for _, shared in steps] == [0] * PLAN.adapting
 
 
 @pytest.mark.parametrize("weights", [LossWeights(1, 0), LossWeights(0, 1)])
@@ -111,7 +111,7 @@ def test_either_weight_moves_the_features(weights):
     without, _ = adapted(LossWeights(0, 0))
     made, steps = adapted(weights)
     assert not torch.equal(made.first.weight, without.first.weight)
-    assert all(np.isfinite(step.loss) for step in steps)
+    assert all(np.isfinite(loss) for loss, _ in steps)
 
 
 def test_fine_tuning_freezes_the_convolutions_and_never_ends_worse_on_the_select_rows():
@@ -176,9 +176,9 @@ def test_where_the_target_lies_changes_no_class(level):
     here, there = (
         list(adapt(fresh(), source, each, weights, PLAN, (generator(3), generator(4)))) for each in (target, moved)
     )
-    assert min(step.shared for step in here) >= 1
-    for a, b in zip(here, there, strict=True):
-        assert a.shared == b.shared and a.loss == pytest.approx(b.loss, rel=1e-3)
+    assert min(shared for _, shared in here) >= 1
+    for (loss, shared), (other_loss, other_shared) in zip(here, there, strict=True):
+        assert shared == other_shared and loss == pytest.approx(other_loss, rel=1e-3)
 
 
 def fresh() -> TravellingGru:

@@ -1,4 +1,4 @@
-"""A load with a short history, taught by one with a long history."""
+"""A load with a short history, helped by one with a long history."""
 
 import math
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, TravellingGru
+from models.adapt.network import CONTEXT, ForecastOnly, TravellingGru
 from models.adapt.rows import DomainScale
-from models.adapt.target import LONG_DAYS, TransferTarget, UntaughtError, Voice, teach
+from models.adapt.sources import UntaughtError, ask
+from models.adapt.target import LONG_DAYS, TransferTarget
 from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
@@ -32,77 +33,76 @@ def load(days, level=100.0, seed=1, start_day=0):
 
 
 @pytest.fixture(scope="module")
-def lesson():
-    return teach(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+def asked():
+    return ask(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
 
 
-def test_a_near_source_teaches_a_short_history(lesson):
-    assert lesson.source == "big" and lesson.verdicts["big"].accepted
-    assert lesson.verdicts["big"].transfer < 0
+def test_a_near_source_teaches_a_short_history(asked):
+    assert asked.best() == "big" and asked.verdicts["big"].accepted
+    assert asked.verdicts["big"].transfer < 0
     older, held = load(**{**HISTORY, "days": 5}).split(2 * DAY)
-    taught, last = (roll(f, older, held).figures()["rmse"] for f in (lesson.pupil, Naive(TASK, seasonal=False)))
-    assert taught < 0.7 * last
+    helped, last = (roll(f, older, held).figures()["rmse"] for f in (asked.targets["big"], Naive(TASK, seasonal=False)))
+    assert helped < 0.7 * last
 
 
-def test_the_same_seed_gives_the_same_pupil(lesson):
-    again = teach(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+def test_the_same_seed_gives_the_same_target(asked):
+    again = ask(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3).targets["big"]
     history = load(3, level=20.0, seed=5)
-    np.testing.assert_array_equal(
-        lesson.pupil.current(lesson.pupil.init(history)), again.pupil.current(again.pupil.init(history))
-    )
+    once = asked.targets["big"]
+    np.testing.assert_array_equal(once.current(once.init(history)), again.current(again.init(history)))
 
 
-def test_stepping_is_as_beginning_with_all_of_it(lesson):
+def test_stepping_is_as_beginning_with_all_of_it(asked):
     history = load(2, level=20.0, seed=6)
     values = history.values.copy()
     values[60] = math.nan
-    pupil = lesson.pupil
-    whole = pupil.init(Series(history.start, STEP_S, values))
-    state = pupil.init(Series(history.start, STEP_S, values[:30]))
+    target = asked.targets["big"]
+    whole = target.init(Series(history.start, STEP_S, values))
+    state = target.init(Series(history.start, STEP_S, values[:30]))
     for value in values[30:]:
-        state, said = pupil.step(state, float(value))
-    np.testing.assert_allclose(said, pupil.current(whole), rtol=1e-5)
-    np.testing.assert_array_equal(said, pupil.current(state))
+        state, said = target.step(state, float(value))
+    np.testing.assert_allclose(said, target.current(whole), rtol=1e-5)
+    np.testing.assert_array_equal(said, target.current(state))
     assert (np.diff(said, axis=1) >= 0).all() and (said >= 0).all()
 
 
-def test_it_begins_with_nothing_and_says_what_it_rests_on(lesson):
-    pupil = lesson.pupil
-    state = pupil.init(Series(0.0, STEP_S, np.empty(0)))
-    assert np.isnan(pupil.current(state)).all() and pupil.trust(state) == "none"
-    state, said = pupil.step(state, math.nan)
+def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
+    target = asked.targets["big"]
+    state = target.init(Series(0.0, STEP_S, np.empty(0)))
+    assert np.isnan(target.current(state)).all() and target.trust(state) == "none"
+    state, said = target.step(state, math.nan)
     assert np.isnan(said).all()
     for value in np.full(CONTEXT - 1, 7.0):
-        state, said = pupil.step(state, float(value))
-    assert pupil.trust(state) == "last value" and said[0, 1] == 7.0
-    state, said = pupil.step(state, 7.0)
-    assert pupil.trust(state) == "adapted" and np.isfinite(said).all()
+        state, said = target.step(state, float(value))
+    assert target.trust(state) == "last value" and said[0, 1] == 7.0
+    state, said = target.step(state, 7.0)
+    assert target.trust(state) == "adapted" and np.isfinite(said).all()
 
 
-def test_the_voice_says_what_the_network_says():
+def test_what_is_exported_forecasts_as_the_network_does():
     generator = torch.Generator().manual_seed(1)
     network = TravellingGru(4, 8, generator)
     torch.nn.init.normal_(network.head.weight, generator=generator)
     x = torch.rand(3, CONTEXT, generator=generator)
-    torch.testing.assert_close(Voice(network)(x), network(x)[1])
-    exported = torch.export.export(Voice(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+    torch.testing.assert_close(ForecastOnly(network)(x), network(x)[1])
+    exported = torch.export.export(ForecastOnly(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
     torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
     assert TransferTarget(TASK, exported.module(), DomainScale(0.0, 1.0)).horizon == 4
 
 
-def test_what_does_not_teach_is_named():
+def test_why_a_load_does_not_help_is_said():
     history = load(**HISTORY)
     with pytest.raises(SeriesError, match="there is none"):
-        teach(TASK, history, {}, PLAN, 1)
+        ask(TASK, history, {}, PLAN, 1).best()
     rng = np.random.default_rng(1)
     strangers = {
         "brief": load(LONG_DAYS - 1),
         "hourly": Series(0.0, 3600.0, np.ones(9000)),
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
-    words = r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"
-    with pytest.raises(UntaughtError, match=words) as error:
-        teach(TASK, history, strangers, PLAN, 1)
-    assert set(error.value.refused) == set(strangers) and error.value.shapes["noise"] > 0.5
+    found = ask(TASK, history, strangers, PLAN, 1)
+    with pytest.raises(UntaughtError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
+        found.best()
+    assert set(found.refused) == set(strangers) and found.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):
-        teach(TASK, load(1), {"big": load(20)}, PLAN, 1)
+        ask(TASK, load(1), {"big": load(20)}, PLAN, 1)

@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
 
-from models.adapt.candidates import CandidateErrors, Target, adapted, best_of, learn, of_source, of_target
-from models.adapt.served import serve
+from configs.sections import Training
+from models.adapt.candidates import CandidateErrors, Target, adapted, best_of, four_way, learn, of_target, source_only
 from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
-from pipelines.bench.adapt.adaptation import SERVED_DAYS, Domain, Study, cuts, figures, pairs
-from pipelines.bench.adapt.page import render
-from pipelines.bench.adapt.text import pair_lines, table
+from pipelines.bench.adapt.adaptation import MODELS, SERVED_DAYS, Study, cuts, figures, pairs, table
 
 pytestmark = pytest.mark.study
 
@@ -41,7 +39,7 @@ def test_errors_belong_to_the_moment_the_forecast_was_made():
     assert made.unit.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("build", [of_target, lambda t, plan, seed: {"adapted": adapted(t, source(), plan, seed)}])
+@pytest.mark.parametrize("build", [of_target, lambda t, plan, seed: {"adapted": adapted(t, source(), plan, seed)[2]}])
 def test_no_candidate_has_seen_what_it_is_judged_on(build):
     values = load(4, 1)
     end, gate = DAY, int(0.8 * DAY)
@@ -61,13 +59,11 @@ def test_no_candidate_has_seen_what_it_is_judged_on(build):
 
 
 def source():
-    return learn(load(8, 2), DAY, HORIZON, PLAN, 5)
+    return learn(load(8, 2), HORIZON, PLAN, 5)
 
 
 def test_a_source_is_learned_the_same_way_twice():
-    one, two = source(), source()
-    assert one.rule.tolist() == two.rule.tolist() and np.array_equal(one.weights, two.weights)
-    made = [of_source(target(), each)["source_only"].errors for each in (one, two)]
+    made = [source_only(target(), source()).errors for _ in range(2)]
     np.testing.assert_array_equal(made[0], made[1])
 
 
@@ -83,27 +79,15 @@ def test_ridge_and_last_value_are_compared_over_the_whole_history():
     assert best_of(made, {**own, "gru": CandidateErrors(loud, on_gate)}) == "gru"
 
 
-def test_a_source_that_was_not_kept_has_no_part_in_what_is_served():
-    made = target()
-    own = of_target(made, PLAN, 3)
-    served = serve(made, own, {}, np.zeros(4))
-    assert served.from_source == 0 and served.verdict is None
-    assert len(served.by_row) == len(made.values) - made.history + 1 == len(served.errors)
-    assert served.by_row[0] == f"{served.target_only}+memory"
-
-
 def test_an_overwhelming_candidate_is_let_through_and_a_hopeless_one_is_not():
     made = target(2)
     own = of_target(made, PLAN, 3)
-    for factor, share in ((0.01, 0.9), (100.0, 0.0)):
-        errors = own["ridge"].errors * factor
-        theirs = {
-            "adapted": CandidateErrors(errors, own["ridge"].judged * factor),
-            "source_only": CandidateErrors(made.naive * 2, own["last_value"].judged * 2),
-        }
-        served = serve(made, own, theirs, np.zeros(4))
-        assert served.verdict is not None and served.verdict.accepted == (factor < 1)
-        assert served.from_source >= share if factor < 1 else served.from_source == share
+    as_is = CandidateErrors(made.naive * 2, own["last_value"].judged * 2)
+    for factor in (0.01, 100.0):
+        moved = CandidateErrors(own["ridge"].errors * factor, own["ridge"].judged * factor)
+        found = four_way(made, own, as_is, moved)
+        assert found.accepted == (factor < 1)
+        assert found.served == ("adapted" if factor < 1 else "target_only")
 
 
 def test_moments_leave_a_past_and_the_days_served():
@@ -113,42 +97,65 @@ def test_moments_leave_a_past_and_the_days_served():
     assert cuts(4 * DAY, DAY, 2) == []
 
 
+STEP = 86400.0 / DAY
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def asked(*days: int) -> Study:
+    settings = Training(step_s=STEP, horizon=HORIZON, levels=LEVELS, models=("last_value", "ridge", "blend"))
+    return Study(days, 1, settings, PLAN)
+
+
 @pytest.fixture(scope="module")
 def study():
-    step, names = 86400.0 / DAY, ("a", "b", "c")
-    loads = [Domain(name, Series(1e8 * i, step, load(15, i, 10.0**i))) for i, name in enumerate(names, 1)]
-    asked = Study(days=(1, 3), cuts=1, horizon=HORIZON, plan=PLAN)
-    return asked, list(pairs(loads, asked, tell=lambda _: None))
+    loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
+    return asked(1, 3), list(pairs(loads, asked(1, 3), tell=lambda _: None))
 
 
 def test_every_ordered_pair_is_judged_between_its_bounds(study):
-    asked, seen = study
+    made, seen = study
     assert {(pair.source, pair.target) for pair in seen} == {(a, b) for a in "abc" for b in "abc" if a != b}
     assert len(seen) == 12
-    found = figures(seen, asked)
-    assert found["days"]["1"]["models"]["adapted"]["pairs"] == 6  # ungated, whether its shape was near or not
+    found = figures(seen, made)
     for data in found["days"].values():
         assert data["pairs"] == 6
         assert data["models"]["target_only"]["all"]["geometric_mean"] == pytest.approx(1)
+        assert data["models"].get("adapted", {"pairs": 0})["pairs"] == sum(row["shape"] < 0.5 for row in data["table"])
         for one in data["table"]:
-            assert set(one["ratios"]) >= {"served", "source_only", "shrunk", "ridge", "gru", "last_value"}
+            assert set(one["ratios"]) >= set(MODELS) - {"adapted"}
         assert data["models"]["served"]["1"]["worst"] >= data["models"]["served"]["1"]["geometric_mean"]
 
 
-def test_the_study_is_said_and_drawn(study, tmp_path):
-    asked, seen = study
-    found = figures(seen, asked)
+def test_a_source_that_was_refused_has_no_part_in_what_is_served(study):
+    for pair in study[1]:
+        if not pair.asked.targets:
+            np.testing.assert_array_equal(pair.errors["served"], pair.errors["no_source"])
+            assert pair.chosen != "adapted" and pair.asked.refused
+
+
+def test_what_is_measured_is_what_the_training_would_choose(study):
+    made, seen = study
+    pair = next(pair for pair in seen if pair.asked.targets and pair.days == 3)
+    numbers = {name: i for i, name in enumerate("abc", 1)}
+    whole = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for name, i in numbers.items()}
+    known, _ = whole[pair.target].split(SERVED_DAYS * DAY)
+    known = known.split(3 * DAY)[1]
+    older = whole[pair.source].split(DAY)[0]
+    assert made.choose(known, {pair.source: older}).name == pair.chosen
+
+
+def test_the_study_is_said(study):
+    made, seen = study
+    found = figures(seen, made)
+    assert [line["RMSE ÷ target only"] for line in found["models"]] == list(MODELS.values())
     said = table(found)
     assert "1 day of history: 6 pairs" in said and "3 days of history: 6 pairs" in said
-    assert len(pair_lines(found, "1").splitlines()) == 7
-    page = render(found, tmp_path / "sub" / "page.html").read_text(encoding="utf-8")
-    assert "What other loads teach a new one" in page and page.count("<section>") == 6
+    assert len(said.splitlines()) == len(MODELS) + 1 + 2 + 7
 
 
 def test_a_source_that_lived_through_the_served_days_is_left_out():
-    step = 86400.0 / DAY
-    loads = [Domain(name, Series(0.0, step, load(15, i))) for i, name in enumerate(("a", "b"))]
-    assert list(pairs(loads, Study(days=(1,), cuts=1, horizon=HORIZON, plan=PLAN), tell=lambda _: None)) == []
+    loads = {name: Series(0.0, STEP, load(15, i)) for i, name in enumerate(("a", "b"))}
+    assert list(pairs(loads, asked(1), tell=lambda _: None)) == []
 
 
 def test_a_history_that_is_too_short_says_what_is_needed():
@@ -158,4 +165,4 @@ def test_a_history_that_is_too_short_says_what_is_needed():
 
 def test_a_single_series_is_no_comparison():
     with pytest.raises(SeriesError, match="at least two series"):
-        list(pairs([Domain("a", Series(0.0, 1800.0, load(9, 1)))], Study(), tell=lambda _: None))
+        list(pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), tell=lambda _: None))

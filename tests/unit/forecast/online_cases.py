@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import torch
 
-from models.adapt.network import TravellingGru
+from models.adapt.network import ForecastOnly, TravellingGru
 from models.adapt.rows import DomainScale
-from models.adapt.target import TransferTarget, Voice
+from models.adapt.target import TransferTarget
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -64,7 +64,7 @@ def _pupil():
     generator = torch.Generator().manual_seed(2)
     network = TravellingGru(TASK.horizon, 8, generator)
     torch.nn.init.normal_(network.head.weight, std=0.1, generator=generator)
-    return TransferTarget(TASK, Voice(network).eval(), DomainScale(20.0, 200.0))
+    return TransferTarget(TASK, ForecastOnly(network).eval(), DomainScale(20.0, 200.0))
 
 
 def _classical():

@@ -1,4 +1,4 @@
-"""The job with a short history: what its settings may be, which load it has, and what is said of its teachers."""
+"""The job with a short history: what its settings may be, which load it has, and what is said of its sources."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load
 from models.adapt.gate import verdict
-from models.adapt.target import UntaughtError
+from models.adapt.sources import TransferResult, UntaughtError
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series, SeriesError
@@ -16,7 +16,7 @@ from pipelines.demo.newcomer import check, judged
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer
 from pipelines.train.forecaster.candidates import Candidates
-from pipelines.train.transfer import teachers
+from pipelines.train.transfer import sources
 
 GATE = {
     "near": verdict(0.3, 0.4, 0.35, 0.5),
@@ -84,12 +84,13 @@ def test_missing_steps_are_not_published(monkeypatch):
 
 
 def test_every_source_is_said_and_logged_with_what_the_gate_made_of_it():
-    asked = UntaughtError(GATE, {"flat": "its shape is 0.90 as far as no shape at all"}, {"near": 0.2, "far": 0.4})
-    said = teachers.words(asked)
+    refused = {"flat": "its shape is 0.90 as far as no shape at all"}
+    asked = TransferResult(verdicts=GATE, refused=refused, shapes={"near": 0.2, "far": 0.4})
+    said = sources.explained(asked)
     assert "flat kept out, its shape is 0.90" in said
     assert "near (shape 0.20, kept under 0.5): RMSE adapted 0.3, unadapted 0.4, own load only 0.35" in said
     assert "last value 0.5: let in" in said and said.endswith("kept out, own load only does better")
-    found = teachers.figures(asked)
+    found = sources.figures(asked)
     assert found["adapt.near.shape"] == 0.2 and found["adapt.far.target_only"] == 0.5
     assert found["adapt.far.transfer"] == pytest.approx(0.2)
 
@@ -123,9 +124,9 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
 
 def test_why_nobody_was_asked():
     steps = {days: Series(0.0, 3600.0, np.zeros(24 * days)) for days in (3, 14)}
-    assert "14 days of its own are enough" in teachers.nobody(steps[14], {})
-    assert "no other job has 14 days" in teachers.nobody(steps[3], {})
-    assert "72 steps are too few" in teachers.nobody(steps[3], {"big": steps[14]})
+    assert "14 days of its own are enough" in sources.nobody(steps[14], {})
+    assert "no other job has 14 days" in sources.nobody(steps[3], {})
+    assert "72 steps are too few" in sources.nobody(steps[3], {"big": steps[14]})
 
 
 def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
@@ -135,11 +136,11 @@ def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
     def choice(name):
         return ChampionChoice(name, Naive(Task(60.0, 1, (0.5,))), {"blend": trial(2.0), "adapted": trial(3.0)})
 
-    assert teachers.tags(choice("adapted"), "big", "big: let in") == {
+    assert sources.tags(choice("adapted"), "big", "big: let in") == {
         "adapt.source": "big",
         "adapt.why": "big: let in",
     }
-    other = teachers.tags(choice("blend"), "big", "big: let in")
+    other = sources.tags(choice("blend"), "big", "big: let in")
     assert other["adapt.source"] == "none"
     assert other["adapt.why"] == "big: let in, but not chosen: loss 3 against 2 of blend"
 
