@@ -38,7 +38,7 @@ def run(
         ports={"airflow": airflow_port, "broker": broker_port},
     )
     from pipelines.demo.run import run as run_ring
-    from pipelines.report.table import table
+    from pipelines.report.headline import table
 
     summary, page, open_ends = run_ring(settings)
     print(table(summary))
@@ -72,9 +72,9 @@ def report(
     compare_with: Annotated[Path | None, typer.Option("--compare", help="Another run to set beside it.")] = None,
 ) -> None:
     """Write a run's summary and page again."""
+    from pipelines.report.headline import table
     from pipelines.report.page import render
     from pipelines.report.summary import summarise
-    from pipelines.report.table import table
 
     here, other = _run(run_dir), _run(compare_with) if compare_with else None
     print(table(summarise(here)))

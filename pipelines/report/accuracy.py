@@ -17,25 +17,23 @@ def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
     return regular(times, rates, spans, step_s)
 
 
-def against(forecasts: pd.DataFrame, actual: Series, upper: float = 0.9) -> pd.DataFrame:
+def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
     """One forecast step whose step has come per row.
 
     Columns: `version`, `model`, `kind`, `issued` (wall time), `time` (trace time the step begins), `ahead` (steps, 1 is
-    the first), `low`, `median`, `upper`, `high` (records/s; `upper` at the level `upper`, low and high the outermost),
-    `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued).
+    the first), `low`, `median`, `upper`, `high` (records/s; `upper` is the level nearest to 0.9, low and high the
+    outermost), `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued).
     Of forecasts that a version issued for the same time, the first counts.
     """
     columns = ["version", "model", "kind", "issued", "time", "ahead", "low", "median", "upper", "high", "came", "last"]
     rows = []
     for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
-        middle, level = f.levels.index(0.5), _nearest(f.levels, upper)
+        middle, upper = f.levels.index(0.5), min(range(len(f.levels)), key=lambda i: abs(f.levels[i] - 0.9))
         last = _value(actual, f.time - f.step_s)
-        for h, q in enumerate(f.quantiles):
-            time = f.time + h * f.step_s
-            came = _value(actual, time)
-            rows.append(
-                (f.version, f.model, f.kind, f.wall_time, time, h + 1, q[0], q[middle], q[level], q[-1], came, last)
-            )
+        for ahead, q in enumerate(f.quantiles, 1):
+            time = f.time + (ahead - 1) * f.step_s
+            quantiles = (q[0], q[middle], q[upper], q[-1])
+            rows.append((f.version, f.model, f.kind, f.wall_time, time, ahead, *quantiles, _value(actual, time), last))
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -64,10 +62,6 @@ def by_version(steps: pd.DataFrame) -> dict[str, Any]:
         names = {"model": mine["model"].iloc[0], "kind": mine["kind"].iloc[0]}
         found[str(version)] = {**names, **error(mine), "by_step": [p for p in per_step if p["n"]]}
     return found
-
-
-def _nearest(levels: list[float], level: float) -> int:
-    return min(range(len(levels)), key=lambda i: abs(levels[i] - level))
 
 
 def _value(series: Series, time: float) -> float:

@@ -10,9 +10,9 @@ import pandas as pd
 APPLIED = ("confirmed", "ineffective")
 """Outcomes of decisions that reached the cluster."""
 
-_FROM_OUTCOME = [
-    "status", "executors_before", "executors_after", "target", "decided_at", "applied_at", "confirmed_at",
-    "useful_at", "closed_at",
+_NUMBERS = [
+    "executors_before", "executors_after", "target", "decided_at", "applied_at", "confirmed_at", "useful_at",
+    "closed_at",
 ]  # fmt: skip
 
 
@@ -25,11 +25,10 @@ def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     """
     names = {"reason": "outcome_reason", "wall_time": "closed_at"}
     last = outcomes.drop_duplicates("decision_id", keep="last").rename(columns=names)
-    kept = last[["decision_id", "outcome_reason", "observed", *_FROM_OUTCOME]]
+    kept = last[["decision_id", "outcome_reason", "observed", "status", *_NUMBERS]]
     joined = decisions.merge(kept, how="left", left_on="id", right_on="decision_id").drop(columns="decision_id")
-    numbers = [c for c in _FROM_OUTCOME if c != "status"]
-    joined[numbers] = joined[numbers].astype(float)
-    joined["by_forecast"] = [("forecast" in codes) for codes in joined["codes"]]
+    joined[_NUMBERS] = joined[_NUMBERS].astype(float)
+    joined["by_forecast"] = _says(joined, "forecast")
     joined["up"] = joined["target"] > joined["executors_before"]
     joined["down"] = joined["target"] < joined["executors_before"]
     return joined
@@ -37,20 +36,19 @@ def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
 
 def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
     """How many scale actions reached the cluster, how many the forecast caused, how many came to nothing."""
-    outcomes = outcomes.drop_duplicates("decision_id", keep="last")
-    applied = acts["status"].isin(APPLIED)
-    confirmed = acts["status"] == "confirmed"
-    return {
-        "decisions": int(acts["evaluations"].sum()),
-        "stood_in": int(acts["evaluations"][["stand_in" in codes for codes in acts["codes"]]].sum()),
-        "scale_ups": int((acts["up"] & applied).sum()),
-        "scale_downs": int((acts["down"] & applied).sum()),
-        "scale_ups_by_forecast": int((acts["up"] & applied & acts["by_forecast"]).sum()),
-        "forecast_scale_ups_confirmed": int((acts["up"] & confirmed & acts["by_forecast"]).sum()),
-        "ineffective": int((outcomes["status"] == "ineffective").sum()),
-        "refused": int((outcomes["status"] == "refused").sum()),
-        "failed": int((outcomes["status"] == "failed").sum()),
+    ended = outcomes.drop_duplicates("decision_id", keep="last")["status"].value_counts()
+    up, down = (acts[way] & acts["status"].isin(APPLIED) for way in ("up", "down"))
+    forecast = up & acts["by_forecast"]
+    found = {
+        "decisions": acts["evaluations"].sum(),
+        "stood_in": acts["evaluations"][_says(acts, "stand_in")].sum(),
+        "scale_ups": up.sum(),
+        "scale_downs": down.sum(),
+        "scale_ups_by_forecast": forecast.sum(),
+        "forecast_scale_ups_confirmed": (forecast & (acts["status"] == "confirmed")).sum(),
+        **{status: ended.get(status, 0) for status in ("ineffective", "refused", "failed")},
     }
+    return {key: int(count) for key, count in found.items()}
 
 
 def delays(acts: pd.DataFrame) -> dict[str, Any]:
@@ -60,9 +58,9 @@ def delays(acts: pd.DataFrame) -> dict[str, Any]:
     had stopped count not at all.
     """
     ups = acts[acts["up"]]
-    told = acts[np.array(["no_metrics" not in codes for codes in acts["codes"]], dtype=bool)]
-    metric = pd.Series([i.get("metric_wall_time") for i in told["inputs"]], index=told.index, dtype=float)
-    first = pd.DataFrame({"metric": metric, "decided": told["wall_time"]}).dropna().groupby("metric")["decided"].min()
+    measured = acts[~_says(acts, "no_metrics")]
+    metric = pd.Series([i.get("metric_wall_time") for i in measured["inputs"]], index=measured.index, dtype=float)
+    first = measured["wall_time"].groupby(metric).min()
     return {
         "decision_to_executor_s": (ups["confirmed_at"] - ups["decided_at"]).to_numpy(float),
         "decision_to_useful_s": (ups["useful_at"] - ups["decided_at"]).to_numpy(float),
@@ -78,3 +76,8 @@ def seconds_in_action(acts: pd.DataFrame, start: float, seconds: int) -> np.ndar
     for begin, end in zip(applied["applied_at"] - start, until - start, strict=True):
         under_way[max(0, int(np.floor(begin))) : max(0, int(np.ceil(end)))] = True
     return under_way
+
+
+def _says(acts: pd.DataFrame, code: str) -> np.ndarray:
+    """(N,) whether a code is among those of each decision."""
+    return np.array([code in codes for codes in acts["codes"]], dtype=bool)

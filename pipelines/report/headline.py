@@ -1,9 +1,10 @@
-"""What a run came to: the verdict in a few sentences, and the tiles at the head of its page."""
+"""What a run came to: the verdict in a few sentences, the tiles at the head of its page, and both for the terminal."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pipelines.html.columns import aligned
 from pipelines.html.document import Tile
 from pipelines.html.numbers import against, number, share
 
@@ -23,16 +24,19 @@ def verdict(s: Summary) -> str:
         said.append(f"Every record was done within {target}.")
     else:
         said.append(f"In {s['over_target_s']} of {s['produced_s']} seconds a record took longer than {target}.")
-    if s.get("stood_in"):  # a summary of an earlier version does not say
+    if s["stood_in"]:
         said.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     most = f"{s['static_executor_s'] / s['live_s']:.0f} executors all the time"
     said.append(f"It took {against(s['executor_s'], s['static_executor_s'], 'executor-seconds ')} {most}.")
-    if s["scale_ups_by_forecast"]:
-        confirmed, caused = s["forecast_scale_ups_confirmed"], s["scale_ups_by_forecast"]
-        said.append(
-            f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed} confirmed by what followed."
-        )
+    if caused := s["scale_ups_by_forecast"]:
+        confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
+        said.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
     return " ".join(said)
+
+
+def counted_exactly(s: Summary) -> bool:
+    """Nothing lost, nothing twice."""
+    return bool(s["lost"] == 0 and s["duplicated"] == 0 and s["produced"] == s["counted"])
 
 
 def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -47,52 +51,51 @@ def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
     return [("newcomer", said), ("its model", judged)]
 
 
-def counted_exactly(s: Summary) -> bool:
-    """Nothing lost, nothing twice."""
-    return bool(s["lost"] == 0 and s["duplicated"] == 0 and s["produced"] == s["counted"])
-
-
 def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
     """The headline figures, with the other run's beside them where there is one."""
     latency, to_executor, to_useful = s["latency_s"], s["decision_to_executor_s"], s["decision_to_useful_s"]
+    reaction, fixed = s["metric_to_decision_s"], s["static_fixed_executor_s"]
     error = max(s["forecast_error"].values(), key=lambda e: e["n"], default=None)
     return [
         Tile(
             "Records counted", number(s["counted"]), f"of {number(s['produced'])}",
             f"{s['lost']} lost, {s['duplicated']} twice, {s['late']} late on purpose, {s['rejected']} rejected",
-            counted_exactly(s), _versus(s, other, ("counted",)),
+            counted_exactly(s), _versus(s, other, "counted"),
         ),
         Tile(
             "Stopped", str(s["stopped_s"]), "s",
             f"pause at most {number(s['longest_pause_s'], 2)} s, {s['restarts']} restarts, "
             f"{s['failed_tasks']} failed tasks",
-            s["stopped_s"] == 0 and s["restarts"] == 0, _versus(s, other, ("stopped_s",), " s"),
+            s["stopped_s"] == 0 and s["restarts"] == 0, _versus(s, other, "stopped_s", " s"),
         ),
         Tile(
             f"Over the {s['latency_target_s']:g} s target", str(s["over_target_s"]), f"of {s['produced_s']} s",
             "seconds in which any record took longer",
-            s["over_target_s"] == 0, _versus(s, other, ("over_target_s",), " s"),
+            s["over_target_s"] == 0, _versus(s, other, "over_target_s", " s"),
         ),
         Tile(
             "Latency, 95 % of records", number(latency["p95"], 1), "s",
             f"median {number(latency['p50'], 1)} s, slowest {number(latency['max'], 1)} s",
-            None, _versus(s, other, ("latency_s", "p95"), " s", 1),
+            None, _versus(s, other, "latency_s.p95", " s", 1),
         ),
         Tile(
             "Executor-seconds", number(s["executor_s"]), f"{s['mean_executors']:.1f} executors",
-            f"{against(s['executor_s'], s['static_executor_s'])} the most allowed, all the time",
-            None, _versus(s, other, ("executor_s",)),
+            f"{against(s['executor_s'], s['static_executor_s'])} the most allowed, all the time "
+            f"({number(s['static_executor_s'])}); always {fixed / s['live_s']:.0f}: {number(fixed)}",
+            None, _versus(s, other, "executor_s"),
         ),
         Tile(
             "Scale actions", str(s["scale_ups"] + s["scale_downs"]), f"{s['scale_ups']} up, {s['scale_downs']} down",
-            f"{s['forecast_scale_ups_confirmed']} ups by the forecast confirmed; {s['ineffective']} without effect",
-            None, _versus(s, other, ("scale_ups",), " up"),
+            f"{s['forecast_scale_ups_confirmed']} of {s['scale_ups_by_forecast']} ups by the forecast confirmed; "
+            f"{s['ineffective']} without effect",
+            None, _versus(s, other, "scale_ups", " up"),
         ),
         Tile(
             "Decision to use", number(to_useful["p50"], 1), "s, median",
             f"executors after {number(to_executor['p50'], 1)} s; 95 % within {number(to_executor['p95'], 1)} → "
-            f"{number(to_useful['p95'], 1)} s; metrics to decision {number(s['metric_to_decision_s']['p50'], 1)} s",
-            None, _versus(s, other, ("decision_to_useful_s", "p50"), " s", 1),
+            f"{number(to_useful['p95'], 1)} s; metrics to decision {number(reaction['p50'], 1)} s, "
+            f"95 % within {number(reaction['p95'], 1)} s",
+            None, _versus(s, other, "decision_to_useful_s.p50", " s", 1),
         ),
         Tile(
             "Forecast error", share(error["wape"], 1) if error else "–", "of the load",
@@ -102,17 +105,35 @@ def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
     ]  # fmt: skip
 
 
-def _versus(s: Summary, other: Summary | None, path: tuple[str, ...], unit: str = "", digits: int = 0) -> str:
+def table(s: Summary) -> str:
+    """The verdict, and under it the tiles and what was learned in two aligned columns, for the terminal."""
+    rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
+    for tile in tiles(s):
+        rows.append((tile.label, f"{tile.value}{',' * tile.unit[0].isdigit()} {tile.unit}; {tile.detail}"))
+    rows += [
+        (f"Forecast v{version}", f"{e['kind']}: error {share(e['wape'], 1)}, 90 % level held {share(e['coverage_90'])}")
+        for version, e in s["forecast_error"].items()
+    ]
+    if s["challenger"]:
+        rows.append(("Challenger", s["challenger"]["reason"]))
+    rows += [(what.capitalize(), said) for what, said in newcomer(s["newcomer"])]
+    if s["peak_memory_mb"]:
+        rows.append(("Peak memory", f"{s['peak_memory_mb'] / 1024:.1f} GB"))
+    return "\n".join([verdict(s), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
+
+
+def _versus(s: Summary, other: Summary | None, path: str, unit: str = "", digits: int = 0) -> str:
     if other is None:
         return ""
     mine, theirs = _at(s, path), _at(other, path)
-    if mine is None or theirs is None:
-        return f"{other['policy']}: {number(theirs, digits)}{unit}"
-    change = f"{mine - theirs:+,.{digits}f}{unit} here" if round(mine - theirs, digits) else "the same here"
-    return f"{other['policy']}: {number(theirs, digits)}{unit}, {change}".replace("-", "−")
+    change = ""
+    if mine is not None and theirs is not None:
+        by = round(mine - theirs, digits)
+        change = f", {by:+,.{digits}f}{unit} here" if by else ", the same here"
+    return f"{other['policy']}: {number(theirs, digits)}{unit}{change}".replace("-", "−")
 
 
-def _at(s: Summary, path: tuple[str, ...]) -> Any:
-    for key in path:
+def _at(s: Summary, path: str) -> Any:
+    for key in path.split("."):
         s = s[key]
     return s

@@ -35,9 +35,7 @@ def _page(measured: Measured, other: Measured | None) -> str:
     figures = {
         "load": charts.load(measured, other),
         "service": charts.service(measured, other),
-        "cost": charts.cost(found, theirs),
     }
-    bars = len(figures["cost"]["data"][0]["y"])
     parts = [
         _head(measured, found, theirs),
         tile_row(headline.tiles(found, theirs)),
@@ -61,12 +59,6 @@ def _page(measured: Measured, other: Measured | None) -> str:
             tables.decisions(measured),
         ),
         _forecast(measured, found, figures),
-        section(
-            "Cost",
-            f"Executors registered, summed over the {found['live_s']:.0f} s "
-            "from the first record produced to the last one committed.",
-            holder("cost", 60 + 44 * bars, "executor-seconds of this run and of fixed numbers of executors"),
-        ),
         section("About this run", "", tables.about(measured.run, found)),
     ]
     return document(f"Tidecast run {found['id']}", "\n".join(parts), figures)
@@ -101,29 +93,30 @@ def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Char
     if not measured.steps["came"].notna().any():
         nothing = "No forecast was served while the load ran, so there is nothing to compare."
         return section("Forecast", nothing, tables.challenger(found) + tables.newcomer(found))
-    planning, step_s = measured.run.contract.planning, charts.step_s(measured)
+    planning, run, step_s = measured.run.contract.planning, measured.run, measured.step_s
     last = int(measured.steps["ahead"].max())
-    needed = round((planning.lead_s + planning.hold_s) * measured.run.clock.scale / step_s)
+    needed = round((planning.lead_s + planning.hold_s) * run.clock.scale / step_s)
     first = min(max(needed, 1), last)
     choices = {1: "the next step", last: "the furthest", first: "what the planner needs"}
     figures |= {f"fan-{ahead}": charts.fan(measured, ahead) for ahead in choices}
-    figures |= {"fans": charts.fans(measured), "errors": charts.errors(found)}
+    figures["errors"] = charts.errors(found)
     buttons = "".join(
         f'<button type="button" data-in="fan" data-show="fan-{ahead}" aria-pressed="{str(ahead == first).lower()}">'
         f"{ahead} ahead: {text}</button>"
         for ahead, text in sorted(choices.items())
     )
     columns = [
-        f'<h3>As it was forecast so many steps before</h3><div class="controls">{buttons}</div>'
-        + holder(f"fan-{first}", 340, "forecast band and what came", "fan"),
-        "<h3>As it stood at six moments</h3>" + holder("fans", 380, "whole forecasts at six moments, and what came"),
         "<h3>Error by model version</h3>" + holder("errors", 320, "forecast error by steps ahead"),
         f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.challenger(found)}{tables.newcomer(found)}",
     ]
     note = (
-        f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / measured.run.clock.scale:.1f} s here. "
+        f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / run.clock.scale:.1f} s here. "
         f"Executors need {planning.lead_s:g} s to be of use and should stay right for {planning.hold_s:g} s more: "
         f"that is {needed} steps ahead."
     )
     body = "".join(f"<div>{column}</div>" for column in columns)
-    return section("Forecast", note, f'<div class="columns">{body}</div>')
+    return section(
+        "Forecast", note,
+        f'<h3>As it was forecast so many steps before</h3><div class="controls">{buttons}</div>'
+        + holder(f"fan-{first}", 340, "forecast band and what came", "fan") + f'<div class="columns">{body}</div>',
+    )  # fmt: skip

@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipelines.report import accuracy, actions, figures
+from pipelines.report import accuracy, actions
 from pipelines.report.recorded import run as read
 from pipelines.report.recorded.run import RecordedRun
+from pipelines.report.seconds import (
+    busy_by_second,
+    by_second,
+    commit_times,
+    executor_seconds,
+    longest_pause,
+    spread,
+)
 
 KEYS = {
     "id": "name of the run, and of its folder",
@@ -72,8 +80,10 @@ class Measured:
         run: the run.
         committed: (N,) when each produced record was committed, inf for never.
         live_end: wall time of the last commit of a live record, or the end of production if that is later.
-        seconds: `figures.by_second` and `figures.busy_by_second` side by side, with `stopped` and `in_action`.
+        seconds: `by_second` and `busy_by_second` side by side, with `stopped` (all through it a record waited, and no
+            task of the query ran) and `in_action`.
         acts: `actions.table` of the live decisions.
+        step_s: trace seconds per forecast step.
         steps: `accuracy.against` of the live forecasts.
     """
 
@@ -82,29 +92,26 @@ class Measured:
     live_end: float
     seconds: pd.DataFrame
     acts: pd.DataFrame
+    step_s: float
     steps: pd.DataFrame
 
 
 def measure(run: RecordedRun) -> Measured:
     """Everything that is computed once from a run."""
-    produced, tasks = run.produced, run.tasks
-    made_at = produced["produced_at"].to_numpy()
-    committed = figures.commit_times(
-        produced["partition"].to_numpy(), produced["offset"].to_numpy(), run.batches.committed, run.batches.ends
-    )
-    finished = committed[np.isfinite(committed)]
-    live_end = max(run.end, float(finished.max()) if len(finished) else run.end)
+    produced, batches = run.produced, run.batches
+    partition, offset, made_at = (produced[name].to_numpy() for name in ("partition", "offset", "produced_at"))
+    committed = commit_times(partition, offset, batches.committed, batches.ends)
+    live_end = max([run.end, *committed[np.isfinite(committed)]])
     length = math.ceil(live_end - run.start)
-    acts = actions.table(run.live_decisions, run.outcomes)
-    seconds = figures.by_second(made_at, committed, run.start, length)
-    busy = figures.busy_by_second(tasks["start"].to_numpy(float), tasks["end"].to_numpy(float), run.start, length)
-    seconds = seconds.join(busy)
-    seconds["stopped"] = figures.stopped(seconds["waiting"].to_numpy(), seconds["ran"].to_numpy())
+    acts = actions.table(run.decisions, run.outcomes)
+    seconds = by_second(made_at, committed, run.start, length).join(
+        busy_by_second(*_times(run.tasks, "start", "end"), run.start, length)
+    )
+    seconds["stopped"] = (seconds["waiting"] > 0) & ~seconds["ran"]
     seconds["in_action"] = actions.seconds_in_action(acts, run.start, length)
-    forecasts = run.live_forecasts
-    step_s = float(forecasts["step_s"].iloc[-1]) if len(forecasts) else 1800.0
-    steps = accuracy.against(forecasts, accuracy.actual_load(run.arrivals, step_s))
-    return Measured(run, committed, live_end, seconds, acts, steps)
+    step_s = float(run.forecasts["step_s"].iloc[-1]) if len(run.forecasts) else 1800.0
+    steps = accuracy.against(run.forecasts, accuracy.actual_load(run.arrivals, step_s))
+    return Measured(run, committed, live_end, seconds, acts, step_s, steps)
 
 
 def summarise(run_dir: Path) -> dict[str, Any]:
@@ -120,44 +127,42 @@ def summarise(run_dir: Path) -> dict[str, Any]:
 
 def of(measured: Measured) -> dict[str, Any]:
     """The summary of what was measured, in the order of `KEYS`."""
-    run = measured.run
+    run, seconds, target = measured.run, measured.seconds, measured.run.contract.latency_target_s
+    made_at, live_s = run.produced["produced_at"].to_numpy(), measured.live_end - run.start
+    latency = measured.committed - made_at
+    finite = latency[np.isfinite(latency)]
+    paid = executor_seconds(*_times(run.executors, "added", "removed"), run.start, measured.live_end)
+    model, version = run.forecasts[["model", "version"]].iloc[-1] if len(run.forecasts) else (None, None)
     found = {
-        **_what(run),
+        **{key: run.info[key] for key in ("id", "policy", "job", "time_scale")},
+        "trace": run.info["replay"]["trace"],
         **{key: run.counts[key] for key in ("produced", "counted", "lost", "duplicated")},
         "late": run.truth.get("late", 0),
         "rejected": len(run.rejects),
+        "unfinished": len(latency) - len(finite),
         **actions.counts(measured.acts, run.outcomes),
-        **{name: figures.spread(values) for name, values in actions.delays(measured.acts).items()},
-        **_continuity(measured),
-        **_latency(measured),
-        **_cost(measured),
-        **_forecasting(measured),
-        "challenger": run.info.get("challenger"),
-        "newcomer": run.info.get("newcomer"),
-        "peak_memory_mb": run.info.get("peak_memory_mb"),
-    }
-    return {key: found[key] for key in KEYS}
-
-
-def _what(run: RecordedRun) -> dict[str, Any]:
-    named = {key: run.info[key] for key in ("id", "policy", "job", "time_scale")}
-    return {**named, "trace": run.info["replay"]["trace"]}
-
-
-def _continuity(measured: Measured) -> dict[str, Any]:
-    run, seconds, tasks = measured.run, measured.seconds, measured.run.tasks
-    pause = figures.longest_pause(
-        tasks["start"].to_numpy(float), tasks["end"].to_numpy(float),
-        run.produced["produced_at"].to_numpy(), measured.committed,
-    )  # fmt: skip
-    return {
+        **{name: spread(values) for name, values in actions.delays(measured.acts).items()},
         "stopped_s": int(seconds["stopped"].sum()),
         "stopped_in_action_s": int((seconds["stopped"] & seconds["in_action"]).sum()),
-        "longest_pause_s": round(pause, 3),
+        "longest_pause_s": round(longest_pause(*_times(run.tasks, "start", "end"), made_at, measured.committed), 3),
         "restarts": len(set(run.batches.runs)) - 1,
-        "failed_tasks": int(tasks["failed"].sum()),
+        "failed_tasks": int(run.tasks["failed"].sum()),
         "executors_lost": int(lost(measured).sum()),
+        "latency_s": {**spread(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
+        "latency_target_s": target,
+        "over_target_s": int((seconds["latency_max_s"] > target).sum()),
+        "produced_s": int((seconds["produced"] > 0).sum()),
+        "live_s": round(live_s, 1),
+        "executor_s": round(paid, 1),
+        "static_executor_s": round(run.contract.executors.max * live_s, 1),
+        "static_fixed_executor_s": round(run.contract.planning.static_executors * live_s, 1),
+        "mean_executors": round(paid / live_s, 2),
+        "forecast_model": model,
+        "forecast_version": version,
+        "forecast_error": accuracy.by_version(measured.steps),
+        **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
     }
+    return {key: found[key] for key in KEYS}
 
 
 def lost(measured: Measured) -> pd.Series:
@@ -168,37 +173,5 @@ def lost(measured: Measured) -> pd.Series:
     return during & ~asked
 
 
-def _latency(measured: Measured) -> dict[str, Any]:
-    run, target = measured.run, measured.run.contract.latency_target_s
-    latency = measured.committed - run.produced["produced_at"].to_numpy()
-    finite = latency[np.isfinite(latency)]
-    return {
-        "latency_s": {**figures.spread(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
-        "latency_target_s": target,
-        "over_target_s": int((measured.seconds["latency_max_s"] > target).sum()),
-        "produced_s": int((measured.seconds["produced"] > 0).sum()),
-        "unfinished": int(np.isinf(latency).sum()),
-    }
-
-
-def _cost(measured: Measured) -> dict[str, Any]:
-    run, live_s = measured.run, measured.live_end - measured.run.start
-    added, removed = run.executors["added"].to_numpy(float), run.executors["removed"].to_numpy(float)
-    paid = figures.executor_seconds(added, removed, run.start, measured.live_end)
-    return {
-        "live_s": round(live_s, 1),
-        "executor_s": round(paid, 1),
-        "static_executor_s": round(run.contract.executors.max * live_s, 1),
-        "static_fixed_executor_s": round(run.contract.planning.static_executors * live_s, 1),
-        "mean_executors": round(paid / live_s, 2),
-    }
-
-
-def _forecasting(measured: Measured) -> dict[str, Any]:
-    served = measured.run.live_forecasts
-    last = served.iloc[-1] if len(served) else {"model": None, "version": None}
-    return {
-        "forecast_model": last["model"],
-        "forecast_version": last["version"],
-        "forecast_error": accuracy.by_version(measured.steps),
-    }
+def _times(frame: pd.DataFrame, *names: str) -> list[np.ndarray]:
+    return [frame[name].to_numpy(float) for name in names]

@@ -13,7 +13,7 @@ from pipelines.html.numbers import number, share
 from pipelines.report import headline
 from pipelines.report.recorded.run import RecordedRun
 from pipelines.report.summary import KEYS, Measured
-from pipelines.report.time_axis import trace_times
+from pipelines.report.time_axis import trace_moments
 
 _DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]
 _SIGNS = {"up": "▲", "down": "▼", "hold": "●"}
@@ -41,7 +41,7 @@ def _kind(act: dict[str, Any]) -> tuple[bool, Any]:
 
 def _when(run: RecordedRun, wall: float) -> str:
     second = wall - run.start
-    return f"{second:.1f} s{below(trace_times(run, [second])[0])}"
+    return f"{second:.1f} s{below(f'{trace_moments(run, [second])[0]:%a %H:%M}')}"
 
 
 def _holds(run: RecordedRun, acts: list[dict[str, Any]]) -> str:

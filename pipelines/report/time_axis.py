@@ -22,8 +22,8 @@ def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -
     ticks = np.arange(0, span, step)
     words, day = [], ""
     for tick, moment in zip(ticks, trace_moments(run, ticks), strict=True):
-        new, day = moment.strftime("%-d %b") != day, moment.strftime("%-d %b")
-        words.append(f"{tick:g} s<br>{moment:%H:%M}" + (f"<br>{day}" if new else ""))
+        before, day = day, f"<br>{moment:%-d %b}"
+        words.append(f"{tick:g} s<br>{moment:%H:%M}{day if day != before else ''}")
     layout["xaxis"] |= {"tickvals": ticks.tolist(), "ticktext": words, "range": [0, span], "tickangle": 0}
     layout["xaxis"]["unifiedhovertitle"] = {"text": "%{x:.1f} s"}
     layout["margin"]["b"] = 62
@@ -34,13 +34,3 @@ def trace_moments(run: RecordedRun, seconds: Any) -> list[datetime]:
     """Trace times, in the trace's own time zone, of seconds since the run's start."""
     zone = ZoneInfo(run.info["replay"].get("timezone", "UTC"))
     return [datetime.fromtimestamp(run.clock.at(run.start + float(s)), UTC).astimezone(zone) for s in seconds]
-
-
-def trace_times(run: RecordedRun, seconds: Any) -> list[str]:
-    """The same as text."""
-    return [f"{moment:%a %H:%M}" for moment in trace_moments(run, seconds)]
-
-
-def second_of(run: RecordedRun, trace_time: float) -> float:
-    """Wall seconds since the run's start at a trace time."""
-    return (trace_time - run.clock.trace_start) / run.clock.scale

@@ -14,8 +14,8 @@ from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.calibration.replayed import ReplayedCurves
 from models.twin.sim.job import TwinJob
 from pipelines.report.actions import APPLIED
-from pipelines.report.figures import executor_steps
 from pipelines.report.recorded import run as read
+from pipelines.report.seconds import step_function
 from pipelines.report.summary import Measured, measure
 
 Floats = np.ndarray
@@ -65,7 +65,7 @@ def told(folder: Path) -> MeasuredRun:
     during = at_s >= 0
     batches, first = _batches(seen)
     produced = np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))])
-    steps = executor_steps(*_lives(seen), run.start, seen.live_end)
+    steps = step_function(*_lives(seen), run.start, seen.live_end)
     return MeasuredRun(
         run.folder.name, run.info["job"], run.info["policy"], run.info["replay"]["trace"],
         known(run.contract, run.info), batches,

@@ -45,26 +45,26 @@ def read_batches(path: Path) -> QueryBatches:
     rows = json_lines(path)
     if not rows:
         raise RunError(f"{path}: empty; the query finished no batch.")
-    started = [pd.Timestamp(row["timestamp"]).timestamp() for row in rows]
-    committed = [s + row["durationMs"].get("triggerExecution", 0) / 1000 for s, row in zip(started, rows, strict=True)]
-    order = np.argsort(committed, kind="stable")
-    ends = [_end_offsets(row) for row in rows]
-    partitions = sorted({p for end in ends for p in end})
+    found = pd.DataFrame(rows)
+    found["started"] = [pd.Timestamp(time).timestamp() for time in found["timestamp"]]
+    found["committed"] = found["started"] + [took.get("triggerExecution", 0) / 1000 for took in found["durationMs"]]
+    found = found.sort_values("committed", kind="stable")
+    ends = pd.DataFrame([_end_offsets(sources) for sources in found["sources"]]).fillna(0).astype(np.int64).cummax()
     return QueryBatches(
-        ids=np.array([row["batchId"] for row in rows])[order],
-        runs=[rows[i]["runId"] for i in order],
-        query={row["id"] for row in rows},
-        started=np.array(started)[order],
-        committed=np.array(committed)[order],
-        rows=np.array([row["numInputRows"] for row in rows])[order],
-        ends={p: np.maximum.accumulate(np.array([end.get(p, 0) for end in ends])[order]) for p in partitions},
+        ids=found["batchId"].to_numpy(),
+        runs=found["runId"].tolist(),
+        query=set(found["id"]),
+        started=found["started"].to_numpy(),
+        committed=found["committed"].to_numpy(),
+        rows=found["numInputRows"].to_numpy(),
+        ends={int(partition): ends[partition].to_numpy() for partition in ends},
     )
 
 
-def _end_offsets(progress: dict[str, Any]) -> dict[int, int]:
+def _end_offsets(sources: list[dict[str, Any]]) -> dict[int, int]:
     """Next offset per partition of `events` after a batch; Spark writes it as an object or as JSON in a string."""
     found: dict[int, int] = {}
-    for source in progress["sources"]:
+    for source in sources:
         end = source["endOffset"]
         end = json.loads(end) if isinstance(end, str) else end
         if isinstance(end, dict):

@@ -39,7 +39,7 @@ def without_plotly(page):
 @pytest.mark.parametrize("which", ["compared", "reactive"])
 def test_plotly_accepts_every_figure(pages, which):
     drawn = figures(pages[which])
-    assert {"load", "service", "cost"} <= set(drawn)
+    assert {"load", "service"} <= set(drawn)
     for figure in drawn.values():
         go.Figure(undressed(figure))
 
@@ -93,7 +93,7 @@ def test_the_newcomer_is_shown_where_there_was_one(pages, tmp_path):
 
 def test_a_run_without_forecasts_says_so(pages):
     assert "No forecast was served" in pages["reactive"]
-    assert "fans" not in figures(pages["reactive"])
+    assert "errors" not in figures(pages["reactive"])
 
 
 def test_what_others_wrote_stays_text(tmp_path):

@@ -3,9 +3,9 @@ import shutil
 
 import pytest
 
+from pipelines.report.headline import table
 from pipelines.report.recorded.lines import RunError
 from pipelines.report.summary import KEYS, summarise
-from pipelines.report.table import table
 from tests.fakes import run_dir
 
 
@@ -65,7 +65,7 @@ def test_a_stand_in_is_not_passed_over(forecast):
 def test_the_table_shows_the_figures(forecast):
     _, facts, s = forecast
     text = table(s)
-    assert f"{facts.produced:,} produced, {facts.produced:,} counted: exact" in text
+    assert f"{facts.produced:,} of {facts.produced:,}; 0 lost, 0 twice" in text
     assert "Processing never stopped." in text
     assert len({line.index(line.split("  ", 1)[1].strip()) for line in text.splitlines()[2:]}) == 1  # aligned
 

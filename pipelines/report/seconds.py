@@ -1,0 +1,104 @@
+"""A run second by second: latency of every record, seconds without a running task, executors paid for.
+
+Pure functions of arrays; times are epoch seconds of the wall clock, a second is `[start + s, start + s + 1)`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from pipelines.html.plot import ranges
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def commit_times(partition: Integers, offset: Integers, committed: Floats, ends: dict[int, Integers]) -> Floats:
+    """When each of N records was committed: at the first batch whose end offset lies beyond it; inf for never.
+
+    Args:
+        partition: (N,) partition of `events` the record lies in.
+        offset: (N,) its offset there.
+        committed: (B,) when each batch was committed, rising.
+        ends: per partition, (B,) next offset after each batch, never falling.
+    """
+    when, times = np.append(committed, math.inf), np.full(len(offset), math.inf)
+    for number, batch_ends in ends.items():
+        mine = partition == number
+        times[mine] = when[np.searchsorted(batch_ends, offset[mine], side="right")]
+    return times
+
+
+def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: int) -> pd.DataFrame:
+    """What happened to the records, second by second.
+
+    Returns:
+        (seconds,) rows of `produced` (records), `latency_p50_s`, `latency_max_s` of the records produced in the second
+        (NaN without any), `lag` (produced and not committed at its end), `waiting` (records that waited through all of
+        it).
+    """
+    second = np.floor(produced_at - start).astype(np.int64)
+    inside = (second >= 0) & (second < seconds)
+    latency = pd.Series(committed_at - produced_at)[inside].groupby(second[inside])
+    frame = pd.DataFrame(index=pd.RangeIndex(seconds, name="second"))
+    frame["produced"] = latency.size().reindex(frame.index, fill_value=0)
+    for name, level in (("latency_p50_s", 0.5), ("latency_max_s", 1.0)):
+        frame[name] = latency.quantile(level, interpolation="higher").reindex(frame.index)
+    frame["lag"] = _open_at(produced_at, committed_at, start + 1 + np.arange(seconds))
+    first = np.ceil(np.clip(produced_at - start, 0, seconds)).astype(np.int64)
+    last = np.floor(np.clip(committed_at - start, 0, seconds)).astype(np.int64)
+    through = last > first
+    edges = [np.bincount(side[through], minlength=seconds + 1) for side in (first, last)]
+    frame["waiting"] = np.cumsum(edges[0] - edges[1])[:seconds]
+    return frame
+
+
+def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd.DataFrame:
+    """What tasks did, second by second: `tasks` (how many ran in it, mean) and `ran` (whether any ran at all)."""
+    times, count = step_function(begin - start, end - start, 0.0, float(seconds))
+    worked = np.concatenate([[0.0], np.cumsum(np.diff(times) * count[:-1])])
+    tasks = np.diff(np.interp(np.arange(seconds + 1), times, worked))
+    return pd.DataFrame({"tasks": tasks, "ran": tasks > 0}, index=pd.RangeIndex(seconds, name="second"))
+
+
+def longest_pause(begin: Floats, end: Floats, produced_at: Floats, committed_at: Floats) -> float:
+    """Longest time between two tasks, in seconds, all through which some record waited."""
+    if not len(begin):
+        return 0.0
+    at = np.unique(np.concatenate([begin, end, produced_at, committed_at]))
+    at = at[(at >= begin.min()) & (at <= end.max())]
+    idle = (_open_at(begin, end, at) == 0) & (_open_at(produced_at, committed_at, at) > 0)
+    return max((float(at[last] - at[first]) for first, last in ranges(idle[:-1])), default=0.0)
+
+
+def executor_seconds(added: Floats, removed: Floats, start: float, end: float) -> float:
+    """Executors registered, summed over `[start, end)`; `removed` is NaN for one that lived on."""
+    times, count = step_function(added, removed, start, end)
+    return float((np.diff(times) * count[:-1]).sum())
+
+
+def step_function(begin: Floats, end: Floats, start: float, until: float) -> tuple[Floats, Integers]:
+    """How many of N intervals are open: times from `start` to `until`, and the count that holds from each on.
+
+    `begin` and `end` are (N,) seconds; an end that is NaN never comes.
+    """
+    times = np.unique(np.concatenate([[start, until], begin, end]))
+    times = times[(times >= start) & (times <= until)]
+    return times, _open_at(begin, end, times)
+
+
+def spread(values: Floats) -> dict[str, float | int | None]:
+    """Median, 95th percentile and how many of finite values; None where there are none."""
+    finite = np.asarray(values, dtype=np.float64)
+    finite = finite[np.isfinite(finite)]
+    p50, p95 = np.percentile(finite, [50, 95]).round(3).tolist() if len(finite) else (None, None)
+    return {"p50": p50, "p95": p95, "n": len(finite)}
+
+
+def _open_at(begin: Floats, end: Floats, at: Floats) -> Integers:
+    """How many of the intervals `[begin, end)` hold each moment."""
+    return np.searchsorted(np.sort(begin), at, side="right") - np.searchsorted(np.sort(end), at, side="right")
