@@ -48,7 +48,7 @@ def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: 
     frame["produced"] = latency.size().reindex(frame.index, fill_value=0)
     for name, level in (("latency_p50_s", 0.5), ("latency_max_s", 1.0)):
         frame[name] = latency.quantile(level, interpolation="higher").reindex(frame.index)
-    frame["lag"] = _open_at(produced_at, committed_at, start + 1 + np.arange(seconds))
+    frame["lag"] = _open_at(produced_at, committed_at, start + np.arange(1.0, seconds + 1))
     first = np.ceil(np.clip(produced_at - start, 0, seconds)).astype(np.int64)
     last = np.floor(np.clip(committed_at - start, 0, seconds)).astype(np.int64)
     through = last > first

@@ -173,5 +173,5 @@ def lost(measured: Measured) -> pd.Series:
     return during & ~asked
 
 
-def _times(frame: pd.DataFrame, *names: str) -> list[np.ndarray]:
-    return [frame[name].to_numpy(float) for name in names]
+def _times(frame: pd.DataFrame, begin: str, end: str) -> tuple[np.ndarray, np.ndarray]:
+    return frame[begin].to_numpy(float), frame[end].to_numpy(float)

@@ -61,8 +61,8 @@ def read(folder: Path) -> EventLog:
                     if "streaming.sql.batchId" in properties:
                         owner = (properties["sql.streaming.queryId"], int(properties["streaming.sql.batchId"]))
                         stages.update(dict.fromkeys(event["Stage IDs"], owner))
-                case "TaskEnd" if owner := stages.get(event["Stage ID"]):
-                    tasks.append((application, *owner, event["Stage ID"], *_task(event["Task Info"])))
+                case "TaskEnd" if of := stages.get(event["Stage ID"]):
+                    tasks.append((application, *of, event["Stage ID"], *_task(event["Task Info"])))
                 case "ExecutorAdded":
                     executors[application, event["Executor ID"]] = [event["Timestamp"] / 1000, nan, ""]
                 case "ExecutorRemoved":
