@@ -16,17 +16,9 @@ from models.policy.core.paced import Paced
 from models.policy.core.view import Policy
 from models.policy.planners.mpc import Mpc
 from models.policy.planners.planner import Planner
-from models.policy.rules import ds2, flink, hpa, spark_dstream
-from models.policy.rules.ds2 import Ds2
-from models.policy.rules.flink import Flink
-from models.policy.rules.hpa import Hpa
-from models.policy.rules.keda import Keda
-from models.policy.rules.schedule import Schedule, Timetable
-from models.policy.rules.spark_dstream import SparkDstream
-from models.policy.rules.spark_microbatch import SparkMicrobatch
-from models.policy.rules.static import Static
+from models.policy.rules import ds2, flink, kubernetes, spark
+from models.policy.rules.fixed import Schedule, Static
 
-Made = Callable[[str, Contract, Any], Policy]
 SWEEP = 8
 """Values of a knob in a sweep."""
 UTILISATIONS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.4)
@@ -41,28 +33,20 @@ class Entry:
 
     Attributes:
         make: from its name, a contract and what it has learned.
-        sweep: knob values, from a contract; the cautious and the daring end among them.
+        values: of its knob, rising; empty where these are numbers of executors within the contract's bounds.
         upstream: the knob's value as it is shipped; None where the contract gives it or no one ships one.
-        interval_s: of its own decisions, from a contract; 0: whenever it is looked at.
-        learned: what it needs beside a contract, in words; empty for nothing.
+        interval_s: seconds between its own decisions; 0: whenever it is looked at, None: the contract's batches.
     """
 
-    make: Made
-    sweep: Callable[[Contract], tuple[float, ...]]
+    make: Callable[[str, Contract, Any], Policy]
+    values: tuple[float, ...] = ()
     upstream: float | None = None
-    interval_s: Callable[[Contract], float] = lambda contract: 0.0
-    learned: str = ""
+    interval_s: float | None = 0.0
 
-
-def _plain(kind: Any) -> Made:
-    """Of a class that needs the contract's planning alone."""
-    return lambda name, contract, learned: kind.of(name, contract.planning)
-
-
-def _schedule(name: str, contract: Contract, learned: Any) -> Policy:
-    if not isinstance(learned, Timetable):
-        raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (schedule.learned).")
-    return Schedule.of(name, contract.planning, learned)
+    def sweep(self, contract: Contract) -> tuple[float, ...]:
+        """Values of the knob under a contract, rising, the cautious and the daring end among them."""
+        bounds = contract.executors
+        return self.values or tuple(np.unique(np.rint(np.linspace(bounds.min, bounds.max, SWEEP))).tolist())
 
 
 def _dqn(name: str, contract: Contract, learned: Any) -> Policy:
@@ -73,39 +57,20 @@ def _dqn(name: str, contract: Contract, learned: Any) -> Policy:
     return made
 
 
-def _values(*values: float) -> Callable[[Contract], tuple[float, ...]]:
-    return lambda contract: values
-
-
-def _counts(contract: Contract) -> tuple[float, ...]:
-    """Numbers of executors from bound to bound; fewer than `SWEEP` where there are fewer."""
-    least, most = contract.executors.min, contract.executors.max
-    return tuple(float(n) for n in np.unique(np.rint(np.linspace(least, most, SWEEP))))
-
-
-def _every(seconds: float) -> Callable[[Contract], float]:
-    return lambda contract: seconds
-
-
 CATALOGUE: dict[str, Entry] = {
-    "static": Entry(_plain(Static), _counts),
-    "hpa": Entry(_plain(Hpa), _values(*MEASURED), 0.7, _every(hpa.SYNC_S)),
-    "ds2": Entry(_plain(Ds2), _values(0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0), 0.0, _every(ds2.INTERVAL_S)),
-    "keda": Entry(_plain(Keda), _values(0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, _every(hpa.SYNC_S)),
-    "spark_dstream": Entry(
-        _plain(SparkDstream), _values(0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, _every(spark_dstream.INTERVAL_S)
-    ),
-    "spark_microbatch": Entry(
-        _plain(SparkMicrobatch), _values(0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None,
-        lambda contract: contract.planning.batch_s,
-    ),
-    "flink": Entry(_plain(Flink), _values(*MEASURED), 0.7, _every(flink.INTERVAL_S)),
-    "schedule": Entry(_schedule, _values(*UTILISATIONS), learned="a timetable"),
-    "reactive": Entry(_plain(Planner), _values(*UTILISATIONS)),
-    "forecast": Entry(_plain(Planner), _values(*UTILISATIONS)),
-    "mpc": Entry(Mpc.of, _values(-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
-    "dqn": Entry(_dqn, _values(-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95), learned="an agent"),
-}  # fmt: skip
+    "static": Entry(Static.of),
+    "hpa": Entry(kubernetes.Hpa.of, MEASURED, 0.7, kubernetes.SYNC_S),
+    "ds2": Entry(ds2.Ds2.of, (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0), 0.0, ds2.INTERVAL_S),
+    "keda": Entry(kubernetes.Keda.of, (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, kubernetes.SYNC_S),
+    "spark_dstream": Entry(spark.SparkDstream.of, (0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, spark.INTERVAL_S),
+    "spark_microbatch": Entry(spark.SparkMicrobatch.of, (0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None, None),
+    "flink": Entry(flink.Flink.of, MEASURED, 0.7, flink.INTERVAL_S),
+    "schedule": Entry(Schedule.of, UTILISATIONS),
+    "reactive": Entry(Planner.of, UTILISATIONS),
+    "forecast": Entry(Planner.of, UTILISATIONS),
+    "mpc": Entry(Mpc.of, (-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
+    "dqn": Entry(_dqn, (-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95)),
+}
 """In the order of `POLICIES`, the simplest first."""
 
 
@@ -143,7 +108,7 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     kind = entry(name)
     made = kind.make(name, contract, learned)
     made = made if knob is None else tuned(made, knob)
-    interval_s = kind.interval_s(contract)
+    interval_s = contract.planning.batch_s if kind.interval_s is None else kind.interval_s
     return Paced(made, interval_s) if interval_s > 0 else made
 
 

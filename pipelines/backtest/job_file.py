@@ -1,16 +1,37 @@
-"""A fitted job from a JSON file."""
+"""A fitted job as a JSON file: written by `tidecast twin fit`, read by whoever replays the job."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from models.twin.calibration.fit import Fitted
 from models.twin.sim.job import TwinError, TwinJob
 
-_NAMES = {field.name for field in fields(TwinJob)}
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
+
+
+def described(found: Fitted) -> dict[str, Any]:
+    """A fit as JSON holds it; no limit of a batch's rows is null."""
+    job = asdict(found.job)
+    for name in ("batch_rows", "catch_up"):
+        job[name] = job[name] if np.isfinite(job[name]) else None
+    return {
+        "job": job, "between": found.between, "unsure": found.unsure,
+        "batches": found.batches, "startups": found.startups,
+    }  # fmt: skip
+
+
+def stored(found: Fitted, job: str, folder: Path) -> Path:
+    """Write the fitted job to `<folder>/<job>.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{job}.json"
+    path.write_text(json.dumps(described(found), indent=1) + "\n")
+    return path
 
 
 def read_job(path: Path) -> TwinJob:
@@ -27,21 +48,13 @@ def read_job(path: Path) -> TwinJob:
         data = data["job"]
     if not isinstance(data, dict):
         raise TwinError(f"{path}: {type(data).__name__} is no job; an object with the job's fields is expected")
-    return job_of(data, str(path))
-
-
-def job_of(data: dict[str, Any], where: str) -> TwinJob:
-    """The job with these fields.
-
-    Raises:
-        TwinError: as `read_job`.
-    """
     if missing := [name for name in _NEEDED if data.get(name) is None]:
-        raise TwinError(f"{where}: {', '.join(missing)} missing: the fit is unfinished. Run `tidecast twin fit` again.")
-    if unknown := sorted(set(data) - _NAMES):
-        raise TwinError(f"{where}: {unknown[0]!r} is no field of a job. There are: {', '.join(sorted(_NAMES))}.")
-    known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        raise TwinError(f"{path}: {', '.join(missing)} missing: the fit is unfinished. Run `tidecast twin fit` again.")
+    names = {field.name for field in fields(TwinJob)}
+    if unknown := sorted(set(data) - names):
+        raise TwinError(f"{path}: {unknown[0]!r} is no field of a job. There are: {', '.join(sorted(names))}.")
+    known: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items() if v is not None}
     try:
-        return TwinJob(**{name: value for name, value in known.items() if value is not None})
+        return TwinJob(**known)
     except TypeError as error:
-        raise TwinError(f"{where}: {error}") from None
+        raise TwinError(f"{path}: {error}") from None

@@ -8,7 +8,7 @@ from pathlib import Path
 from models.forecast.core.series import Series, SeriesError
 from models.twin.sim.arrivals import restored
 from pipelines.traces.series_file import parse_step, read_series, step_name
-from pipelines.traces.shipped import Shipped, shipped
+from pipelines.traces.shipped import shipped
 
 RESTORED = " restored"
 """Ends the name of a rescaled trace whose publisher's offset was taken off."""
@@ -42,7 +42,7 @@ def trace(
     if Path(text).is_file():
         step_s = parse_step(step) if step else None
         return NamedLoad(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
-    name, offset = (text.removesuffix(RESTORED), True) if text.endswith(RESTORED) else (text, False)
+    name = text.removesuffix(RESTORED)
     cells = [cell for cell in shipped() if name in (cell.cell, cell.name)]
     steps = ", ".join(step_name(cell.step_s) for cell in cells)
     if step:
@@ -52,8 +52,11 @@ def trace(
     if not cells:
         known = ", ".join(dict.fromkeys(cell.name for cell in shipped()))
         raise SeriesError(f"{text!r} is neither a file nor a shipped series. Those are: {known}.")
-    found = _of(min(cells, key=lambda cell: cell.step_s))
-    return _restored(found) if offset else found
+    cell = min(cells, key=lambda cell: cell.step_s)
+    series, called = cell.series(), f"{cell.name} {step_name(cell.step_s)}"
+    if name != text:
+        series, called = Series(series.start, series.step_s, restored(series.values)), called + RESTORED
+    return NamedLoad(called, cell.unit, series)
 
 
 def mapped() -> list[str]:
@@ -66,12 +69,3 @@ def mapped() -> list[str]:
             if "rescaled" in cell.unit:
                 found.append(cell.cell + RESTORED)
     return found
-
-
-def _of(cell: Shipped) -> NamedLoad:
-    return NamedLoad(f"{cell.name} {step_name(cell.step_s)}", cell.unit, cell.series())
-
-
-def _restored(one: NamedLoad) -> NamedLoad:
-    series = one.series
-    return NamedLoad(one.name + RESTORED, one.unit, Series(series.start, series.step_s, restored(series.values)))

@@ -14,10 +14,8 @@ Found = dict[str, Any]
 
 def headline(found: Found) -> str | None:
     """Our policy that captures most of what there is to gain; None where none took part."""
-    sums = found["summary"]
-    ours = [name for name in OURS if name in sums]
-    known = [name for name in ours if sums[name]["captured"] is not None]
-    return max(known, key=lambda name: sums[name]["captured"]) if known else next(iter(ours), None)
+    ours = {name: found["summary"][name]["captured"] for name in OURS if name in found["summary"]}
+    return max(ours, key=lambda name: -1e9 if ours[name] is None else ours[name], default=None)
 
 
 def verdict(found: Found) -> list[str]:
@@ -50,12 +48,16 @@ def adds(found: Found) -> list[str]:
 def summed(name: str, one: Found) -> list[str]:
     """What one of our policies came to."""
     every, flat = one["all"], one["nothing_to_gain"]
+    worst, dearest = every["worst"], ""
+    if worst is not None and worst["ratio"] is not None:
+        where = f"{worst['trace']}, {worst['lead_s']:g} s, {share(worst['violation'], 1)}"
+        dearest = f"; dearest: {where}: {worst['ratio']:.3f} ×"
     said = [
         f"{name}: captures {number(one['captured'], 2)} of the gap (median of {one['gap_cells']} cells with a gap of "
         f"{GAP:.0%} or more; {share(one['captured_at_least_half'])} of them at least half)",
         f"  no more than {LIKE_REACTIVE} × the best reactive policy in {share(flat['like_reactive'])} of "
         f"{flat['cells']} cells with nothing to gain ({share(every['like_reactive'])} of all {every['cells']}); "
-        f"above {TOO_DEAR} × in {flat['too_dear']} ({every['too_dear']} of all){_worst(every)}",
+        f"above {TOO_DEAR} × in {flat['too_dear']} ({every['too_dear']} of all){dearest}",
         f"  against what is shipped, at its own violation: {number(one['against_defaults'], 2)} × the executor-hours ("
         + ", ".join(f"{default} {number(ratio, 2)}" for default, ratio in one["by_default"].items())
         + f"); against the optimum at 60 s and 1 %: {number(one['against_optimum'], 3)} ×",
@@ -65,16 +67,23 @@ def summed(name: str, one: Found) -> list[str]:
     return said
 
 
+def sums(found: Found) -> list[str]:
+    """What each of our policies came to, and who was left out."""
+    said = [line for name, one in found["summary"].items() for line in summed(name, one)]
+    return said + [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
+
+
 def table(found: Found) -> str:
     """A line per cell, and the sums."""
     names = list(found["summary"])
-    titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *(f"{name} ×" for name in names),
-              *(f"{name} captured" for name in names)]  # fmt: skip
-    lines = [titles, *(cells(cell, names) for cell in found["cells"])]
-    rows = aligned(lines, left=(0, 3))
-    left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
-    sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
-    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums, *left_out])
+    rows = aligned([titles(names), *(cells(cell, names) for cell in found["cells"])], left=(0, 3))
+    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums(found)])
+
+
+def titles(names: list[str]) -> list[str]:
+    """Of the columns of `cells`, with these policies of ours."""
+    ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
+    return ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
 
 
 def cells(cell: Found, names: list[str]) -> list[str]:
@@ -87,10 +96,3 @@ def cells(cell: Found, names: list[str]) -> list[str]:
         *(number(cell["ratio"].get(name), 3) for name in names),
         *(number(cell["captured"].get(name), 2) for name in names),
     ]  # fmt: skip
-
-
-def _worst(one: Found) -> str:
-    worst = one["worst"]
-    if worst is None or worst["ratio"] is None:
-        return ""
-    return f"; dearest: {worst['trace']}, {worst['lead_s']:g} s, {share(worst['violation'], 1)}: {worst['ratio']:.3f} ×"

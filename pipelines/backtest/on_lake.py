@@ -20,7 +20,7 @@ from pipelines.backtest.page import html
 from pipelines.backtest.report import backtest, figures
 from pipelines.backtest.text import verdict
 from pipelines.lake import tables as lake
-from pipelines.lake.load import LakeSeries, moment, read_lake
+from pipelines.lake.load import moment, read_lake
 from pipelines.registry import Registry
 
 LEAST_STEPS = 60
@@ -50,19 +50,10 @@ def judge(
         LakeError: nothing was ever ingested.
     """
     settings = settings or load()
-    return judge_on(
-        Registry(settings), settings, job, policies, read_lake(settings, job, settings.training.step_s), days
-    )
-
-
-def judge_on(
-    registry: Registry, settings: Settings, job: str, policies: str, source: LakeSeries, days: float | None = None
-) -> dict[str, Any]:
-    """The same on a series."""
+    source = read_lake(settings, job, settings.training.step_s)
     names = [part.strip() for part in policies.split(",") if part.strip()]
-    series = newest(source.series, days)
-    setup = setup_of(settings, job)
-    with registry.run(job, f"backtest of {job} {moment(series.end)}") as run:
+    series, setup = newest(source.series, days), setup_of(settings, job)
+    with Registry(settings).run(job, f"backtest of {job} {moment(series.end)}") as run:
         run.tags({**source.lineage(), "kind": "backtest"})
         run.parameters({
             "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
@@ -70,12 +61,11 @@ def judge_on(
         })  # fmt: skip
         made = backtest([NamedLoad(job, "records/s", series)], setup, names, Effort())
         found = figures(made[0])
-        said = verdict(found)
         run.metrics(measures(found))
         run.text(html(made, [found]), "backtest.html")
         run.text(json.dumps(found, indent=1), "backtest.json")
-        run.tags({"outcome": said})
-        return {"job": job, "run": run.id, "verdict": said}
+        run.tags({"outcome": verdict(found)})
+        return {"job": job, "run": run.id, "verdict": verdict(found)}
 
 
 def setup_of(settings: Settings, job: str) -> Setup:

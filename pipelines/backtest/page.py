@@ -28,61 +28,56 @@ def render(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]], pa
 def html(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]]) -> str:
     """The page as text."""
     figures: dict[str, Chart] = {}
-    parts = ["<h1>What every policy would have cost</h1>", _judged()]
+    parts = [
+        "<h1>What every policy would have cost</h1>",
+        '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '
+        "is swept; a promise kept worse is always cheaper, so costs are compared where the same share of the seconds "
+        "has a record that came too late. Executors are paid from the moment they are asked for. Hyper-parameters "
+        "come from the part of the trace before the one shown.</p>",
+    ]
     for i, (one, data) in enumerate(zip(backtests, found, strict=True)):
         figures |= {f"cost-{i}": charts.cost(data), f"stretch-{i}": charts.stretch(one)}
-        if data["ablation"]:
-            figures[f"ablation-{i}"] = charts.ablation(data)
         parts += _trace(i, data)
     title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
     return document(f"Tidecast: backtest of {title}", "\n".join(parts), figures)
 
 
-def _judged() -> str:
-    return (
-        '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '
-        "is swept; a promise kept worse is always cheaper, so costs are compared where the same share of the seconds "
-        "has a record that came too late. Executors are paid from the moment they are asked for. Hyper-parameters "
-        "come from the part of the trace before the one shown.</p>"
-    )
-
-
 def _trace(i: int, data: dict[str, Any]) -> list[str]:
-    parts = [
-        f"<h2>{escape(data['trace'])}</h2>",
-        f'<p class="about">{escape(words.described(data))}.</p>',
-        f'<p class="verdict">{escape(words.verdict(data))}</p>',
-        section(
+    sections = [
+        (
             "Cost against broken promises",
             "Lower left is better; the axis of the hours ends at twice the lowest. Each mark is a knob value, mean "
             "over the seeds; only those that no other one of the same policy beats are shown.",
             holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy"),
         ),
-        section(
+        (
             "Every policy",
             "Executor-hours at equal violation; latency, actions and knob are those of the point nearest to 1 %. A "
             "dash: the promise was never kept that well.",
             _table(data),
         ),
-        section(
+        (
             "A day of it",
             "Executors asked for on the day with the highest load, with the knob value nearest to 1 % over the target.",
             holder(f"stretch-{i}", 380, "executors asked for, a line per policy"),
         ),
+        (
+            "What the forecast is worth",
+            "Executor-hours of the same planner with no forecast, the last value as one, ours, or what really came.",
+            _lines(words.ablation(data)),
+        ),
+        ("As shipped, and remarks", "", _lines([*words.shipped(data), *words.remarks(data)])),
     ]
-    if data["ablation"]:
-        parts.append(
-            section(
-                "What the forecast is worth",
-                "The same planner, hearing nothing, the last value as a forecast, ours, or what really came.",
-                holder(f"ablation-{i}", 340, "executor-hours by what our planners hear"),
-            )
-        )
-    said = [*words.shipped(data), *words.remarks(data)]
-    if said:
-        lines = "".join(f"<p>{escape(line)}.</p>" for line in said)
-        parts.append(section("As shipped, and remarks", "", lines))
-    return parts
+    return [
+        f"<h2>{escape(data['trace'])}</h2>",
+        f'<p class="about">{escape(words.described(data))}.</p>',
+        f'<p class="verdict">{escape(words.verdict(data))}</p>',
+        *(section(*one) for one in sections if one[-1]),
+    ]
+
+
+def _lines(said: list[str]) -> str:
+    return "".join(f"<p>{escape(line)}.</p>" for line in said)
 
 
 def _table(data: dict[str, Any]) -> str:

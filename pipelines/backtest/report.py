@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,17 +69,12 @@ def backtest(
 
 
 def _shown(found: Sequence[Contender], result: TraceResult) -> dict[str, Sheet]:
-    """The best reactive policy, ours and the true future."""
-    names = [*filter(None, [best(result, REACTIVE)]), *OURS, TRUE_FUTURE]
+    """The cheapest reactive policy that keeps the promise, ours and the true future."""
+    costs = {name: result.hours_at(name, SHOWN_AT) for name in REACTIVE if name in result.sheets}
+    best = sorted((name for name in costs if not math.isnan(costs[name])), key=lambda name: costs[name])
+    names = [*best[:1], *OURS, TRUE_FUTURE]
     shown = {one.name: followed(one, result, SHOWN_AT) for one in found if one.name in names}
     return shown | ({OPTIMUM: result.sheets[OPTIMUM]} if OPTIMUM in result.sheets else {})
-
-
-def best(result: TraceResult, names: Iterable[str], allowed: float = SHOWN_AT) -> str | None:
-    """The cheapest of some policies at a violation; None where none keeps the promise."""
-    costs = {name: result.hours_at(name, allowed) for name in names if name in result.sheets}
-    known = {name: cost for name, cost in costs.items() if cost == cost}
-    return min(known, key=lambda name: known[name]) if known else None
 
 
 def figures(one: TraceReport) -> dict[str, Any]:

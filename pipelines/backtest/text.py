@@ -31,21 +31,19 @@ def described(found: dict[str, Any]) -> str:
 def verdict(found: dict[str, Any]) -> str:
     """What a forecast is worth here, at 1 % of the seconds over the target."""
     costs = found["cheapest_at_violation"][KEY_LEVEL]
-    reactive = cheapest(costs, REACTIVE)
-    ours = cheapest(costs, OURS)
     if not any(name in found["policies"] for name in REACTIVE):
         return (
             f"No policy without a forecast took part; with one of {', '.join(REACTIVE)} there is something to compare."
         )
+    reactive, ours = cheapest(costs, REACTIVE), cheapest(costs, OURS)
     if reactive is None:
         return "No policy without a forecast keeps 99 % of the seconds within the target here."
     said = [f"At 1 % of the seconds over the target the cheapest policy without a forecast is {reactive}: "
             f"{hours(costs[reactive])} executor-hours."]  # fmt: skip
-    if ours is not None:
-        said.append(f"Ours ({ours}) takes {hours(costs[ours])}, {_than(costs[ours], costs[reactive])}.")
-    if costs.get(TRUE_FUTURE) is not None:
-        said.append(f"Knowing the true future would take {hours(costs[TRUE_FUTURE])}, "
-                    f"{_than(costs[TRUE_FUTURE], costs[reactive])}.")  # fmt: skip
+    for what, name in ((f"Ours ({ours}) takes", ours), ("Knowing the true future would take", TRUE_FUTURE)):
+        if name is not None and (cost := costs.get(name)) is not None:
+            share = 1 - cost / costs[reactive]
+            said.append(f"{what} {hours(cost)}, {abs(share):.1%} {'less' if share >= 0 else 'more'}.")
     if costs.get(OPTIMUM) is not None:
         said.append(f"The best plan found in hindsight takes {hours(costs[OPTIMUM])}; no policy can take less than "
                     f"{hours(costs.get(BOUND))}.")  # fmt: skip
@@ -126,8 +124,3 @@ def cheapest(costs: dict[str, float | None], names: tuple[str, ...]) -> str | No
     """Who of some policies is the cheapest; None where none keeps the promise."""
     known = {name: cost for name in names if (cost := costs.get(name)) is not None}
     return min(known, key=lambda name: known[name]) if known else None
-
-
-def _than(cost: float, other: float) -> str:
-    share = abs(1 - cost / other)
-    return f"{share:.1%} {'less' if cost <= other else 'more'}"

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from configs.errors import SettingsError
@@ -29,17 +29,6 @@ from models.twin.experiment.value import (
     summary,
 )
 from pipelines.backtest.load import NamedLoad
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What one process does at a time: some traces at one lead time."""
-
-    setup: Setup
-    cases: list[BenchmarkCase]
-    names: tuple[str, ...]
-    effort: Effort
-    learned: dict[str, Any]
 
 
 def value_map(
@@ -71,19 +60,21 @@ def value_map(
         )
     for one in traces:
         parts(one.name, one.series, replace(setup, lead_s=max(leads)))
+    setups = [replace(setup, lead_s=lead) for lead in leads]
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
-        said = _listened(pool, traces, setup, leads, tell)
-        works = [
-            Work(at_lead, _cases(traces, said[at_lead.lead_s]), asked, replace(effort, yardsticks=0), learned or {})
-            for at_lead in (replace(setup, lead_s=lead) for lead in leads)
-        ]
-        running = {pool.submit(measured, work): i for i, work in enumerate(works)}
+        heard = _listened(pool, traces, setups)
+        tell(f"forecasts of {len(traces)} traces are made")
+        # All traces of a lead time at once: the more runs share a simulation, the less each of them costs.
+        running = {}
+        for i, at_lead in enumerate(setups):
+            cases = [BenchmarkCase(one.name, one.series, said) for one, said in zip(traces, heard[i], strict=True)]
+            work = pool.submit(measured, at_lead, cases, asked, replace(effort, yardsticks=0), learned or {})
+            running[work] = i
         found: dict[int, dict[str, Any]] = {}
         for done in as_completed(running):
             found[running[done]] = done.result()
-            work = works[running[done]]
-            tell(f"{work.setup.lead_s:g} s: {len(work.cases)} traces ({len(found)} of {len(works)})")
-    every = [found[i] for i in range(len(works))]
+            tell(f"{leads[running[done]]:g} s: {len(traces)} traces ({len(found)} of {len(leads)})")
+    every = [found[i] for i in range(len(leads))]
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
     return dict(plain({
@@ -95,45 +86,36 @@ def value_map(
     }))  # fmt: skip
 
 
-def measured(work: Work) -> dict[str, Any]:
+def measured(
+    setup: Setup, cases: list[BenchmarkCase], names: tuple[str, ...], effort: Effort, learned: dict[str, Any]
+) -> dict[str, Any]:
     """The cells of some traces at one lead time."""
-    found, left_out = contenders(work.names, work.setup.contract, work.learned)
-    results = judged(work.cases, work.setup, found, work.effort)
-    if work.setup.lead_s == OPTIMUM_LEAD_S:
+    found, left_out = contenders(names, setup.contract, learned)
+    results = judged(cases, setup, found, effort)
+    if setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
             one.sheets[OPTIMUM] = optimum(one.scenario, 1, (OPTIMUM_AT,))
     return {
-        "policies": [one.name for one in found],
-        "left_out": left_out,
+        "policies": [one.name for one in found], "left_out": left_out,
         "cells": [cell for one in results for cell in cells(one)],
         "as_shipped": [said for one in results for said in as_shipped(one)],
-    }
+    }  # fmt: skip
 
 
 def _listened(
-    pool: Executor, traces: Sequence[NamedLoad], setup: Setup, leads: tuple[float, ...], tell: Callable[[str], None]
-) -> dict[float, list[dict[str, IssuedForecasts]]]:
-    """What forecasters said of every trace, by lead time; once where lead times need the same steps."""
-    at = {lead: replace(setup, lead_s=lead) for lead in leads}
-    steps = {
-        (lead, one.name): coarseness(at[lead].step_s(one.series), sum(at[lead].planned_s))
-        for lead in leads
-        for one in traces
-    }
+    pool: Executor, traces: Sequence[NamedLoad], setups: Sequence[Setup]
+) -> list[list[dict[str, IssuedForecasts]]]:
+    """What forecasters said of every trace, by setup; made once where lead times need the same steps."""
     running: dict[tuple[str, int], Future[dict[str, IssuedForecasts]]] = {}
-    for lead in leads:
+    asked = []
+    for at in setups:
         for one in traces:
-            key = (one.name, steps[lead, one.name])
+            key = one.name, coarseness(at.step_s(one.series), sum(at.planned_s))
             if key not in running:
-                running[key] = pool.submit(listened, one.name, one.series, at[lead])
-    said = {lead: [running[one.name, steps[lead, one.name]].result() for one in traces] for lead in leads}
-    tell(f"forecasts of {len(traces)} traces are made")
-    return said
-
-
-def _cases(traces: Sequence[NamedLoad], said: list[dict[str, IssuedForecasts]]) -> list[BenchmarkCase]:
-    """All traces of a lead time at once: the more runs share a simulation, the less each of them costs."""
-    return [BenchmarkCase(one.name, one.series, heard) for one, heard in zip(traces, said, strict=True)]
+                running[key] = pool.submit(listened, one.name, one.series, at)
+            asked.append(running[key])
+    said = [future.result() for future in asked]
+    return [said[i : i + len(traces)] for i in range(0, len(said), len(traces))]
 
 
 def _alone() -> None:

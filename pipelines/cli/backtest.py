@@ -13,7 +13,6 @@ from configs.policies import POLICIES
 from pipelines.cli.given import JsonFile
 from pipelines.figures.written import write
 
-Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
 MAP = "map"
 
 
@@ -49,7 +48,7 @@ def backtest(
     timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
     processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
     as_json: JsonFile = None,
-    page: Page = None,
+    page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
 ) -> None:
     """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
     from dataclasses import replace
@@ -59,21 +58,18 @@ def backtest(
     from pipelines.backtest.job_file import read_job
     from pipelines.backtest.load import mapped, trace
 
+    if engine not in ("spark", "restart"):
+        raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
     fitted = read_job(job) if job else None
-    given: dict[str, Any] = {} if lead_s is None else {"lead_s": lead_s}
+    given: dict[str, Any] = {"lead_s": lead_s, "latency_target_s": target_s}
     if fitted is not None and lead_s is None:
-        given = {"lead_s": statistics.median(fitted.startup_s)}  # the setup keep the measured delays at their median
-    if target_s is not None:
-        given |= {"latency_target_s": target_s}
-        fitted = fitted and replace(fitted, latency_target_s=target_s)
+        given["lead_s"] = statistics.median(fitted.startup_s)  # the setup keeps the measured delays at their median
+    if fitted is not None and target_s is not None:
+        fitted = replace(fitted, latency_target_s=target_s)
     setup = Setup(
-        executors=executors,
-        restarts=_restarts(engine),
-        job=fitted,
-        as_is=as_is,
-        speed=speed,
-        **given,
-    )
+        executors=executors, restarts=engine == "restart", job=fitted, as_is=as_is, speed=speed,
+        **{name: value for name, value in given.items() if value is not None},
+    )  # fmt: skip
     effort = Effort(knobs, seeds)
     if quick:
         setup, effort = replace(setup, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
@@ -83,45 +79,26 @@ def backtest(
     asked = traces[1:] or mapped() if whole else traces
     read = [trace(text, step, (time_column, value_column), timezone) for text in asked]
     if whole:
-        _map(read, lead_s, setup, names, effort, learned, processes, as_json, page)
+        from models.twin.experiment.value import LEADS_S
+        from pipelines.backtest import map_page, map_text
+        from pipelines.backtest.value_map import value_map
+
+        leads_s = LEADS_S if lead_s is None else (lead_s,)
+        found = value_map(read, setup, names, effort, processes, _tell, learned, leads_s)
+        print(map_text.table(found))
+        write(as_json, found)
+        if page is not None:
+            print(f"page: {map_page.render(found, page)}")
     else:
-        _traces(read, setup, names, effort, learned, as_json, page)
+        from pipelines.backtest import page as pages
+        from pipelines.backtest import report, text
 
-
-def _traces(
-    traces: list[Any], setup: Any, names: list[str], effort: Any, learned: dict[str, Any], as_json: Path | None,
-    page: Path | None,
-) -> None:  # fmt: skip
-    from pipelines.backtest.report import backtest as run
-    from pipelines.backtest.report import figures, together
-    from pipelines.backtest.text import table
-
-    found = run(traces, setup, names, effort, learned, _tell)
-    made = [figures(one) for one in found]
-    print("\n\n".join(map(table, made)))
-    write(as_json, made[0] if len(made) == 1 else together(made))
-    if page is not None:
-        from pipelines.backtest.page import render
-
-        print(f"page: {render(found, made, page)}")
-
-
-def _map(
-    traces: list[Any], lead_s: float | None, setup: Any, names: list[str], effort: Any, learned: dict[str, Any],
-    processes: int, as_json: Path | None, page: Path | None,
-) -> None:  # fmt: skip
-    from models.twin.experiment.value import LEADS_S
-    from pipelines.backtest.map_text import table
-    from pipelines.backtest.value_map import value_map
-
-    leads_s = LEADS_S if lead_s is None else (lead_s,)
-    found = value_map(traces, setup, names, effort, processes, _tell, learned, leads_s)
-    print(table(found))
-    write(as_json, found)
-    if page is not None:
-        from pipelines.backtest.map_page import render
-
-        print(f"page: {render(found, page)}")
+        reports = report.backtest(read, setup, names, effort, learned, _tell)
+        made = [report.figures(one) for one in reports]
+        print("\n\n".join(map(text.table, made)))
+        write(as_json, made[0] if len(made) == 1 else report.together(made))
+        if page is not None:
+            print(f"page: {pages.render(reports, made, page)}")
 
 
 def _agent(path: Path) -> Any:
@@ -133,12 +110,6 @@ def _agent(path: Path) -> Any:
         return maker(revive(json.loads(path.read_text())))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path}: no agent can be read: {error}") from None
-
-
-def _restarts(engine: str) -> bool:
-    if engine not in ("spark", "restart"):
-        raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
-    return engine == "restart"
 
 
 def _tell(line: str) -> None:

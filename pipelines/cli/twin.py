@@ -26,30 +26,26 @@ def fit(
     job: Annotated[str, typer.Option(help="Whose twin it is.")] = "word_count",
     lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
     as_json: JsonFile = None,
-    page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
 ) -> None:
     """Fit a job's twin to finished runs, check each against a twin fitted to the others, and store it."""
     from configs.settings import load
     from pipelines.backtest.fit import judge
     from pipelines.backtest.fit import text as words
+    from pipelines.backtest.job_file import described, stored
 
     settings = load()
     var = settings.var_dir
-    told = _runs(var / "runs", runs, job)
+    finished = _runs(var / "runs", runs, job)
     if lake:
         found = _from_lake(settings, job)
-        compared = [judge.beside(found, run) for run in told]
+        compared = [judge.beside(found, run) for run in finished]
     else:
-        found = judge.fitted(told)
-        compared = judge.compared(told) if len(told) > 1 else []
+        found = judge.fitted(finished)
+        compared = judge.compared(finished) if len(finished) > 1 else []
     print(words.of_fit(found))
-    print(words.of_runs([one.figures for one in compared]) if compared else "one run: no other to check it on")
-    print(f"stored: {judge.stored(found, job, var / 'twins')}")
-    write(as_json, {**judge.described(found), "runs": [one.figures for one in compared]})
-    if page is not None:
-        from pipelines.backtest.fit.page import render
-
-        print(f"page: {render(found, compared, page)}")
+    print(words.of_runs(compared) if compared else "one run: no other to check it on")
+    print(f"stored: {stored(found, job, var / 'twins')}")
+    write(as_json, {**described(found), "runs": compared})
 
 
 @app.command()
@@ -82,7 +78,7 @@ def _from_lake(settings: Any, job: str) -> Any:
 
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     """The finished runs of a job; those named must be readable, others are passed over with a word."""
-    from pipelines.backtest.fit.measured import told
+    from pipelines.backtest.fit.measured import measured_run
     from pipelines.report.recorded.eventlog import EventLogError
     from pipelines.report.recorded.lines import RunError
 
@@ -90,7 +86,7 @@ def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     found = []
     for folder in folders:
         try:
-            run = told(folder)
+            run = measured_run(folder)
         except (RunError, EventLogError) as error:
             if names:
                 raise

@@ -16,7 +16,7 @@ from configs.policies import LEARNED
 from configs.settings import Settings
 from models.dqn.agent.policy import Dqn
 from models.policy.core.view import Policy
-from models.policy.live.build import policy_of
+from models.policy.live.replay import policy_of
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent

@@ -34,7 +34,8 @@ def alone(view, run):
     capacity = replace(
         view.capacity, overhead_s=view.capacity.overhead_s[one], per_record_s=view.capacity.per_record_s[one]
     )
-    return replace(view, capacity=capacity, **columns)
+    ahead = view.ahead and replace(view.ahead, rps=view.ahead.rps[one])
+    return replace(view, capacity=capacity, ahead=ahead, **columns)
 
 
 def driven(policy, views):

@@ -46,14 +46,7 @@ class BatchModel:
 def parallelism(executors: int, cores: int, tasks: int) -> float:
     """Tasks per wave when `tasks` equal tasks run on `executors * cores` slots: the last wave may be half empty."""
     slots = executors * cores
-    if slots <= 0:
-        return 0.0
-    return tasks / math.ceil(tasks / slots)
-
-
-def ceiling(cores: int, tasks: int) -> int:
-    """Executors beyond which the heavy stage has no task left for another slot."""
-    return max(1, math.ceil(tasks / cores))
+    return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
 
 
 def busy(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
@@ -83,11 +76,6 @@ def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> Batc
     x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
     xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
     return replace(model, per_record_s=slope(xx, xd, model.prior_per_record_s), xx=xx, xd=xd)
-
-
-def capacity_rps(model: BatchModel, slots: float, batch_s: float) -> float:
-    """Records/s that `slots` sustain with batches of `batch_s`: `slots / per_record_s * (1 - overhead_s / batch_s)`."""
-    return max(0.0, slots / model.per_record_s * (1 - min(model.overhead_s / batch_s, 0.9)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +110,13 @@ class Capacity:
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(runs,) fewest executors within bounds that sustain `rps`, and whether a limit cut it short."""
         need = rps / self.per_slot_rps
-        found = self._slower(need * (1 - 1e-12)).astype(np.float64)
+        slots = need * (1 - 1e-12)
+        one = len(self.speeds) == 1
+        below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[:, None]).sum(axis=1)
+        found = below.astype(np.float64)
         useful = (self.speeds < self.speeds[:, -1:]).sum(axis=1)
         top = np.maximum(np.minimum(most, useful), least)
         return np.clip(found, least, top), found > top
-
-    def _slower(self, slots: Floats) -> NDArray[np.int64]:
-        """(runs,) how many numbers of executors are worth less than so many slots."""
-        if len(self.speeds) == 1:
-            found: NDArray[np.int64] = np.searchsorted(self.speeds[0], slots)
-        else:
-            found = np.count_nonzero(self.speeds < slots[:, None], axis=1)
-        return found
 
 
 def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +71,6 @@ def _gathered(memory: Memory, view: View) -> Memory:
 def _seen(memory: Memory, view: View) -> View:
     """The newest look with the means since the last decision."""
     seconds, batches = memory["paced_seconds"], memory["paced_batches"]
-    means = {field: memory[f"paced_{field}"] / seconds for field in GATHERED}
+    means: dict[str, Any] = {field: memory[f"paced_{field}"] / seconds for field in GATHERED}
     batch_s = np.where(batches > 0, memory["paced_batch_s"] / np.maximum(batches, 1), np.nan)
-    return replace(
-        view, since_s=float(seconds[0]), batch_s=batch_s, arrival_rps=means["arrival_rps"],
-        processed_rps=means["processed_rps"], busy=means["busy"], in_batch=means["in_batch"],
-    )  # fmt: skip
+    return replace(view, since_s=float(seconds[0]), batch_s=batch_s, **means)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from configs.contract import Contract
 from models.policy.core.capacity import Capacity
 from models.policy.core.capacity import Floats as Floats
 from models.policy.core.capacity import Integers as Integers
 
+GRAIN = 1e-9
+"""Share of a number of executors that is taken for a rounding error."""
 Memory = dict[str, Floats]
 """What a policy carries from one decision to the next: arrays by name, the run is their first axis."""
 
@@ -152,6 +155,28 @@ class Policy(Protocol):
         """What it carries afterwards, and its choice."""
 
 
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A policy built from a contract alone that carries nothing, unless it says otherwise.
+
+    Attributes:
+        name: by which the catalogue knows it.
+    """
+
+    name: str
+    knob: ClassVar[str]
+    """The name of the field that a backtest sweeps."""
+
+    @classmethod
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
+        """With the defaults that its source ships."""
+        return cls(name)
+
+    def fresh(self, runs: int) -> Memory:
+        """Nothing to carry."""
+        return {}
+
+
 def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
     """A policy's choice within the bounds: none leaves the target as it is, and both are told in `why`."""
     memory, choice = policy.decide(memory, view)
@@ -168,3 +193,27 @@ def flags(**of: Any) -> Integers:
     for name, mask in of.items():
         total = total | np.asarray(mask, bool) * int(Why[name.upper()])
     return np.asarray(total, np.int64)
+
+
+def whole(executors: Floats) -> Floats:
+    """(runs,) rounded up; what rounding errors add to a whole number does not count as one more."""
+    up: Floats = np.ceil(executors - GRAIN * np.maximum(executors, 1.0))
+    return up
+
+
+def useful(capacity: Capacity) -> Floats:
+    """(runs or 1,) executors beyond which there is no task, and no partition, for another one."""
+    below = capacity.speeds < capacity.speeds[:, -1:]
+    count: Floats = below @ np.ones(below.shape[1])
+    return count
+
+
+def within(view: View, wanted: Floats, **why: Floats | np.ndarray) -> Choice:
+    """The choice of `wanted` (runs,) executors cut to the bounds; where that is no number the target stays.
+
+    `why` are further flags of the choice, by the names of `Why` in lower case.
+    """
+    known = np.isfinite(wanted)
+    asked = np.where(known, wanted, view.target)
+    kept = np.minimum(np.maximum(asked, view.least), view.most)
+    return chosen(kept, flags(ceiling=asked > view.most, not_a_number=~known, **why))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,9 +15,7 @@ EMPTY = {"max": -np.inf, "sum": 0.0, "count": 0.0}
 
 
 def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count"), columns: int = 0) -> Memory:
-    """An empty window's arrays, by names that begin with `name`.
-
-    Each bucket is an array of its own, (runs,) or (runs, columns), because only the newest changes.
+    """An empty window's arrays, (runs, BUCKETS) or (runs, BUCKETS, columns), by names that begin with `name`.
 
     Args:
         runs: how many.
@@ -26,61 +23,34 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
         kinds: what is kept: "max" for `highest`, "sum" and "count" for `mean`.
         columns: how many quantities the window holds side by side; 0 for one.
     """
-    shape = (runs, columns) if columns else (runs,)
-    buckets = {f"{name}_{kind}_{b}": np.full(shape, EMPTY[kind]) for kind in kinds for b in range(BUCKETS)}
-    return {f"{name}_period": np.full(runs, -np.inf), **buckets}
+    shape = (runs, BUCKETS, columns) if columns else (runs, BUCKETS)
+    return {f"{name}_period": np.full(runs, -np.inf), **{f"{name}_{k}": np.full(shape, EMPTY[k]) for k in kinds}}
 
 
 def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
     """The window after one more value per run (NaN: none) at `now_s`."""
-    period = math.floor(now_s / max(window_s / (BUCKETS - 1), 1e-9))
-    memory = dict(memory)
-    before = memory[f"{name}_period"]
-    if before[0] != period:
-        _forget(memory, name, before[0], period)
-        memory[f"{name}_period"] = np.full(len(before), float(period))
-    known = np.isfinite(values)
-    at = period % BUCKETS
-    if (top := f"{name}_max_{at}") in memory:
-        memory[top] = np.maximum(memory[top], np.where(known, values, -np.inf))
-    if (total := f"{name}_sum_{at}") in memory:
-        memory[total] = memory[total] + np.where(known, values, 0.0)
-        memory[f"{name}_count_{at}"] = memory[f"{name}_count_{at}"] + known
-    return memory
+    period, known = math.floor(now_s / max(window_s / (BUCKETS - 1), 1e-9)), np.isfinite(values)
+    last, at = float(memory[f"{name}_period"][0]), period % BUCKETS
+    first = max(int(last) + 1, period - BUCKETS + 1) if -math.inf < last < period else period - BUCKETS + 1
+    passed = [] if last == period else [gone % BUCKETS for gone in range(first, period + 1)]
+    after = {**memory, f"{name}_period": np.full(len(values), float(period))}
+    added = {"max": np.where(known, values, -np.inf), "sum": np.where(known, values, 0.0), "count": known.astype(float)}
+    for kind, one in added.items():
+        if (key := f"{name}_{kind}") in memory:
+            after[key] = buckets = memory[key].copy()
+            buckets[:, passed] = EMPTY[kind]
+            buckets[:, at] = np.maximum(buckets[:, at], one) if kind == "max" else buckets[:, at] + one
+    return after
 
 
 def highest(memory: Memory, name: str) -> Floats:
     """(runs,) the highest value of the window; -inf where it holds none."""
-    buckets = _buckets(memory, name, "max")
-    top: Floats = next(buckets).copy()
-    for bucket in buckets:
-        np.maximum(top, bucket, out=top)
+    top: Floats = memory[f"{name}_max"].max(axis=1)
     return top
 
 
 def mean(memory: Memory, name: str, at_least: Integers | int = 1) -> Floats:
     """(runs,) or (runs, columns) the mean of the window; NaN where it holds fewer values than `at_least`."""
-    count = _total(memory, name, "count")
-    average: Floats = np.where(count >= at_least, _total(memory, name, "sum") / np.maximum(count, 1), np.nan)
+    count, total = memory[f"{name}_count"].sum(axis=1), memory[f"{name}_sum"].sum(axis=1)
+    average: Floats = np.where(count >= at_least, total / np.maximum(count, 1), np.nan)
     return average
-
-
-def _forget(memory: Memory, name: str, last: float, period: int) -> None:
-    """Empty the buckets that the window has left behind since it was last used, the one of `period` among them."""
-    first = max(int(last) + 1, period - BUCKETS + 1) if last < period and math.isfinite(last) else period - BUCKETS + 1
-    for passed in range(first, period + 1):
-        for kind, empty in EMPTY.items():
-            if (key := f"{name}_{kind}_{passed % BUCKETS}") in memory:
-                memory[key] = np.full_like(memory[key], empty)
-
-
-def _buckets(memory: Memory, name: str, kind: str) -> Iterator[Floats]:
-    return (memory[f"{name}_{kind}_{b}"] for b in range(BUCKETS))
-
-
-def _total(memory: Memory, name: str, kind: str) -> Floats:
-    buckets = _buckets(memory, name, kind)
-    total: Floats = next(buckets).copy()
-    for bucket in buckets:
-        total += bucket
-    return total

@@ -14,6 +14,12 @@ from models.policy.core.capacity import Capacity, speeds
 from models.policy.core.view import Floats, View
 from models.policy.received.outlook import Outlook
 
+_SEEN = (
+    "arrival_rps", "lag_records", "processed_rps", "busy", "in_batch", "batch_s", "executors", "target",
+    "since_change_s",
+)  # fmt: skip
+"""What a view has as it was observed."""
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -79,14 +85,15 @@ class Observation:
         """As a policy sees it: a batch of one run."""
         bounds, planning = contract.executors, contract.planning
         worth = speeds(bounds.max, bounds.cores, self.tasks, planning.scaling)
+        numbers = {
+            **{name: getattr(self, name) for name in _SEEN},
+            "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
+            "least": bounds.min, "most": bounds.max,
+        }  # fmt: skip
         capacity = Capacity(worth[None], _one(self.overhead_s), _one(self.per_record_s), planning.batch_s)
         return View(
-            now_s=self.now_s, since_s=self.since_s, arrival_rps=_one(self.arrival_rps),
-            lag_records=_one(self.lag_records), processed_rps=_one(self.processed_rps), busy=_one(self.busy),
-            in_batch=_one(self.in_batch), batch_s=_one(self.batch_s), executors=_one(self.executors),
-            starting=_one(max(0, self.target - self.executors)), leaving=_one(max(0, self.executors - self.target)),
-            target=_one(self.target), since_change_s=_one(self.since_change_s), least=_one(bounds.min),
-            most=_one(bounds.max), capacity=capacity, ahead=self.ahead.ahead() if self.ahead else None,
+            now_s=self.now_s, since_s=self.since_s, capacity=capacity, ahead=self.ahead.ahead() if self.ahead else None,
+            **{name: _one(value) for name, value in numbers.items()},
         )  # fmt: skip
 
 

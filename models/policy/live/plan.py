@@ -1,4 +1,4 @@
-"""A decision about one live job, from numbers that a log can hold: the same numbers give the same decision."""
+"""A decision about one live job, in numbers, codes and words: the same observation gives the same decision."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from configs.contract import Contract
+from configs.policies import BLIND
 from models.policy.core import carried
-from models.policy.core.view import Floats, Memory, Policy, decide
-from models.policy.live.explanation import explanation
+from models.policy.core.view import Choice, Floats, Memory, Policy, Why, decide
 from models.policy.live.observation import Observation
+
+PLANNERS = ("reactive", "forecast")
+"""Those whose delay is the contract's."""
+_MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR)
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,66 @@ def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory,
     memory, choice = decide(policy, carried.restore(seen.carried, policy), view)
     target = int(choice.target[0])
     capacity = float(view.capacity.rps(choice.target)[0])
-    reason, codes = explanation(policy, view, choice, contract, seen)
+    reason, codes = explanation(policy, choice, contract, seen)
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
         float(view.capacity.rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,
     )  # fmt: skip
+
+
+def explanation(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:
+    """The reason and the codes of a choice about one job.
+
+    The first code is up, down or hold; then the cause (forecast, observed) or what held the policy back (cooldown,
+    catch_up, delayed_down), then what else is to be known: backlog, ceiling, late_forecast or no_forecast,
+    not_a_number, clamped, unfamiliar, stand_in.
+    """
+    why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
+    way = "up" if target > seen.target else "down" if target < seen.target else "hold"
+    delay = f"in the last {planning.scale_down_delay_s:g} s" if policy.name in PLANNERS else "lately"
+    holding = {
+        Why.COOLDOWN: f"last change {seen.since_change_s:.1f} s ago, cool-down {planning.cooldown_s:g} s",
+        Why.CATCH_UP: "catching up, nothing is taken away",
+        Why.DELAYED_DOWN: f"more was needed {delay}, or the last change is too new",
+    }
+    limits = {
+        Why.CEILING: f"ceiling {target}" if way == "up" else "",
+        Why.NOT_A_NUMBER: "the policy gave no number, the target stays",
+        Why.CLAMPED: f"the policy's answer was out of {contract.executors.min} to {contract.executors.max}",
+        Why.UNFAMILIAR: "unlike anything the agent was trained on, its fall-back decides",
+    }
+    held = [flag for flag in holding if flag in why and way == "hold"]
+    cause = [] if way == "hold" or policy.name in BLIND else ["observed"]
+    if cause and way == "up" and Why.FORECAST in why:
+        cause = ["forecast"]
+    codes = [way, *cause, *(_code(flag) for flag in held), *(_code(flag) for flag in _MARKS if flag in why)]
+    if seen.forecast_note.startswith("late"):
+        codes = ["late_forecast" if code == "no_forecast" else code for code in codes]
+    if seen.stand_in:
+        codes.append("stand_in")
+    need = _need(policy, choice, why, seen)
+    parts = [
+        need if way != "hold" or held else f"{need}, {target} asked for",
+        *(holding[flag] for flag in held),
+        *(said for flag, said in limits.items() if flag in why and said),
+    ]
+    moved = "hold" if way == "hold" else f"{way} {seen.target} → {target}"
+    return f"{moved}: {'; '.join(parts)}", codes
+
+
+def _code(flag: Why) -> str:
+    return (flag.name or "").lower()
+
+
+def _need(policy: Policy, choice: Choice, why: Why, seen: Observation) -> str:
+    observed, forecast = float(choice.observed[0]), float(choice.forecast[0])
+    text = f"{seen.stand_in}; " if seen.stand_in else ""
+    text += f"{seen.arrival_rps:.0f} rec/s, lag {seen.lag_records}"
+    text += f" need {observed:.0f}" if np.isfinite(observed) else f", policy {policy.name}"
+    if np.isfinite(forecast):
+        ahead = "" if seen.forecast_rps is None else f"{seen.forecast_rps:.0f} rec/s "
+        return f"{text}; {ahead}ahead ({seen.forecast_note}) need {forecast:.0f}"
+    return f"{text}; {seen.forecast_note}" if Why.NO_FORECAST in why and seen.forecast_note else text
 
 
 def _whole(values: Floats) -> int | None:

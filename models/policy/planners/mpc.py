@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from configs.contract import Contract
 from models.policy.core import window
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, View, flags
+from models.policy.core.view import Choice, Memory, Rule, View, flags
 from models.policy.planners.planner import backlog
 
 _LEAST_BUDGET = 1e-4
@@ -69,11 +69,10 @@ def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Flo
 
 
 @dataclass(frozen=True, eq=False)
-class Mpc:
+class Mpc(Rule):
     """Planning over the start-up delay by the price of what may go wrong.
 
     Attributes:
-        name: mpc.
         violation_cost: decimal logarithm of the price of a second over the target, in seconds of all executors that
             the job may have; a number or one per run.
         utilisation: busy share of the capacity at which the latency target is still met, where violations are dear; it
@@ -85,7 +84,6 @@ class Mpc:
         hold_s: nothing is dropped that the plans of the last so many seconds asked for.
     """
 
-    name: str
     violation_cost: Floats | float
     utilisation: Floats | float
     lead_s: float
@@ -96,7 +94,7 @@ class Mpc:
     knob: ClassVar[str] = "violation_cost"
 
     @classmethod
-    def of(cls, name: str, contract: Contract, learned: Any = None) -> Mpc:
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """With the numbers of a contract; an executor that is needed in the error budget's share of cases just pays."""
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)

@@ -7,13 +7,13 @@ nothing restarts. A forecast may raise the number; only observed load lowers it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from configs.contract import Planning
+from configs.contract import Contract
 from models.policy.core import window
-from models.policy.core.view import Choice, Floats, Memory, View, flags
+from models.policy.core.view import Choice, Floats, Memory, Rule, View, flags
 
 LAG_ALLOWANCE_BATCHES = 1.5
 """Lag includes the batch in flight: up to this many target batches of arrivals are no backlog."""
@@ -26,11 +26,10 @@ def backlog(view: View, batch_s: Floats | float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Planner:
+class Planner(Rule):
     """`reactive` without a forecast, `forecast` with the highest upper quantile over lead + hold.
 
     Attributes:
-        name: forecast or reactive.
         utilisation: busy share of the capacity to aim for.
         quantile: level of the forecast that is provisioned for.
         ahead_s: seconds ahead that the forecast is looked at, lead + hold.
@@ -41,7 +40,6 @@ class Planner:
         step_up, step_down: most executors that one change adds or takes.
     """
 
-    name: str
     utilisation: Floats | float
     quantile: float
     ahead_s: float
@@ -54,12 +52,12 @@ class Planner:
     knob: ClassVar[str] = "utilisation"
 
     @classmethod
-    def of(cls, name: str, planning: Planning) -> Planner:
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """With the knobs of a contract."""
+        p = contract.planning
         return cls(
-            name, planning.target_utilisation, planning.quantile, planning.lead_s + planning.hold_s,
-            planning.catch_up_s, planning.batch_s, planning.scale_down_delay_s, planning.cooldown_s,
-            planning.max_step_up, planning.max_step_down,
+            name, p.target_utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, p.scale_down_delay_s,
+            p.cooldown_s, p.max_step_up, p.max_step_down,
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:

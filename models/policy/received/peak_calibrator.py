@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -52,14 +53,8 @@ class PeakCalibrator:
 
 def describe(calibrator: PeakCalibrator) -> dict[str, Any]:
     """As JSON values."""
-    both = {name: _described(peaks) for name, peaks in (("soon", calibrator.soon), ("then", calibrator.then))}
-    return {
-        "lead_s": calibrator.lead_s,
-        "hold_s": calibrator.hold_s,
-        "scale": calibrator.scale,
-        "levels": list(LEVELS),
-        **both,
-    }
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(calibrator), default=np.ndarray.tolist))
+    return {**plain, "levels": list(LEVELS)}
 
 
 def revive(data: Any) -> PeakCalibrator:
@@ -77,15 +72,6 @@ def revive(data: Any) -> PeakCalibrator:
         return PeakCalibrator(soon, then, *(float(data[name]) for name in ("lead_s", "hold_s", "scale")))
     except (KeyError, TypeError) as error:
         raise PeakCalibratorError(f"no peaks of this code ({error!r}); train again") from None
-
-
-def _described(peaks: Peaks) -> dict[str, Any]:
-    lines = {name: line and {"weight": line.weight.tolist(), "bias": line.bias}
-             for name, line in (("centre", peaks.centre), ("scale", peaks.scale))}  # fmt: skip
-    return {
-        **lines, "scores": peaks.scores.tolist(), "least": peaks.least, "offsets_s": peaks.offsets_s.tolist(),
-        "gain": peaks.gain, "foretold": peaks.foretold,
-    }  # fmt: skip
 
 
 def _revived(data: dict[str, Any]) -> Peaks:

@@ -13,11 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from configs.contract import Planning
 from models.policy.core import window
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, View
-from models.policy.core.within import whole, within
+from models.policy.core.view import Choice, Memory, Rule, View, whole, within
 
 INTERVAL_S = 60.0
 """Seconds from one decision to the next (the operator's reconcile interval)."""
@@ -39,11 +37,10 @@ def capacity_needed(
 
 
 @dataclass(frozen=True, eq=False)
-class Flink:
+class Flink(Rule):
     """New parallelism `ceil(p * needed / true rate)` when the true rate is outside the band; times in seconds.
 
     Attributes:
-        name: flink.
         utilisation: busy share to aim for.
         boundary: distance of the band's ends from it.
         catch_up_s, restart_s: to work off a backlog in, and that a change is expected to take.
@@ -54,7 +51,6 @@ class Flink:
         backlog_s: of lag; with more nothing is taken away.
     """
 
-    name: str
     utilisation: Floats | float = 0.7
     boundary: float = 0.3
     catch_up_s: float = 1800.0
@@ -66,11 +62,6 @@ class Flink:
     up_factor: float = 100000.0
     backlog_s: float = 300.0
     knob: ClassVar[str] = "utilisation"
-
-    @classmethod
-    def of(cls, name: str, planning: Planning) -> Flink:
-        """With the operator's defaults."""
-        return cls(name)
 
     def fresh(self, runs: int) -> Memory:
         """Nothing measured."""

@@ -13,7 +13,7 @@ from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.paced import Paced
 from models.policy.core.view import Policy, Why
-from models.policy.rules.schedule import DAY_S, SLOTS, Timetable, learned
+from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learned
 from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.received import by_peaks, foresight
 from models.twin.experiment.scenario import Scenario

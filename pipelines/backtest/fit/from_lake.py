@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, most_rows, trigger
 from models.twin.sim.job import TwinJob
+from pipelines.backtest.fit.measured import configured
 from pipelines.report.actions import APPLIED
 from tidecast.fields import job_name
 
@@ -75,10 +75,6 @@ def measured(
     nearest = np.abs(end[None] - np.nan_to_num(useful, nan=-1e9)[:, None])
     first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
     startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
-    said, tasks = contract.executors, rows["task_ceiling"].dropna()
-    known = TwinJob(
-        overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s, least=said.min,
-        most=said.max, cores=said.cores, tasks=int(tasks.iloc[-1]) if len(tasks) else 64,
-        latency_target_s=contract.latency_target_s, batch_rows=most_rows(batches),
-    )  # fmt: skip
-    return batches, startups, replace(known, trigger_s=max(trigger(batches) or known.trigger_s, 0.05))
+    tasks = rows["task_ceiling"].dropna()
+    many = int(tasks.iloc[-1]) if len(tasks) else 64
+    return batches, startups, configured(contract, many, trigger(batches) or 1.0, most_rows(batches))

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit
 from models.twin.calibration.measurements import joined
-from models.twin.calibration.replayed import ReplayedCurves, normalised_error, replayed
+from models.twin.calibration.replayed import normalised_error, replayed
 from pipelines.backtest.fit.measured import MeasuredRun
 
 SEEDS = 20
 """Runs of the twin whose mean is its prediction."""
-SHOWN = ("lag", "latency_s", "executors")
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """A run beside its twin.
-
-    Attributes:
-        run: the run.
-        twin: the twin's curves, (SEEDS, T).
-        figures: what was measured and simulated, and the errors.
-    """
-
-    run: MeasuredRun
-    twin: ReplayedCurves
-    figures: dict[str, Any]
+JUDGED = ("lag", "latency_s", "executors")
 
 
 def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
@@ -46,22 +28,31 @@ def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
     return fit(*joined([(run.batches, run.startups) for run in runs]), runs[-1].known)
 
 
-def compared(runs: Sequence[MeasuredRun]) -> list[Compared]:
-    """Every run beside a twin fitted to all other runs."""
+def compared(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
+    """`beside` of every run and a twin fitted to all other runs."""
     return [beside(fitted([other for other in runs if other is not run]), run) for run in runs]
 
 
-def beside(found: Fitted, run: MeasuredRun) -> Compared:
-    """A run beside the twin with its load and its decisions."""
+def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
+    """A run beside the twin with its load and its decisions: what was measured and simulated, and the errors.
+
+    `error` is of the mean of the twin's runs, `error_of_one` the median of single ones, both root mean squares over
+    the measured range, None where nothing was measured.
+    """
     twin = replayed(
         found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
         np.arange(SEEDS), batches=run.done,
     )  # fmt: skip
-    target, seen = run.known.latency_target_s, run.curves
-    return Compared(run, twin, {
+    target, seen, of_mean, of_one = run.known.latency_target_s, run.curves, {}, {}
+    for name in JUDGED:
+        real, runs = getattr(seen, name), getattr(twin, name)
+        known = np.isfinite(runs)
+        mean = np.where(known.any(axis=0), np.nansum(runs, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
+        of_mean[name] = _rounded(normalised_error(real, mean))
+        of_one[name] = _rounded(float(np.median([normalised_error(real, one) for one in runs])))
+    return {
         "run": run.name, "policy": run.policy, "trace": run.trace, "seconds": len(run.arrived) - 1,
-        "error": {name: _error(seen, twin, name) for name in SHOWN},
-        "error_of_one": {name: _error_of_one(seen, twin, name) for name in SHOWN},
+        "error": of_mean, "error_of_one": of_one,
         "over_target_s": {
             "measured": int((seen.latency_s > target).sum()),
             "twin": round(float((twin.latency_s > target).sum(axis=1).mean()), 1),
@@ -69,38 +60,8 @@ def beside(found: Fitted, run: MeasuredRun) -> Compared:
         "executor_s": {
             "measured": float(seen.executors.sum()), "twin": round(float(twin.executors.sum(axis=1).mean()), 1),
         },
-    })  # fmt: skip
-
-
-def stored(found: Fitted, job: str, folder: Path) -> Path:
-    """Write the fitted job to `<folder>/<job>.json`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{job}.json"
-    path.write_text(json.dumps(described(found), indent=1) + "\n")
-    return path
-
-
-def described(found: Fitted) -> dict[str, Any]:
-    """A fit as JSON holds it; no limit of a batch's rows is null."""
-    job = asdict(found.job)
-    for name in ("batch_rows", "catch_up"):
-        job[name] = job[name] if np.isfinite(job[name]) else None
-    return {
-        "job": job, "between": found.between, "unsure": found.unsure,
-        "batches": found.batches, "startups": found.startups,
     }  # fmt: skip
 
 
-def _error(seen: ReplayedCurves, twin: ReplayedCurves, name: str) -> float | None:
-    simulated = getattr(twin, name)
-    some = np.isfinite(simulated).any(axis=0)
-    mean = np.where(some, np.nansum(simulated, axis=0) / np.maximum(np.isfinite(simulated).sum(axis=0), 1), np.nan)
-    return _said(normalised_error(getattr(seen, name), mean))
-
-
-def _error_of_one(seen: ReplayedCurves, twin: ReplayedCurves, name: str) -> float | None:
-    return _said(float(np.median([normalised_error(getattr(seen, name), one) for one in getattr(twin, name)])))
-
-
-def _said(value: float) -> float | None:
+def _rounded(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,38 +51,41 @@ class MeasuredRun:
     curves: ReplayedCurves
 
 
-def told(folder: Path) -> MeasuredRun:
+def measured_run(folder: Path) -> MeasuredRun:
     """Read a run's folder.
 
     Raises:
         RunError, EventLogError: a file of the run is missing or broken.
     """
     seen = measure(read.load(folder))
-    run = seen.run
+    run, jobs = seen.run, seen.run.info.get("job_settings", {})
     changed = seen.acts[(seen.acts["up"] | seen.acts["down"]) & seen.acts["status"].isin(APPLIED)]
     at_s = changed["decided_at"].to_numpy(float) - run.start
-    during = at_s >= 0
     batches, first = _batches(seen)
-    produced = np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))])
-    steps = step_function(*_lives(seen), run.start, seen.live_end)
+    live = np.flatnonzero(batches.start_s >= 0)
+    added, removed = (run.executors[name].to_numpy(float) for name in ("added", "removed"))
+    steps = step_function(added, removed, run.start, seen.live_end)
+    trigger_s = pd.Timedelta(str(jobs.get("trigger", "1 second"))).total_seconds()
     return MeasuredRun(
-        run.folder.name, run.info["job"], run.info["policy"], run.info["replay"]["trace"],
-        known(run.contract, run.info), batches,
-        _startups(seen, first), produced, np.maximum(at_s[during], 0.0),
-        changed["target"].to_numpy(float)[during], int(steps[1][0]), _done(batches),
-        _curves(seen, steps),
+        name=run.folder.name, job=run.info["job"], policy=run.info["policy"], trace=run.info["replay"]["trace"],
+        known=configured(
+            run.contract, int(run.info.get("event_partitions", 8)), trigger_s,
+            float(jobs.get("max_offsets_per_trigger") or np.inf),
+        ),
+        batches=batches, startups=_startups(seen, first),
+        arrived=np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))]),
+        at_s=at_s[at_s >= 0], targets=changed["target"].to_numpy(float)[at_s >= 0], executors=int(steps[1][0]),
+        done=int(batches.number[live[0]]) if len(live) else 0, curves=_curves(seen, *steps),
     )  # fmt: skip
 
 
-def known(contract: Contract, info: dict[str, Any]) -> TwinJob:
-    """What a job is configured to, as far as its contract and its run's settings say."""
-    said, jobs = contract.executors, info.get("job_settings", {})
-    words = str(jobs.get("trigger", "1 second"))
+def configured(contract: Contract, tasks: int, trigger_s: float, batch_rows: float) -> TwinJob:
+    """What a job is configured to, as far as its contract and its settings say; at least 0.05 s between triggers."""
+    bounds, planning = contract.executors, contract.planning
     return TwinJob(
-        overhead_s=contract.planning.overhead_s, per_record_s=contract.planning.per_record_s,
-        least=said.min, most=said.max, cores=said.cores, tasks=int(info.get("event_partitions", 8)),
-        trigger_s=max(pd.Timedelta(words).total_seconds(), 0.05),
-        batch_rows=float(jobs.get("max_offsets_per_trigger") or np.inf), latency_target_s=contract.latency_target_s,
+        overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,
+        cores=bounds.cores, tasks=tasks, trigger_s=max(trigger_s, 0.05), batch_rows=batch_rows,
+        latency_target_s=contract.latency_target_s,
     )  # fmt: skip
 
 
@@ -94,59 +96,37 @@ def _batches(seen: Measured) -> tuple[MeasuredBatches, dict[str, int]]:
     number = pd.Series(some).groupby(run.batches.runs).cumsum().to_numpy(float) - some
     place = {int(batch): i for i, batch in enumerate(run.batches.ids[until])}
     workers = tasks.groupby("batch")["executor"].nunique()
-    first = {
-        str(executor): place.get(int(batch), -1)
-        for executor, batch in tasks.sort_values("start").groupby("executor")["batch"].first().items()
-    }
+    began = tasks.sort_values("start").groupby("executor")["batch"].first()
     return MeasuredBatches(
         run.batches.started[until] - run.start, run.batches.committed[until] - run.start,
         run.batches.rows[until].astype(float), workers.reindex(run.batches.ids[until], fill_value=0).to_numpy(float),
         number[until],
-    ), first  # fmt: skip
-
-
-def _done(batches: MeasuredBatches) -> int:
-    live = np.flatnonzero(batches.start_s >= 0)
-    return int(batches.number[live[0]]) if len(live) else 0
+    ), {str(executor): place.get(int(batch), -1) for executor, batch in began.items()}  # fmt: skip
 
 
 def _startups(seen: Measured, first: dict[str, int]) -> Startups:
     """Executors that joined during the live load, or did not: each belongs to the oldest open raise before it."""
     start, ups = seen.run.start, seen.acts[seen.acts["up"] & seen.acts["status"].isin(APPLIED)]
-    asked = np.repeat(ups["decided_at"].to_numpy(float), _more(ups))
+    more = (ups["target"] - ups["executors_before"]).to_numpy(float).astype(int)
+    asked = np.repeat(ups["decided_at"].to_numpy(float), more).tolist()
     given_up = {r.decided_at: r.closed_at for r in ups.itertuples() if not np.isfinite(r.confirmed_at)}
     rows = []
     for executor, added in zip(*(seen.run.executors[name] for name in ("executor", "added")), strict=True):
         if added >= start:
-            before = asked[asked < added]
-            taken = before[0] if len(before) else np.nan  # requests are served in their order
-            asked = asked[asked != taken] if (asked == taken).sum() == 1 else _without_first(asked, taken)
+            taken = next((at for at in asked if at < added), np.nan)  # requests are served in their order
+            if np.isfinite(taken):
+                asked.remove(taken)
             rows.append((taken - start, added - start, first.get(str(executor), -1), False))
     rows += [(at - start, given_up[at] - start, -1, True) for at in asked if at in given_up]  # these never came
     table = np.array(rows, float).reshape(-1, 4)
     return Startups(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), table[:, 3].astype(bool))
 
 
-def _more(ups: pd.DataFrame) -> np.ndarray:
-    more: np.ndarray = (ups["target"] - ups["executors_before"]).to_numpy(float).astype(int)
-    return more
-
-
-def _without_first(values: Floats, value: float) -> Floats:
-    return np.delete(values, np.flatnonzero(values == value)[:1])
-
-
-def _lives(seen: Measured) -> tuple[Floats, Floats]:
-    executors = seen.run.executors
-    return executors["added"].to_numpy(float), executors["removed"].to_numpy(float)
-
-
-def _curves(seen: Measured, steps: tuple[Floats, Floats]) -> ReplayedCurves:
-    seconds = len(seen.seconds)
-    ends = seen.run.start + np.arange(1, seconds + 1)
-    executors = steps[1][np.clip(np.searchsorted(steps[0], ends, side="right") - 1, 0, None)].astype(float)
+def _curves(seen: Measured, changed_at: Floats, executors: Floats) -> ReplayedCurves:
+    ends = seen.run.start + np.arange(1, len(seen.seconds) + 1)
     latency = seen.seconds["latency_max_s"].to_numpy(float)
     return ReplayedCurves(
-        seen.seconds["lag"].to_numpy(float), executors, np.where(np.isfinite(latency), latency, np.nan),
-        np.full(seconds, np.nan),
+        seen.seconds["lag"].to_numpy(float),
+        executors[np.clip(np.searchsorted(changed_at, ends, side="right") - 1, 0, None)].astype(float),
+        np.where(np.isfinite(latency), latency, np.nan), np.full(len(ends), np.nan),
     )  # fmt: skip

@@ -14,10 +14,11 @@ from configs.contract import load_contract
 from configs.settings import load
 from models.twin.calibration.fit import Fitted, UnfinishedFitError
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit import judge, recordings
+from pipelines.backtest.fit import recordings
 from pipelines.backtest.fit.from_lake import measured
-from pipelines.backtest.fit.measured import told as measured_run
+from pipelines.backtest.fit.measured import measured_run
 from pipelines.backtest.fit.text import of_fit, of_recordings
+from pipelines.backtest.job_file import stored
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
 
@@ -87,7 +88,7 @@ def test_a_lake_without_a_batch_is_said_to_be_empty() -> None:
 def test_a_stored_fit_can_be_read_again(tmp_path: Path) -> None:
     job = TwinJob(1.0, 0.005, startup_s=(2.0, 3.0))
     found = Fitted(job, {"overhead_s": (0.9, 1.1), "startup_s": (2.0, 3.0)}, ("scaling",), 50, 2)
-    said = json.loads(judge.stored(found, "orders", tmp_path).read_text())
+    said = json.loads(stored(found, "orders", tmp_path).read_text())
     assert said["job"]["batch_rows"] is None  # JSON has no infinity
     again = {name: value for name, value in said["job"].items() if value is not None}
     assert replace(job, **{**again, "startup_s": tuple(again["startup_s"]), "restart_s": ()}) == job

@@ -42,9 +42,11 @@ def test_every_number_comes_back_bit_for_bit(values):
         assert (same | (np.isnan(back[name]) & np.isnan(array))).all()
 
 
-def test_numbered_arrays_and_whole_numbers_are_written_short():
-    memory = {f"need_max_{b}": np.array([3.0 if b else -math.inf]) for b in range(11)}
-    assert carried.dump(memory) == {"need_max_*": ["-inf", *[3] * 10]}
+def test_whole_numbers_are_written_short_and_the_older_form_of_a_window_is_read():
+    memory = {"need_max": np.array([[-math.inf, *[3.0] * 10]])}
+    assert carried.dump(memory) == {"need_max": ["-inf", *[3] * 10]}
+    old = carried.restore({"need_max_*": ["-inf", *[3] * 10]}, Keeper({"need_max": (11,)}))
+    assert old["need_max"].tolist() == memory["need_max"].tolist()
 
 
 @pytest.mark.parametrize("now", [{"other": ()}, {"at": (2,)}, {}])

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from models.policy.core.view import Why, decide
-from models.policy.rules.hpa import Hpa
-from models.policy.rules.keda import Keda
+from models.policy.rules.kubernetes import Hpa, Keda
 from tests.fakes.views import a_view, driven
 
 

@@ -8,7 +8,6 @@ from configs.contract import Contract, Executors, Planning
 from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
-from models.policy.live.build import policy_of
 from models.policy.live.evaluation import RESYNC_S, evaluate
 from models.policy.live.memory import (
     SILENT_S,
@@ -18,9 +17,9 @@ from models.policy.live.memory import (
     saw_forecast,
     saw_interval,
 )
-from models.policy.live.replay import replayed
+from models.policy.live.replay import policy_of, replayed
 from models.policy.planners.planner import Planner
-from models.policy.rules.static import Static
+from models.policy.rules.fixed import Static
 
 CONTRACT = Contract(
     job="j",
@@ -32,7 +31,7 @@ CONTRACT = Contract(
 
 POLICIES = [name for name in ALL if name not in LEARNED]
 UNMOVED = ("flink", "spark_dstream")  # they look at minutes
-FORECAST, REACTIVE = (Planner.of(name, CONTRACT.planning) for name in ("forecast", "reactive"))
+FORECAST, REACTIVE = (Planner.of(name, CONTRACT) for name in ("forecast", "reactive"))
 
 
 def interval(wall=100.0, arrival=100.0, executors=1, lag=100, time=0.0, scale=720.0):
@@ -213,7 +212,7 @@ def test_another_policy_begins_with_a_memory_of_its_own():
     calm = saw_interval(replace(memory, arrivals=()), interval(wall=101.0, arrival=10, executors=3, lag=10))
     _, same, held = evaluate(calm, 101.0, CONTRACT, REACTIVE)
     assert "delayed_down" in held.codes and same.carried == memory.carried
-    after, other, _ = evaluate(calm, 101.0, CONTRACT, Static.of("static", CONTRACT.planning))
+    after, other, _ = evaluate(calm, 101.0, CONTRACT, Static.of("static", CONTRACT))
     assert other.carried == {} and (after.policy, after.target) == ("static", 3)
 
 

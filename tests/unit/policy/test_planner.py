@@ -12,7 +12,7 @@ from models.policy.live import plan
 from models.policy.live.observation import Observation
 from models.policy.planners.planner import Planner
 from models.policy.received.outlook import Outlook
-from models.policy.rules.static import Static
+from models.policy.rules.fixed import Static
 
 # 200 records/s per executor: 0.004 s each, batches of 2 s with 0.4 s of overhead.
 PLANNING = Planning(target_utilisation=0.8, catch_up_s=15, batch_s=2, cooldown_s=4, scale_down_delay_s=8, max_step_up=2)
@@ -28,7 +28,7 @@ KINDS = {"forecast": Planner, "reactive": Planner, "static": Static}
 
 
 def policy_of(name):
-    return KINDS[name].of(name, PLANNING)
+    return KINDS[name].of(name, CONTRACT)
 
 
 def coming(rps):
@@ -63,10 +63,10 @@ def test_flink_vector():
     planning = Planning(target_utilisation=0.8, catch_up_s=2, batch_s=2, overhead_s=0)
     contract = Contract(job="j", executors=Executors(min=1, max=8), planning=planning)
     observation = seen(arrival_rps=500, lag_records=3500, overhead_s=0, per_record_s=1 / 588.2, tasks=64)
-    _, made = plan.plan(observation, contract, Planner.of("reactive", planning))
+    _, made = plan.plan(observation, contract, Planner.of("reactive", contract))
     assert made.needed_observed == 3
     dearer = replace(observation, per_record_s=1 / (1625 / 3 - 0.1))  # 1625 is just more than three carry
-    assert plan.plan(dearer, contract, Planner.of("reactive", planning))[1].needed_observed == 4
+    assert plan.plan(dearer, contract, Planner.of("reactive", contract))[1].needed_observed == 4
 
 
 @pytest.mark.parametrize(("rate", "executors"), [(0, 1), (160, 1), (161, 2), (320, 2), (420, 3), (430, 4), (10_000, 4)])

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ from configs.policies import POLICIES
 from models.policy.catalogue import CATALOGUE, build, entry, knob_of, named, tuned
 from models.policy.core.paced import Paced
 from models.policy.core.view import Ahead, decide
-from models.policy.rules.schedule import Timetable
-from models.policy.rules.static import Static
+from models.policy.rules.fixed import Static, Timetable
 from tests.fakes.views import a_view, alone, driven
 
 CONTRACT = Contract(job="j", executors=Executors(min=1, max=20), planning=Planning(batch_s=2.0))
@@ -74,12 +72,8 @@ def test_every_answer_is_a_whole_number_within_the_bounds_and_the_same_for_a_run
         assert ((choice.target >= look.least) & (choice.target <= look.most)).all()
         assert (choice.target == np.rint(choice.target)).all()
     for run in range(RUNS):
-        for both, one in zip(together, told(made(name), [only(look, run) for look in looks]), strict=True):
+        for both, one in zip(together, told(made(name), [alone(look, run) for look in looks]), strict=True):
             assert (both.target[run], both.why[run]) == (one.target[0], one.why[0])
-
-
-def only(look, run):
-    return replace(alone(look, run), ahead=replace(look.ahead, rps=look.ahead.rps[run : run + 1]))
 
 
 @pytest.mark.parametrize("name", HERE)

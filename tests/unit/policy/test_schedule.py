@@ -5,7 +5,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build
 from models.policy.core.view import decide
-from models.policy.rules.schedule import Schedule, Timetable, learned
+from models.policy.rules.fixed import Schedule, Timetable, learned
 from tests.fakes.views import a_view
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from models.policy.core.view import decide
-from models.policy.rules.spark_dstream import SparkDstream
-from models.policy.rules.spark_microbatch import SparkMicrobatch
+from models.policy.rules.spark import SparkDstream, SparkMicrobatch
 from tests.fakes.views import a_view, driven
 
 

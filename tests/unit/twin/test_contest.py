@@ -7,7 +7,7 @@ import pytest
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
-from models.policy.rules.static import Static
+from models.policy.rules.fixed import Static
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
 from models.twin.experiment.evaluation import _timetable, compete
 from models.twin.experiment.foresight import told
@@ -103,7 +103,7 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
         def decide(self, memory, view):
             return memory, chosen(np.full(view.runs, np.nan if view.now_s < 100 else 1000.0))
 
-    broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=lambda contract: 0.0)
+    broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=0.0)
     monkeypatch.setitem(CATALOGUE, "static", broken)
     monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
     sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]

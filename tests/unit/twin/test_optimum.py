@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from configs.contract import Planning
+from configs.contract import Contract
 from models.policy.planners.planner import Planner
-from models.policy.rules.static import Static
+from models.policy.rules.fixed import Static
 from models.twin.oracle.bound import bound
 from models.twin.oracle.optimum import Optimum, clairvoyant
 from models.twin.oracle.polish import followed
@@ -43,7 +43,7 @@ def swept(job, load, seeds=0):
     knobs = np.linspace(0.3, 1.2, 24)
     jobs, rows = runs(job, len(knobs))
     planner = dataclasses.replace(
-        Planner.of("reactive", Planning()), utilisation=knobs, step_up=16.0, step_down=16.0, down_delay_s=120.0,
+        Planner.of("reactive", Contract(job="j")), utilisation=knobs, step_up=16.0, step_down=16.0, down_delay_s=120.0,
         cooldown_s=0.0,
     )  # fmt: skip
     found = simulate(jobs, Load(load, rows), planner, LOOKS, rows + seeds)

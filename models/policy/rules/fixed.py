@@ -1,20 +1,20 @@
-"""A timetable, as cron jobs or KEDA's cron scaler follow it: so many executors from this time of day to that.
+"""What is set beforehand: a number of executors (`--num-executors`), or a timetable as cron or KEDA's cron scaler has.
 
-Learned from a history as a quantile of the rates that each time of day had, then followed whatever comes. The table
-holds rates and not executors, so that one history serves runs of different capacity.
+A timetable is a quantile of the rates that each time of day had in a history. It holds rates and not executors, so that
+one history serves runs of different capacity.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from configs.contract import Planning
+from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, View, chosen, flags
+from models.policy.core.view import Choice, Memory, Rule, View, chosen, flags, within
 
 DAY_S = 86400.0
 QUANTILE = 0.95
@@ -48,9 +48,7 @@ def learned(
     times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S,
     origin_s: float = 0.0,
 ) -> Timetable:  # fmt: skip
-    """The timetable of a history: per slot of the day the quantile of its rates.
-
-    A slot that the history does not reach takes the quantile of the whole.
+    """The timetable of a history: per slot of the day the quantile of its rates, of all rates where it has none.
 
     Args:
         times_s: (T,) clock of each rate, seconds.
@@ -70,38 +68,52 @@ def learned(
             "give it a history of rates of at least 0."
         )
     slot = (((times_s + origin_s) % day_s) / day_s * slots).astype(np.int64)
-    whole_day = float(np.quantile(rps[known], quantile))
-    groups = (rps[known & (slot == at)] for at in range(slots))
-    return Timetable(
-        np.array([float(np.quantile(g, quantile)) if len(g) else whole_day for g in groups]), day_s, origin_s
-    )
+    groups = [rps[known & (slot == at)] for at in range(slots)]
+    return Timetable(np.array([np.quantile(g if len(g) else rps[known], quantile) for g in groups]), day_s, origin_s)
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Static(Rule):
+    """Always the same number of `executors`, a number or one per run."""
+
+    executors: Floats | float
+    knob: ClassVar[str] = "executors"
+
+    @classmethod
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
+        """As many as the contract says."""
+        return cls(name, float(contract.planning.static_executors))
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """The number, whatever is seen."""
+        return memory, within(view, np.broadcast_to(np.asarray(self.executors, float), view.target.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(Rule):
     """Executors for the rate in the timetable, now and a lead time ahead.
 
     Attributes:
-        name: schedule.
         timetable: rates by time of day.
         utilisation: busy share of the capacity to aim for, the head-room.
         ahead_s: seconds before a slot at which its executors are asked for.
     """
 
-    name: str
     timetable: Timetable
     utilisation: Floats | float
     ahead_s: float
     knob: ClassVar[str] = "utilisation"
 
     @classmethod
-    def of(cls, name: str, planning: Planning, timetable: Timetable) -> Schedule:
-        """With the contract's target utilisation and lead time."""
-        return cls(name, timetable, planning.target_utilisation, planning.lead_s)
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
+        """With the contract's target utilisation and lead time; `learned` is the timetable.
 
-    def fresh(self, runs: int) -> Memory:
-        """Nothing to carry."""
-        return {}
+        Raises:
+            SettingsError: it is none.
+        """
+        if not isinstance(learned, Timetable):
+            raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (fixed.learned).")
+        return cls(name, learned, contract.planning.target_utilisation, contract.planning.lead_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """The number in the timetable, whatever is seen."""

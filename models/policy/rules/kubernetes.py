@@ -1,8 +1,11 @@
-"""Utilisation threshold with the rules of the Kubernetes Horizontal Pod Autoscaler (autoscaling/v2).
+"""Rules of Kubernetes' Horizontal Pod Autoscaler (autoscaling/v2) on utilisation, and on Kafka lag as KEDA uses them.
 
-Source: kubernetes `pkg/controller/podautoscaler` (replica_calculator.go, horizontal.go) and the defaults of
-`HPAScalingRules`. The busy share of the executors' slots stands for CPU utilisation; executors are pods, those that
-start are unready pods.
+Sources: kubernetes `pkg/controller/podautoscaler` (replica_calculator.go, horizontal.go) and the defaults of
+`HPAScalingRules`; kedacore/keda `pkg/scalers/apache_kafka_scaler.go` (lag capped at partitions times threshold). The
+busy share of the executors' slots stands for CPU utilisation; executors are pods, those that start are unready pods.
+Between one and n pods KEDA lets the HPA ask: its polling interval and cooldown period act only from and to zero, which
+a job that keeps one executor never is. KEDA's threshold has no useful default (10 records); ours is one second of what
+one executor sustains.
 """
 
 from __future__ import annotations
@@ -12,11 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from configs.contract import Planning
 from models.policy.core import window
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, View
-from models.policy.core.within import whole, within
+from models.policy.core.view import Choice, Memory, Rule, View, useful, whole, within
 
 SYNC_S = 15.0
 """Seconds from one decision to the next (`--horizontal-pod-autoscaler-sync-period`)."""
@@ -25,35 +26,56 @@ UP_FACTOR, UP_PODS = 2.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Hpa:
+class _PodAutoscaler(Rule):
+    def fresh(self, runs: int) -> Memory:
+        """No recommendation yet."""
+        return window.fresh(runs, "recommended", ("max",))
+
+
+@dataclass(frozen=True, eq=False)
+class Hpa(_PodAutoscaler):
     """`ceil(ready * utilisation / target)`, unless utilisation is within the tolerance of the target.
 
     Attributes:
-        name: hpa.
         target: busy share to aim for.
         tolerance: relative distance from the target that changes nothing.
         down_window_s: scale-down goes to the highest recommendation of so many seconds.
     """
 
-    name: str
     target: Floats | float = 0.7
     tolerance: float = 0.1
     down_window_s: float = 300.0
     knob: ClassVar[str] = "target"
 
-    @classmethod
-    def of(cls, name: str, planning: Planning) -> Hpa:
-        """With the defaults of Kubernetes, and a target of 0.7."""
-        return cls(name)
-
-    def fresh(self, runs: int) -> Memory:
-        """No recommendation yet."""
-        return window.fresh(runs, "recommended", ("max",))
-
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Up at once within the limits, down to the highest recommendation of the window."""
         desired = recommended(view, view.busy / self.target, self.tolerance)
         return stabilised(memory, view, desired, self.down_window_s)
+
+
+@dataclass(frozen=True, eq=False)
+class Keda(_PodAutoscaler):
+    """`ceil(lag / threshold)` with a threshold of `seconds` of one executor's capacity.
+
+    Attributes:
+        seconds: of one executor's capacity that may wait per executor.
+        tolerance: relative distance of the lag per executor from the threshold that changes nothing.
+        down_window_s: scale-down goes to the highest recommendation of so many seconds.
+    """
+
+    seconds: Floats | float = 1.0
+    tolerance: float = 0.1
+    down_window_s: float = 300.0
+    knob: ClassVar[str] = "seconds"
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """Executors whose share of the lag is the threshold, no more than have a partition."""
+        threshold = np.maximum(view.capacity.rps(np.ones(view.runs)) * self.seconds, 1e-9)
+        partitions = useful(view.capacity)
+        share = np.minimum(view.lag_records / threshold, partitions)
+        near = np.abs(share - view.target) <= self.tolerance * view.target
+        desired = np.where(near, view.target, whole(share))
+        return stabilised(memory, view, np.where(np.isnan(share), np.nan, desired), self.down_window_s)
 
 
 def recommended(view: View, ratio: Floats, tolerance: float) -> Floats:

@@ -1,0 +1,98 @@
+"""Spark's own rules: the ratio rule for DStreams, and the proposal of dynamic allocation for Structured Streaming.
+
+DStreams: apache/spark `streaming/scheduler/ExecutorAllocationManager.scala` (SPARK-12133), the only streaming policy
+that was merged into Spark. A DStream's batch covers one interval; here a batch covers what came since the last one
+began, and the interval is the batch duration that the contract aims for. Where nothing comes, a DStream has empty
+batches and a structured query none: both count as a ratio of 0.
+
+Micro-batches: SPARK-24815 and pull request 42352 (closed, never merged), by reading of its review threads and of
+Spark's core `ExecutorAllocationManager`: tasks that wait in all stages of a micro-batch's job are counted; executors
+are asked for in steps of 1, 2, 4, 8 while tasks wait, up to one slot per task; the executors let go are limited by a
+deallocation ratio, spread over micro-batches. Our interpretation, as code and defaults were not to be had: a batch that
+takes longer than `share` of the trigger interval is a backlog; the step doubles with each trigger that ends so, and
+starts at 1 again after one that does not. Executors are idle from a batch's end to the next trigger; where that is most
+of the interval (batches shorter than `idle_share` of the threshold), `release` of them go, at least one, once per
+trigger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from configs.contract import Contract
+from models.policy.core.capacity import Floats
+from models.policy.core.view import Choice, Memory, Rule, View, useful, within
+
+INTERVAL_S = 60.0
+"""Seconds from one decision to the next (`spark.streaming.dynamicAllocation.scalingInterval`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparkDstream(Rule):
+    """`executors + max(round(ratio), 1)` from a ratio of `up_ratio` on, one less up to `down_share` of it.
+
+    Attributes:
+        batch_s: batch interval, seconds.
+        up_ratio: `scalingUpRatio`.
+        down_share: `scalingDownRatio` as a share of `up_ratio` (0.3 of 0.9), so that one knob moves both.
+    """
+
+    batch_s: Floats | float
+    up_ratio: Floats | float = 0.9
+    down_share: float = 0.3 / 0.9
+    knob: ClassVar[str] = "up_ratio"
+
+    @classmethod
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
+        """With Spark's defaults and the contract's batch duration."""
+        return cls(name, contract.planning.batch_s)
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """From the executors that run when adding, as Spark does; without a finished batch nothing changes."""
+        ratio = np.where((view.in_batch == 0) & np.isnan(view.batch_s), 0.0, view.batch_s) / self.batch_s
+        added = view.ready + np.maximum(np.floor(ratio + 0.5), 1.0)
+        fewer = np.where(view.ready > view.least, view.target - 1, view.target)
+        down = ratio <= self.up_ratio * self.down_share
+        return memory, within(view, np.where(ratio >= self.up_ratio, added, np.where(down, fewer, view.target)))
+
+
+@dataclass(frozen=True, eq=False)
+class SparkMicrobatch(Rule):
+    """Steps of 1, 2, 4 … up while batches take longer than a share of the trigger, a share of the executors down.
+
+    Attributes:
+        trigger_s: trigger interval, seconds.
+        share: of the trigger interval that a batch may take.
+        idle_share: of that time, below which executors count as idle.
+        release: share of the executors that one trigger may let go.
+    """
+
+    trigger_s: Floats | float
+    share: Floats | float = 0.9
+    idle_share: float = 0.5
+    release: float = 0.1
+    knob: ClassVar[str] = "share"
+
+    @classmethod
+    def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
+        """With the contract's batch duration as the trigger interval."""
+        return cls(name, contract.planning.batch_s)
+
+    def fresh(self, runs: int) -> Memory:
+        """The first step is one executor."""
+        return {"step": np.ones(runs)}
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        """By the batches that ended; where none did, by how long one has been running at least."""
+        lasted = np.where(np.isnan(view.batch_s), view.in_batch * view.since_s, view.batch_s)
+        allowed = self.share * self.trigger_s
+        known = np.isfinite(view.batch_s) | (view.in_batch == 0)
+        late, idle = lasted > allowed, known & (lasted < self.idle_share * allowed)
+        added = np.maximum(np.minimum(view.target + memory["step"], useful(view.capacity)), view.target)
+        fewer = view.target - np.maximum(np.floor(self.release * view.ready), 1.0)
+        wanted = np.where(late, added, np.where(idle, fewer, view.target))
+        step = np.where(late, np.minimum(memory["step"] * 2, 2.0**20), 1.0)
+        return {**memory, "step": step}, within(view, np.maximum(wanted, view.least))
