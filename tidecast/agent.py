@@ -23,11 +23,13 @@ from tidecast.modes import release
 from tidecast.observer import LOOK_S, Observer
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
-from tidecast.spark.source import BOOTSTRAP, Place, places, sources, subscribed
+from tidecast.spark.source import BOOTSTRAP, places, sources, subscribed
 
 log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
+PLAIN = UnreachableError, LookupError, ValueError
+"""Errors whose words say enough."""
 AGAIN_S = 5.0
 """Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
 
@@ -41,7 +43,6 @@ def attach(
     security: Mapping[str, Any] | None = None,
     executors: tuple[int, int] = (1, 4),
     cores_per_executor: int | None = None,
-    topics: Sequence[str] | None = None,
     source_bootstrap: str | None = None,
     source_security: Mapping[str, Any] | None = None,
     lost_contact_s: float = 60.0,
@@ -64,8 +65,8 @@ def attach(
             default those of the query's own source, where its broker is the same.
         executors: least and most that a decision may ask for.
         cores_per_executor: by default what the application is configured with.
-        topics: Kafka topics whose arrivals are the job's load; by default those the query reads.
-        source_bootstrap: broker of these topics; by default that of the query's own Kafka source, then `bootstrap`.
+        source_bootstrap: broker of the topics whose arrivals are the job's load; by default that of the query's own
+            Kafka source, then `bootstrap`.
         source_security: client options for it; by default translated from the source's own `kafka.*` options.
         lost_contact_s: silence of the autoscaler after which an acting agent hands back: it sets the executors to the
             most of what it found, what runs and what was decided last, until it hears of the autoscaler again.
@@ -93,19 +94,12 @@ def attach(
     ours, source = places(address, security, own or address, source_security, found)
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
-        name=job,
-        prefix=prefix,
-        granted=mode,
-        clock=clock,
+        name=job, prefix=prefix, granted=mode, clock=clock,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
-        actuator=ExecutorActuator(cluster),
-        outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
-        topics=tuple(topics or subscribed(found)),
-        lost_contact_s=lost_contact_s,
-        executors=cluster.executors(),
-    )
-    agent = Agent(state)
-    agent._start(cluster, ours, source, waits_for_clock=clock is None)
+        actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
+        topics=tuple(subscribed(found)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
+    )  # fmt: skip
+    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), Commands(state, *ours, clock is None))
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
     log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
@@ -115,9 +109,14 @@ def attach(
 class Agent:
     """The resident part of Tidecast in a driver: daemon threads that end with the query."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands) -> None:
         self._job = job
-        self._threads: list[threading.Thread] = []
+        sensors = [
+            self._started("observe", _repeat, job, "watching Spark", observer.step, LOOK_S),
+            self._started("arrivals", _repeat, job, "sampling offsets", arrivals.step, SAMPLE_S, arrivals.close),
+            self._started("commands", _repeat, job, "following decisions", commands.step, 0.0, commands.close),
+        ]
+        self._threads = [*sensors, self._started("outbox", _send, job, sensors)]
 
     @property
     def mode(self) -> str:
@@ -136,26 +135,14 @@ class Agent:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _start(self, cluster: Cluster, ours: Place, source: Place, waits_for_clock: bool) -> None:
-        job = self._job
-        observer = Observer(job, cluster)
-        arrivals = Arrivals(job, *source)
-        commands = Commands(job, *ours, waits_for_clock)
-        sensors = [
-            self._thread("observe", lambda: _repeat(job, "watching Spark", observer.step, LOOK_S)),
-            self._thread("arrivals", lambda: _repeat(job, "sampling offsets", arrivals.step, SAMPLE_S, arrivals.close)),
-            self._thread("commands", lambda: _repeat(job, "following decisions", commands.step, 0.0, commands.close)),
-        ]
-        self._threads = [*sensors, self._thread("outbox", lambda: _send(job, sensors))]
-        for thread in self._threads:
-            thread.start()
-
-    def _thread(self, role: str, run: Callable[[], None]) -> threading.Thread:
-        return threading.Thread(target=run, name=f"tidecast-{self._job.name}-{role}", daemon=True)
+    def _started(self, role: str, run: Callable[..., None], *given: Any) -> threading.Thread:
+        thread = threading.Thread(target=run, args=given, name=f"tidecast-{self._job.name}-{role}", daemon=True)
+        thread.start()
+        return thread
 
 
 def _repeat(
-    job: Job, what: str, step: Callable[[], None], period_s: float, close: Callable[[], None] = lambda: None
+    job: Job, what: str, step: Callable[[], Any], period_s: float, close: Callable[[], None] = lambda: None
 ) -> None:
     """Call `step` every period until the agent ends; whatever it raises is logged once, until it works again."""
     failing: float | None = None
@@ -171,7 +158,9 @@ def _repeat(
                 job.stop.set()
                 break
             if failing is None:
-                log.warning("%s: %s fails, trying on: %s", job.name, what, _words(error))
+                log.warning(
+                    "%s: %s fails, trying on: %s", job.name, what, error if isinstance(error, PLAIN) else repr(error)
+                )
                 log.debug("%s: %s", job.name, what, exc_info=True)
             failing = time.monotonic() if failing is None else failing
             job.stop.wait(AGAIN_S if isinstance(error, UnreachableError) else 1.0)
@@ -181,16 +170,11 @@ def _repeat(
 
 
 def _send(job: Job, sensors: Sequence[threading.Thread]) -> None:
-    _repeat(job, "sending", lambda: _drain(job), 0.0)
+    _repeat(job, "sending", job.outbox.step, 0.0)
     for thread in sensors:
         thread.join(3.0)
     _quietly(job.outbox.close)
     release(job)
-
-
-def _drain(job: Job) -> None:
-    while job.outbox.step() and not job.stop.is_set():
-        pass
 
 
 def _quietly(close: Callable[[], None]) -> None:
@@ -198,10 +182,6 @@ def _quietly(close: Callable[[], None]) -> None:
         close()
     except Exception as error:
         log.debug("while ending: %r", error)
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, UnreachableError | LookupError | ValueError) else repr(error)
 
 
 def _driver_ended() -> bool:

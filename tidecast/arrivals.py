@@ -9,8 +9,7 @@ from typing import Any
 
 from tidecast.connection.transport import consumer
 from tidecast.job import Job
-from tidecast.messages import MetricSample
-from tidecast.spark.sensors import Curve, Offsets, Partition, arrived, lag
+from tidecast.spark.sensors import Curve, Offsets, arrived, lag
 
 log = logging.getLogger("tidecast")
 
@@ -58,33 +57,16 @@ class Arrivals:
             self._client.close(timeout_ms=1000)
 
     def _publish(self, wall: float, ends: Offsets) -> None:
-        job = self._job
-        if self._published is None:
-            self._published = wall, ends
-            return
-        since, before = self._published
-        if wall - since < PUBLISH_S - SAMPLE_S / 2:
+        job, last = self._job, self._published
+        if last is not None and wall - last[0] < PUBLISH_S - SAMPLE_S / 2:
             return
         self._published = wall, ends
-        if job.clock is None or since < job.clock.wall_start:
+        if last is None or job.clock is None or last[0] < job.clock.wall_start:
             return  # a replay that has not begun has no time of its own
         # After an outage the interval spans it whole: nothing that arrived is left out.
-        sample = MetricSample(
-            job=job.name,
-            kind="interval",
-            time=round(job.clock.at(since), 3),
-            wall_time=round(wall, 3),
-            time_scale=job.clock.scale,
-            span_s=round((wall - since) * job.clock.scale, 3),
-            arrival_rps=round(arrived(before, ends) / (wall - since), 3),
-            lag_records=lag(ends, job.committed),
-            executors=len(job.live()),
-            pending_executors=job.pending(),
-            cores=job.cores(),
-            task_ceiling=job.ceiling(),
-            mode=job.mode,
-        )
-        job.outbox.send("metrics", job.name, sample)
+        since, before = last
+        rate = arrived(before, ends) / (wall - since)
+        job.publish("interval", since, wall, wall, arrival_rps=rate, lag_records=lag(ends, job.committed))
 
     def _discover(self) -> None:
         from kafka import TopicPartition
@@ -103,15 +85,10 @@ class Arrivals:
             return
         now = time.time()
         ends = self._client.end_offsets(partitions, timeout_ms=ANSWER_MS)
-        knots: dict[Partition, list[tuple[float, int]]] = {}
         for age in PAST_S:
             asked = {p: int((now - age) * 1000) for p in partitions}
-            for p, found in self._client.offsets_for_times(asked, timeout_ms=ANSWER_MS).items():
-                knots.setdefault((p.topic, p.partition), []).append(
-                    (now - age, ends[p] if found is None else found.offset)
-                )
-        with self._job.lock:
-            for partition, known in knots.items():
-                curve = self._job.curves.setdefault(partition, Curve())
-                for wall, end in known:
-                    curve.add(wall, end)
+            found = self._client.offsets_for_times(asked, timeout_ms=ANSWER_MS)
+            with self._job.lock:
+                for p, at in found.items():
+                    curve = self._job.curves.setdefault((p.topic, p.partition), Curve())
+                    curve.add(now - age, ends[p] if at is None else at.offset)

@@ -9,12 +9,11 @@ from typing import Any
 
 from tidecast.clock import announced
 from tidecast.connection.transport import consumer
-from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
 from tidecast.guard import judge
 from tidecast.job import Job
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, keyed
-from tidecast.modes import obey
+from tidecast.modes import heard, obey, watch
 from tidecast.outcomes import outcome
 from tidecast.spark.sensors import lag
 
@@ -64,24 +63,14 @@ class Commands:
             self._client.close(timeout_ms=1000)
 
     def _connect(self) -> Any:
-        from kafka import TopicPartition
-
-        client = consumer(
-            self._bootstrap, self._security,
-            client_id=f"tidecast-{self._job.name}-commands", fetch_max_wait_ms=FETCH_MS,
-        )  # fmt: skip
+        client_id = f"tidecast-{self._job.name}-commands"
+        client = consumer(self._bootstrap, self._security, client_id=client_id, fetch_max_wait_ms=FETCH_MS)
         try:
-            prefix = self._job.prefix
-            parts = {
-                topic: [
-                    TopicPartition(prefix + topic, p) for p in sorted(client.partitions_for_topic(prefix + topic) or ())
-                ]
-                for topic in (DECISIONS, CONTROL, HEARTBEATS)
-            }
+            parts = {topic: self._partitions(client, topic) for topic in (DECISIONS, CONTROL, HEARTBEATS)}
             if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:
                 raise LookupError(
-                    f"topic {prefix + missing[0]!r} is not on the broker at {self._bootstrap}, or may not be read; "
-                    "`tidecast up` creates it"
+                    f"topic {self._job.prefix + missing[0]!r} is not on the broker at {self._bootstrap}, or may not be "
+                    "read; `tidecast up` creates it"
                 )
             live = parts[DECISIONS] + parts[HEARTBEATS]
             client.assign(live + parts[CONTROL])
@@ -97,6 +86,12 @@ class Commands:
         self._settled, self._look_at = False, float("inf") if parts[HEARTBEATS] else time.monotonic() + LOOK_S
         return client
 
+    def _partitions(self, client: Any, topic: str) -> list[Any]:
+        from kafka import TopicPartition
+
+        name = self._job.prefix + topic
+        return [TopicPartition(name, number) for number in sorted(client.partitions_for_topic(name) or ())]
+
     def _settle(self) -> None:
         if all(self._client.position(part) >= end for part, end in self._unread.items()):
             obey(self._job, self._word)
@@ -111,22 +106,22 @@ class Commands:
             self._client = None
 
     def _take(self, record: Any) -> None:
+        job, now, topic = self._job, time.time(), record.topic.removeprefix(self._job.prefix)
         key = (record.key or b"").decode("utf-8", "replace")
-        now, topic = time.time(), record.topic.removeprefix(self._job.prefix)
         try:
-            if topic == CONTROL and key in (mode_key(self._job.name), clock_key(self._job.name)):
+            if topic == CONTROL and key in (mode_key(job.name), clock_key(job.name)):
                 if record.value is not None:
                     self._obey(key, decode(Control, record.value, now))
-            elif topic == HEARTBEATS and key == self._job.name:
+            elif topic == HEARTBEATS and key == job.name:
                 beat = keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
-                    heard(self._job, beat.wall_time, now)
-            elif topic == DECISIONS and key == self._job.name:
+                    heard(job, beat.wall_time, now)
+            elif topic == DECISIONS and key == job.name:
                 self._decided(keyed(Decision, key, record.value, now), now)
         except MessageError as error:
-            log.warning("%s: a record on %s was rejected: %s", self._job.name, record.topic, error)
+            log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)
             at = topic, record.partition, record.offset
-            self._job.reject(Reject.of(*at, f"agent of {self._job.name}", error, record.value, now))
+            job.outbox.send("rejects", topic, Reject.of(*at, f"agent of {job.name}", error, record.value, now))
 
     def _obey(self, key: str, word: Control) -> None:
         job = self._job

@@ -45,13 +45,8 @@ def set_clock(
     Raises:
         ConnectionError: the broker did not take the message within 10 s.
     """
-    job, now = job_name(job), time.time()
-    word = (
-        Control(job, now)
-        if clock is None
-        else Control(job, now, None, clock.wall_start, clock.trace_start, clock.scale)
-    )
-    _send(bootstrap, clock_key(job), word, security, prefix)
+    announced = () if clock is None else (None, clock.wall_start, clock.trace_start, clock.scale)
+    _send(bootstrap, clock_key(job), Control(job_name(job), time.time(), *announced), security, prefix)
 
 
 def _send(bootstrap: str, key: str, word: Control, security: Mapping[str, Any] | None, prefix: str) -> None:

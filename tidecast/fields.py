@@ -93,6 +93,10 @@ class Field(NamedTuple):
     default: Any
     limits: Limits | None
 
+    def checked(self, value: Any) -> Any:
+        """The JSON value as the field's type has it; `MessageError` if it is another type, or beyond its limits."""
+        return None if value is None and self.optional else checked(self.name, value, self.kind, self.limits)
+
 
 @cache
 def fields_of(kind: type) -> tuple[Field, ...]:
@@ -108,14 +112,11 @@ def _field(spec: Any, hint: Any) -> Field:
     limits = None
     if typing.get_origin(hint) is Annotated:
         hint, limits = typing.get_args(hint)
+    leaf = hint
+    while typing.get_origin(leaf) is list:
+        (leaf,) = typing.get_args(leaf)
     default = spec.default_factory if spec.default is MISSING else lambda: spec.default
-    return Field(spec.name, hint, optional, None if default is MISSING else default, limits or _UNSAID.get(_leaf(hint)))
-
-
-def _leaf(hint: Any) -> Any:
-    while typing.get_origin(hint) is list:
-        (hint,) = typing.get_args(hint)
-    return hint
+    return Field(spec.name, hint, optional, None if default is MISSING else default, limits or _UNSAID.get(leaf))
 
 
 def job_name(name: str) -> str:
@@ -140,8 +141,9 @@ def checked(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
         return [checked(f"{name}[{i}]", item, inner, limits) for i, item in enumerate(value)]
     if kind is float and type(value) is int:
         value = float(max(-COUNT_MOST, min(value, COUNT_MOST)))  # beyond every limit, and still a float
-    if type(value) is not (typing.get_origin(kind) or kind):
-        raise MessageError(f"{name}={shown(value)}: {_WORDS[typing.get_origin(kind) or kind]} is expected")
+    plain = typing.get_origin(kind) or kind
+    if type(value) is not plain:
+        raise MessageError(f"{name}={shown(value)}: {_WORDS[plain]} is expected")
     if limits is not None and (objection := limits.objection(value)):
         raise MessageError(f"{name}={shown(value)}: {objection}")
     return value

@@ -49,15 +49,9 @@ class GuardVerdict:
 
 
 def judge(
-    decision: Decision,
-    job: str,
-    mode: str,
-    current: int,
-    limits: Limits,
-    ceiling_tasks: int | None,
-    seen: Seen,
+    decision: Decision, job: str, mode: str, current: int, limits: Limits, ceiling_tasks: int | None, seen: Seen,
     now: float,
-) -> GuardVerdict:
+) -> GuardVerdict:  # fmt: skip
     """Judge one decision at wall time `now`.
 
     `current` is the executors' target (or their number before the first decision), `ceiling_tasks` the tasks of the
@@ -90,8 +84,7 @@ def _objection(decision: Decision, limits: Limits, ceiling_tasks: int | None, se
     if not limits.least <= wanted <= limits.most:
         return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"
     if ceiling_tasks is not None and wanted > (useful := math.ceil(ceiling_tasks / limits.cores_per_executor)):
-        tasks = (
-            f"{ceiling_tasks} tasks of the stage that takes the time, {limits.cores_per_executor} cores each executor"
-        )
+        cores = f"{limits.cores_per_executor} cores each executor"
+        tasks = f"{ceiling_tasks} tasks of the stage that takes the time, {cores}"
         return f"beyond the useful ceiling: executors={wanted}; {useful} at most ({tasks})"
     return None

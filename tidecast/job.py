@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidecast.clock import WALL, Clock
 from tidecast.connection.outbox import Outbox
 from tidecast.guard import Limits, Seen
-from tidecast.messages import Reject
+from tidecast.messages import MetricSample
 from tidecast.outcomes import Tracker
-from tidecast.spark.actuator import Actuator
+from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.sensors import Curve, HeavyStage, Offsets, Partition
 
 
 @dataclass
 class Job:
-    """One job under the agent's eyes. `lock` guards what several threads change together: mode, target, tracker.
+    """One job under the agent's eyes.
 
-    `prefix` stands before the names of Tidecast's own topics.
-
-    `ends` are the newest sampled end offsets of its topics, `committed` the end offsets of its last finished batch
-    (None before one), `executors` the cores of every registered executor by id. `granted` is the widest mode that
-    `attach` allows, `found` the executors that were there when the agent took over. `heard_at` is the wall time of the
-    autoscaler's last sign of life, `handed_back` whether its silence was answered (`tidecast.contact`).
+    Attributes:
+        granted: the widest mode that `attach` allows.
+        clock: the job's own; None while a replay's has not been announced.
+        prefix: of the names of Tidecast's own topics.
+        lock: guards what several threads change together: mode, target, tracker.
+        ends: newest sampled end offsets of its topics.
+        committed: end offsets of its last finished batch; None before one.
+        executors: cores of every registered executor by id.
+        found: executors that were there when the agent took over.
+        heard_at: wall time of the autoscaler's last sign of life.
+        handed_back: whether its silence was answered (`tidecast.modes.watch`).
     """
 
     name: str
     granted: str
     clock: Clock | None
     limits: Limits
-    actuator: Actuator
+    actuator: ExecutorActuator
     outbox: Outbox
     topics: tuple[str, ...]
     lost_contact_s: float = 60.0
@@ -60,23 +66,24 @@ class Job:
         return self.heavy.tasks() or len(self.ends) or None
 
     def live(self) -> list[str]:
-        """Executors that are there to stay."""
+        """Ids of the executors that are there to stay."""
         return [i for i in self.executors if i not in self.actuator.asked]
 
-    def cores(self) -> int:
-        """Cores of the executors that are there to stay."""
-        return sum(cores for i, cores in self.executors.items() if i not in self.actuator.asked)
-
     def leaving(self) -> list[str]:
-        """Executors that were asked to leave and are still there."""
+        """Ids of the executors that were asked to leave and are still there."""
         return [i for i in self.executors if i in self.actuator.asked]
 
-    def pending(self) -> int | None:
-        """Executors asked for and not yet registered; None while somebody else owns the target."""
-        if not self.owns_executors or self.actuator.target is None:
-            return None
-        return max(0, self.actuator.target - len(self.live()))
-
-    def reject(self, record: Reject) -> None:
-        """Put a record that cannot be accepted where a person can find it."""
-        self.outbox.send("rejects", record.topic, record)
+    def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
+        """Send what was measured from `since` to `until`, wall seconds; nothing while a replay has not begun."""
+        clock, live = self.clock, self.live()
+        if clock is None:
+            return
+        target = self.actuator.target if self.owns_executors else None
+        sample = MetricSample(
+            job=self.name, kind=kind, time=round(clock.at(since), 3), wall_time=round(measured_at, 3),
+            time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(live),
+            pending_executors=None if target is None else max(0, target - len(live)),
+            cores=sum(self.executors[i] for i in live), task_ceiling=self.ceiling(), mode=self.mode,
+            **{name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()},
+        )  # fmt: skip
+        self.outbox.send("metrics", self.name, sample)

@@ -223,15 +223,9 @@ class Reject:
 
     @classmethod
     def of(
-        cls,
-        topic: str,
-        partition: int,
-        offset: int,
-        by: str,
-        reason: object,
-        raw: bytes | bytearray | str | None,
+        cls, topic: str, partition: int, offset: int, by: str, reason: object, raw: bytes | bytearray | str | None,
         now: float,
-    ) -> Reject:
+    ) -> Reject:  # fmt: skip
         """The reject of a record as it lies on its topic, short enough for every producer however long that was."""
         text = raw.decode("utf-8", "replace") if isinstance(raw, (bytes, bytearray)) else raw or ""
         kept = text[:TOLD].encode("utf-8", "replace").decode()

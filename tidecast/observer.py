@@ -6,7 +6,6 @@ import logging
 import time
 
 from tidecast.job import Job
-from tidecast.messages import MetricSample, Outcome
 from tidecast.spark.actuator import ActuatorError
 from tidecast.spark.cluster import Cluster, Stage
 from tidecast.spark.progress import Batch, ProgressReader
@@ -29,15 +28,13 @@ class Observer:
 
     def step(self) -> None:
         """Look once. When the query has ended, its last batches are published and the agent's threads end with it."""
-        ended = not self._cluster.jquery.isActive()
-        executors = self._cluster.executors()
-        outcomes: list[Outcome] = []
+        ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
         for batch in self._reader.new():
             self._saw(batch)
         job, now = self._job, time.time()
         with job.lock:
             job.executors = executors
-            outcomes += job.tracker.saw_executors(job.live(), job.leaving(), now, job.time)
+            outcomes = job.tracker.saw_executors(job.live(), job.leaving(), now, job.time)
             if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
                 self._tidied = now
                 self._tidy()
@@ -82,34 +79,15 @@ class Observer:
             log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
 
     def _publish(self, batch: Batch, stages: list[Stage], known: Latency | None, waiting: int | None) -> None:
-        job = self._job
+        job, began = self._job, batch.finished - batch.batch_s
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
             return  # a replay that has not begun has no time of its own
         behind = None
         if batch.watermark is not None:
-            behind = round((job.clock.at(batch.finished) - batch.watermark) / job.clock.scale, 3)
-        sample = MetricSample(
-            job=job.name,
-            kind="batch",
-            time=round(job.clock.at(batch.finished - batch.batch_s), 3),
-            wall_time=round(time.time(), 3),
-            time_scale=job.clock.scale,
-            span_s=round(batch.batch_s * job.clock.scale, 3),
-            processed_rps=round(batch.processed_rps, 3),
-            lag_records=waiting,
-            batch_id=batch.batch_id,
-            batch_rows=batch.rows,
-            batch_s=batch.batch_s,
-            stage_s=max((s.wall_s for s in stages), default=None),
-            executors=len(job.live()),
-            pending_executors=job.pending(),
-            cores=job.cores(),
-            task_ceiling=job.ceiling(),
-            watermark_lag_s=behind,
-            state_rows=batch.state_rows,
-            latency_p50_s=round(known.p50_s, 3) if known else None,
-            latency_p95_s=round(known.p95_s, 3) if known else None,
-            latency_max_s=round(known.max_s, 3) if known else None,
-            mode=job.mode,
-        )
-        job.outbox.send("metrics", job.name, sample)
+            behind = (job.clock.at(batch.finished) - batch.watermark) / job.clock.scale
+        job.publish(
+            "batch", began, batch.finished, time.time(), processed_rps=batch.processed_rps, lag_records=waiting,
+            batch_id=batch.batch_id, batch_rows=batch.rows, batch_s=batch.batch_s,
+            stage_s=max((s.wall_s for s in stages), default=None), watermark_lag_s=behind, state_rows=batch.state_rows,
+            **(known._asdict() if known else {}),
+        )  # fmt: skip

@@ -93,11 +93,10 @@ class Tracker:
         closed = []
         for other in list(self._open):
             note = f"superseded after {now - other.applied_at:.1f} s by {decision.id}, which asks for {action.target}"
-            if other.grows and action.target >= other.target:
+            if action.target >= other.target if other.grows else action.target <= other.target:
                 other.notes.append(note)  # still comes true on the way there
-            elif not other.grows and action.target <= other.target:
-                other.notes.append(note)
             else:
+                other.notes.clear()
                 closed.append(self._close(other, "ineffective", note, len(before), now, clock))
         self._open.append(action)
         return closed
@@ -107,22 +106,27 @@ class Tracker:
         closed = []
         for action in list(self._open):
             reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
+            waited = now - action.applied_at
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
                 if action.grows:
-                    self._starts = [*self._starts, now - action.applied_at][-STARTS:]
+                    self._starts = [*self._starts, waited][-STARTS:]
             if action.confirmed_at is not None:
                 if not action.grows or action.useful_at is not None:
-                    closed.append(self._close(action, "confirmed", _report(action), len(live), now, clock))
+                    said = f"{len(action.before)} -> {action.target} executors"
+                    said += f" after {action.confirmed_at - action.applied_at:.1f} s"
+                    if action.useful_at is not None:
+                        said += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
+                    closed.append(self._close(action, "confirmed", said, len(live), now, clock))
                 elif now - action.confirmed_at > (LEAST_S if action.passed_over else USE_S):
-                    closed.append(self._close(action, "ineffective", _unused(action, now), len(live), now, clock))
-                continue
-            waited, missing = now - action.applied_at, _missing(action, len(live), now)
-            if waited > MOST_S:
-                closed.append(self._close(action, "ineffective", missing, len(live), now, clock))
-            elif waited > patience(self._starts) and not action.overdue:
+                    said = f"the executors came, but no batch has used them within {waited:.0f} s"
+                    closed.append(self._close(action, "ineffective", said, len(live), now, clock))
+            elif waited > MOST_S or (waited > patience(self._starts) and not action.overdue):
+                said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
+                said += "has the cluster room for more?" if action.grows else "do they decommission?"
+                tell = self._close if waited > MOST_S else self._outcome
+                closed.append(tell(action, "ineffective", said, len(live), now, clock))
                 action.overdue = True
-                closed.append(self._outcome(action, "ineffective", missing, len(live), now, clock))
         return closed
 
     def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
@@ -146,12 +150,9 @@ class Tracker:
             "late": action.overdue and came is not None, "patience_s": patience(self._starts),
         }  # fmt: skip
         return outcome(
-            action.decision, status, reason, now, clock,
-            executors_before=len(action.before),
-            executors_after=live if action.after is None else action.after,
-            applied_at=action.applied_at,
-            confirmed_at=action.confirmed_at,
-            useful_at=action.useful_at,
+            action.decision, status, "; ".join([reason, *action.notes]), now, clock,
+            executors_before=len(action.before), executors_after=live if action.after is None else action.after,
+            applied_at=action.applied_at, confirmed_at=came, useful_at=action.useful_at,
             observed={k: v for k, v in observed.items() if v is not None},
         )  # fmt: skip
 
@@ -163,22 +164,3 @@ def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clo
         status=status, reason=reason, target=decision.executors, decided_at=decision.wall_time,
         expected=decision.expected, **facts,
     )  # fmt: skip
-
-
-def _report(action: Action) -> str:
-    took = action.confirmed_at - action.applied_at if action.confirmed_at is not None else 0.0
-    what = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
-    if action.grows and action.useful_at is not None:
-        what += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
-    return "; ".join([what, *action.notes])
-
-
-def _unused(action: Action, now: float) -> str:
-    what = f"the executors came, but no batch has used them within {now - action.applied_at:.0f} s"
-    return "; ".join([what, *action.notes])
-
-
-def _missing(action: Action, live: int, now: float) -> str:
-    what = f"{live} executors {now - action.applied_at:.0f} s after {action.target} were asked for"
-    what += "; has the cluster room for more?" if action.grows else "; do they decommission?"
-    return "; ".join([what, *action.notes])

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any, TypeVar, cast
 
-from tidecast.fields import SHOWN, MessageError, checked, fields_of, shown
+from tidecast.fields import SHOWN, MessageError, fields_of, shown
 
 SCHEMA = 1
 """Of a reader that ignores what it does not know: a new field needs no new number, a changed meaning does."""
@@ -46,14 +46,12 @@ def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None
     values = {}
     for one in fields_of(cast(Any, kind)):
         if one.name in data:
-            value = data[one.name]
-            keep = value is None and one.optional
-            values[one.name] = None if keep else checked(one.name, value, one.kind, one.limits)
+            values[one.name] = one.checked(data[one.name])
         elif one.default is None:
             raise MessageError(f"{one.name} is missing")
     message = kind(**values)
-    if (check := getattr(message, "check", None)) is not None:
-        check()
+    if hasattr(message, "check"):
+        message.check()
     in_time(message, now)
     return message
 

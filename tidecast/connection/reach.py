@@ -19,7 +19,13 @@ def unreachable(bootstrap: str, security: Mapping[str, Any], error: BaseExceptio
     """What `error` of a client that tried to connect means."""
     protocol = str(security.get("security_protocol", "PLAINTEXT"))
     what = _port(bootstrap) or (_tls(bootstrap, security) if protocol.endswith("SSL") else _plain(bootstrap, protocol))
-    return UnreachableError(f"no Kafka broker for us at {bootstrap}: {what or _login(protocol, error)}")
+    if not what and protocol.startswith("SASL"):
+        names = "sasl_mechanism, sasl_plain_username and sasl_plain_password"
+        what = f"the login did not succeed ({error}). Check {names}."
+    if not what:
+        login = "Does its listener want a login (security_protocol=SASL_...)?"
+        what = f"it closes the connection or is silent ({error}). {login}"
+    return UnreachableError(f"no Kafka broker for us at {bootstrap}: {what}")
 
 
 def _port(bootstrap: str) -> str:
@@ -63,19 +69,10 @@ def _plain(bootstrap: str, protocol: str) -> str:
     return f"it speaks TLS, and security_protocol is {protocol}. Give SSL or SASL_SSL, and ssl_cafile for a private CA."
 
 
-def _login(protocol: str, error: BaseException) -> str:
-    if protocol.startswith("SASL"):
-        return (
-            f"the login did not succeed ({error}). Check sasl_mechanism, sasl_plain_username and sasl_plain_password."
-        )
-    return (
-        f"it closes the connection or is silent ({error}). Does its listener want a login (security_protocol=SASL_...)?"
-    )
-
-
 def _handshake(bootstrap: str, context: ssl.SSLContext) -> None:
-    with _connected(bootstrap.split(",")[0]) as raw:
-        context.wrap_socket(raw, server_hostname=bootstrap.split(",")[0].rpartition(":")[0]).close()
+    first = bootstrap.split(",")[0]
+    with _connected(first) as raw:
+        context.wrap_socket(raw, server_hostname=first.rpartition(":")[0]).close()
 
 
 def _connected(place: str) -> socket.socket:

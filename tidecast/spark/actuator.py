@@ -6,9 +6,6 @@ tests/integration holds it to what is said here.
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import Protocol
-
 from tidecast.spark.cluster import Cluster
 
 
@@ -16,49 +13,20 @@ class ActuatorError(RuntimeError):
     """The cluster manager did not take the request; the message says what it was."""
 
 
-class Actuator(Protocol):
-    """The one owner of the executor target while the agent acts."""
-
-    @property
-    def target(self) -> int | None:
-        """Executors asked for; None before the first request."""
-
-    @property
-    def asked(self) -> Set[str]:
-        """Ids of the executors that were ever asked to leave; ids are not used again."""
-
-    def take_over(self, least: int) -> None:
-        """Become the owner: Spark's own allocation manager ends."""
-
-    def live(self) -> list[str]:
-        """Ids of the executors that are there to stay, oldest first."""
-
-    def set_target(self, executors: int) -> None:
-        """Ask for this many; fewer than there are leave when their tasks are done."""
-
-    def reconcile(self) -> str | None:
-        """Bring the executors in line with the target where they strayed; what was done, in words."""
-
-
 class ExecutorActuator:
-    """Executors of a standalone, YARN or Kubernetes application."""
+    """The one owner of the executor target of a standalone, YARN or Kubernetes application, while the agent acts.
+
+    Attributes:
+        target: executors asked for; None before the first request.
+        asked: ids of the executors that were ever asked to leave; ids are not used again.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.target: int | None = None
+        self.asked: set[str] = set()
         self._cluster = cluster
         self._backend = cluster.jsc.schedulerBackend()
-        self._asked: set[str] = set()
-        self._target: int | None = None
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
-
-    @property
-    def target(self) -> int | None:
-        """Executors asked for; None before the first request."""
-        return self._target
-
-    @property
-    def asked(self) -> Set[str]:
-        """Ids of the executors that were ever asked to leave."""
-        return self._asked
 
     def take_over(self, least: int) -> None:
         """Stop Spark's allocation manager, whose wishes would overwrite ours, and pin the executors that are there."""
@@ -71,7 +39,7 @@ class ExecutorActuator:
 
     def live(self) -> list[str]:
         """Ids of the registered executors, those asked to leave excluded, oldest first."""
-        return [i for i in self._registered() if i not in self._asked]
+        return [i for i in self._registered() if i not in self.asked]
 
     def set_target(self, executors: int) -> None:
         """Ask for this many executors; the newest leave first, because the oldest are warm.
@@ -87,12 +55,11 @@ class ExecutorActuator:
         self._dismiss(self.live()[executors:])
 
     def reconcile(self) -> str | None:
-        """Ask those to leave that registered after the target was lowered."""
-        surplus = self.live()[self._target :] if self._target is not None else []
-        if not surplus:
-            return None
+        """Ask those to leave that registered after the target was lowered; what was done, in words."""
+        surplus = [] if self.target is None else self.live()[self.target :]
         self._dismiss(surplus)
-        return f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self._target}"
+        late = f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self.target}"
+        return late if surplus else None
 
     def _registered(self) -> list[str]:
         ids = self._cluster.jsc.getExecutorIds()
@@ -103,7 +70,7 @@ class ExecutorActuator:
         # The middle argument stays 0: the public method builds its locality map the wrong way round.
         if not self._cluster.jsc.requestTotalExecutors(total, 0, nowhere):
             raise ActuatorError(f"the cluster manager did not take the request for {total} executors")
-        self._target = total
+        self.target = total
 
     def _dismiss(self, ids: list[str]) -> None:
         if not ids:
@@ -116,6 +83,6 @@ class ExecutorActuator:
             sequence = self._cluster.jvm.PythonUtils.toSeq(ids)
             taken = self._backend.killExecutors(sequence, False, False, True)
             gone = [taken.apply(i) for i in range(taken.size())]
-        self._asked.update(gone)
+        self.asked.update(gone)
         if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
             raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,46 +45,32 @@ def parse(text: str) -> Batch | None:
         return None
     started = _seconds(report["timestamp"])
     batch_s = durations.get("triggerExecution", report.get("batchDuration", 0)) / 1000
-    starts: dict[tuple[str, int], int] = {}
-    ends: dict[tuple[str, int], int] = {}
-    latest: dict[tuple[str, int], int] = {}
-    for source in report.get("sources") or []:
-        for name, into in (("startOffset", starts), ("endOffset", ends), ("latestOffset", latest)):
-            into.update(offsets(source.get(name)))
-    state = report.get("stateOperators") or []
+    sources, state = report.get("sources") or [], report.get("stateOperators") or []
+    starts, ends, latest = (
+        {place: at for source in sources for place, at in offsets(source.get(name)).items()}
+        for name in ("startOffset", "endOffset", "latestOffset")
+    )
     watermark = (report.get("eventTime") or {}).get("watermark")
     return Batch(
-        batch_id=report["batchId"],
-        run_id=report["runId"],
-        finished=started + batch_s,
-        batch_s=batch_s,
-        rows=report.get("numInputRows", 0),
-        starts=starts,
-        ends=ends,
-        latest=latest,
+        batch_id=report["batchId"], run_id=report["runId"], finished=started + batch_s, batch_s=batch_s,
+        rows=report.get("numInputRows", 0), starts=starts, ends=ends, latest=latest,
         latest_at=started + durations.get("latestOffset", 0) / 1000,
         watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
         state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
-    )
+    )  # fmt: skip
 
 
 def offsets(value: Any) -> Offsets:
     """Kafka offsets in a source's offset, `{topic: {partition: offset}}` as JSON or object; empty for other sources."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    found: dict[tuple[str, int], int] = {}
-    if isinstance(value, dict):
-        for topic, partitions in value.items():
-            if not isinstance(partitions, dict):
-                return {}
-            for partition, offset in partitions.items():
-                if not str(partition).isdigit() or not isinstance(offset, int):
-                    return {}
-                found[topic, int(partition)] = offset
-    return found
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+        return {
+            (topic, int(partition)): operator.index(offset)
+            for topic, partitions in found.items()
+            for partition, offset in partitions.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 class ProgressReader:
@@ -96,19 +83,15 @@ class ProgressReader:
     def __init__(self, jquery: Any) -> None:
         self._jquery = jquery
         last = jquery.lastProgress()
-        self._seen = (
-            -1 if last is None else last.batchId() - 1
-        )  # of what ended before the agent came, the newest is enough
+        self._seen = -1 if last is None else last.batchId() - 1  # of what ended before, the newest is enough
 
     def new(self) -> list[Batch]:
         """Batches that finished since the last call, in order."""
         last = self._jquery.lastProgress()
         if last is None or last.batchId() <= self._seen:
             return []
-        if last.batchId() == self._seen + 1:
-            reports = [last]
-        else:
-            # An idle report carries the id of the batch that is yet to come: look at them all.
+        reports = [last]
+        if last.batchId() > self._seen + 1:  # an idle report carries the id of the batch that is yet to come
             reports = [r for r in self._jquery.recentProgress() if r.batchId() > self._seen]
         batches = {b.batch_id: b for b in (parse(r.json()) for r in reports) if b is not None}
         ordered = [batches[i] for i in sorted(batches)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Partition = tuple[str, int]
 Offsets = Mapping[Partition, int]
@@ -58,13 +58,12 @@ class Curve:
         del self.times[:keep], self.ends[:keep]
 
 
-@dataclass(frozen=True)
-class Latency:
+class Latency(NamedTuple):
     """Arrival to committed result, seconds."""
 
-    p50_s: float
-    p95_s: float
-    max_s: float
+    latency_p50_s: float
+    latency_p95_s: float
+    latency_max_s: float
 
 
 def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, finished: float) -> Latency | None:
@@ -76,15 +75,10 @@ def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, f
     weighted: list[tuple[float, float]] = []
     for partition, end in ends.items():
         start = starts.get(partition, end)
-        count = end - start
-        curve = curves.get(partition)
-        if count <= 0 or curve is None:
-            continue
+        count, curve = max(0, end - start), curves.get(partition, Curve())
         probes = min(count, PROBES)
-        for i in range(probes):
-            arrival = curve.arrival(start + (i + 0.5) * count / probes)
-            if arrival is not None:
-                weighted.append((max(0.0, finished - arrival), count / probes))
+        arrivals = (curve.arrival(start + (i + 0.5) * count / probes) for i in range(probes))
+        weighted += [(max(0.0, finished - at), count / probes) for at in arrivals if at is not None]
     if not weighted:
         return None
     weighted.sort()

@@ -9,9 +9,9 @@ import pytest
 from tests.fakes import driver
 from tidecast import WALL, modes
 from tidecast.commands import Commands
-from tidecast.contact import heard, watch
 from tidecast.control import clock_key, mode_key
 from tidecast.messages import Control, Decision, Outcome, Reject, encode
+from tidecast.modes import heard, watch
 
 
 @dataclass

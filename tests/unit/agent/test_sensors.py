@@ -86,17 +86,17 @@ def test_latency_of_a_steady_stream_is_exact():
     # 10 records/s in one partition from 0 to 10 s, committed at 12 s: arrivals spread evenly over [0, 10]
     line = curve(*[(t / 2, 5 * t) for t in range(21)])
     seen = latency({P: line}, {P: 0}, {P: 100}, finished=12.0)
-    assert seen.p50_s == pytest.approx(7.0, abs=0.1)
-    assert seen.p95_s == pytest.approx(11.5, abs=0.1)
-    assert seen.max_s == pytest.approx(12.0, abs=0.1)
+    assert seen.latency_p50_s == pytest.approx(7.0, abs=0.1)
+    assert seen.latency_p95_s == pytest.approx(11.5, abs=0.1)
+    assert seen.latency_max_s == pytest.approx(12.0, abs=0.1)
 
 
 def test_latency_weighs_partitions_by_their_records():
     old, new = curve((0.0, 0), (1.0, 10)), curve((9.0, 0), (10.0, 990))
     seen = latency({P: old, Q: new}, {P: 0, Q: 0}, {P: 10, Q: 990}, finished=11.0)
-    assert 1.0 <= seen.p50_s <= 2.0
-    assert seen.p95_s <= 2.0  # one in a hundred is old
-    assert 10.0 <= seen.max_s <= 11.0
+    assert 1.0 <= seen.latency_p50_s <= 2.0
+    assert seen.latency_p95_s <= 2.0  # one in a hundred is old
+    assert 10.0 <= seen.latency_max_s <= 11.0
 
 
 def test_latency_is_unknown_where_no_arrival_was_seen():
@@ -104,7 +104,7 @@ def test_latency_is_unknown_where_no_arrival_was_seen():
     assert latency({P: curve((9.0, 50))}, {P: 0}, {P: 5}, 10.0) is None
     assert latency({P: curve((9.0, 0), (9.5, 10))}, {P: 10}, {P: 10}, 10.0) is None  # no rows
     half = latency({P: curve((9.0, 50), (9.5, 100))}, {P: 0}, {P: 100}, 10.0)
-    assert 0.5 <= half.max_s <= 1.0  # those from before the first look are left out
+    assert 0.5 <= half.latency_max_s <= 1.0  # those from before the first look are left out
 
 
 def test_the_first_batch_began_where_its_rows_allow():
