@@ -78,12 +78,13 @@ class Job:
         clock, live = self.clock, self.live()
         if clock is None:
             return
+        rounded: dict[str, Any] = {name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()}
         target = self.actuator.target if self.owns_executors else None
         sample = MetricSample(
             job=self.name, kind=kind, time=round(clock.at(since), 3), wall_time=round(measured_at, 3),
             time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(live),
             pending_executors=None if target is None else max(0, target - len(live)),
             cores=sum(self.executors[i] for i in live), task_ceiling=self.ceiling(), mode=self.mode,
-            **{name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()},
+            **rounded,
         )  # fmt: skip
         self.outbox.send("metrics", self.name, sample)
