@@ -50,14 +50,12 @@ def train(
         if start is not None:
             _load(learner, start)
         trial = trials(training, jobs, newer, seed + 1)
-        best, curve = _weights(learner), []
+        best = _weights(learner)
         highest = score(_agent(best, training), trial)
-        curve.append({"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest})
+        curve = [{"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest}]
         for step in learner.learn(environment, training.transitions, training.evaluate_every):
             reached = score(_agent(_weights(learner), training), trial)
-            curve.append(
-                {"updates": step.updates, "transitions": step.transitions, "loss": step.loss, "score": reached}
-            )
+            curve.append({**step._asdict(), "score": reached})
             if reached > highest:
                 highest, best = reached, _weights(learner)
         familiar = Familiar.of(np.concatenate(environment.sample).astype(float))

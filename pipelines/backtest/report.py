@@ -15,11 +15,11 @@ from models.twin.experiment.contenders import (
     REACTIVE,
     TRUE_FUTURE,
     UNFORECAST,
+    Contender,
     ablations,
     contenders,
 )
 from models.twin.experiment.evaluation import Sheet
-from models.twin.experiment.lanes import Contender
 from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, TraceResult, plain
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad

@@ -11,10 +11,9 @@ from typing import Any
 
 from configs.errors import SettingsError
 from models.policy.catalogue import named
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened, optimum
 from models.twin.experiment.contenders import OURS, REACTIVE, contenders
 from models.twin.experiment.foresight import IssuedForecasts, coarseness
-from models.twin.experiment.references import optimum
 from models.twin.experiment.results import OPTIMUM, plain
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Setup

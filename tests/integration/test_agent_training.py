@@ -21,7 +21,7 @@ from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Clock, Learned
 from pipelines.train.agent import run as agent
-from pipelines.train.agent.lesson import TrainingSet, setup_of
+from pipelines.train.agent.training_set import TrainingSet, setup_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 

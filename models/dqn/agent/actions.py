@@ -40,8 +40,7 @@ def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
 def nearest(mask: Mask, target: Floats, advised: Floats) -> Integers:
     """(runs,) the allowed move that ends nearest to what is advised; the higher of equals."""
     off = np.abs(target[:, None] + _MOVES - advised[:, None] - 0.1)
-    at: Integers = np.where(mask, off, np.inf).argmin(axis=1)
-    return at
+    return np.where(mask, off, np.inf).argmin(axis=1)
 
 
 def floor(view: View, utilisation: Floats | float) -> Floats:
@@ -54,11 +53,9 @@ def floor(view: View, utilisation: Floats | float) -> Floats:
 def moved(view: View, moves: Integers, bottom: Floats) -> Floats:
     """(runs,) the target after moves (indices of `MOVES`), not below a floor and within bounds."""
     within = np.clip(view.target + _MOVES[moves], view.least, view.most)
-    held: Floats = np.maximum(within, bottom)
-    return held
+    return np.maximum(within, bottom)
 
 
 def best(values: Floats, mask: Mask) -> Integers:
     """(runs,) the allowed move of highest value; the first of equals."""
-    highest: Integers = np.where(mask, values, -np.inf).argmax(axis=1)
-    return highest
+    return np.where(mask, values, -np.inf).argmax(axis=1)

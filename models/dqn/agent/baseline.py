@@ -21,8 +21,7 @@ target, and most of them are over within the look or are made good by the next r
 
 def violation_cost_at(price: Floats | float) -> Floats:
     """The baseline's knob at a price of the agent's."""
-    knob: Floats = np.log10(SHARE * np.asarray(price, float))
-    return knob
+    return np.log10(SHARE * np.asarray(price, float))
 
 
 @dataclass(frozen=True, eq=False)

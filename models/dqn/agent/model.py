@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ class AgentError(ValueError):
     """Parameters that make no agent here; the message names what differs and the remedy."""
 
 
-@dataclass(frozen=True, eq=False)
-class Familiar:
+class Familiar(NamedTuple):
     """Where the observations lay that an agent was trained on.
 
     Attributes:
@@ -41,17 +40,17 @@ class Familiar:
     def of(cls, seen: Floats, margin: float = 0.1) -> Familiar:
         """From (N, F) observations; a margin in spans beyond what was seen is familiar too."""
         low, high = seen.min(axis=0), seen.max(axis=0)
-        mean: Floats = np.asarray(seen.mean(axis=0), float)
         span = np.maximum(high - low, 1e-3)
         spread = np.atleast_2d(np.cov(seen, rowvar=False)) + np.diag((0.02 * span) ** 2)
-        known = cls(low - margin * span, high + margin * span, mean, np.linalg.inv(spread).astype(float), np.inf)
-        return cls(known.low, known.high, mean, known.inverse, float(known.distance(seen).max()) * (1 + margin) ** 2)
+        known = cls(
+            low - margin * span, high + margin * span, seen.mean(axis=0), np.linalg.inv(spread).astype(float), np.inf
+        )
+        return known._replace(limit=float(known.distance(seen).max()) * (1 + margin) ** 2)
 
     def distance(self, x: Floats) -> Floats:
         """(runs,) squared Mahalanobis distance from the mean."""
         off = x - self.mean
-        squared: Floats = ((off @ self.inverse) * off).sum(axis=1)
-        return squared
+        return ((off @ self.inverse) * off).sum(axis=1)
 
     def strange(self, x: Floats) -> np.ndarray:
         """(runs,) whether an observation is unlike anything seen in training."""
@@ -93,8 +92,7 @@ class DqnModel:
         if not self.dueling:
             return said
         state, action = said[:, :1], said[:, 1:]
-        worth: np.ndarray = state + action - action.mean(axis=1, keepdims=True)
-        return worth
+        return state + action - action.mean(axis=1, keepdims=True)
 
     def moves(
         self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, margin: Floats | float = 0.0
@@ -114,8 +112,7 @@ class DqnModel:
             return np.zeros(len(price))
         below = np.searchsorted(self.prices, price, side="right") - 1
         beside = np.clip([below, np.searchsorted(self.prices, price)], 0, len(self.prices) - 1)
-        margin_for: Floats = self.margins[beside].max(axis=0)
-        return margin_for
+        return self.margins[beside].max(axis=0)
 
     def price_for(self, budget: float) -> float:
         """The lowest price at which the violation of the trial was within the budget; the highest if it never was."""
@@ -125,14 +122,10 @@ class DqnModel:
 
 def describe(agent: DqnModel) -> dict[str, Any]:
     """The agent as JSON values."""
-    known = agent.familiar
     return {
         "kind": "dqn", "features": list(FEATURES), "moves": list(MOVES), "dueling": agent.dueling,
-        "weights": {name: [m.tolist(), b.tolist()] for name, (m, b) in agent.weights.items()},
-        "familiar": {
-            "low": known.low.tolist(), "high": known.high.tolist(), "mean": known.mean.tolist(),
-            "inverse": known.inverse.tolist(), "limit": known.limit,
-        },
+        "weights": {name: [part.tolist() for part in layer] for name, layer in agent.weights.items()},
+        "familiar": {name: np.asarray(part).tolist() for name, part in agent.familiar._asdict().items()},
         "prices": agent.prices.tolist(), "margins": agent.margins.tolist(), "tried": agent.tried.tolist(),
         "curve": [dict(row) for row in agent.curve],
     }  # fmt: skip
@@ -149,30 +142,23 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
     for name, here in (("features", list(FEATURES)), ("moves", list(MOVES))):
         if described.get(name) != here:
             raise AgentError(f"{name}={described.get(name)}: this environment has {here}; train the agent again")
+    described = {"margins": described.get("heeds"), **described}  # as they were called until version 0.1
     try:
-        weights = {n: (_array(described["weights"][n][0]), _array(described["weights"][n][1])) for n in LAYERS}
-        known = described["familiar"]
-        parts = {name: np.asarray(known[name], float) for name in ("low", "high", "mean", "inverse")}
-        familiar = Familiar(**parts, limit=float(known["limit"]))
-        described = {"margins": described.get("heeds"), **described}  # as they were called until version 0.1
-        prices, margins, tried = (np.asarray(described[name], float) for name in ("prices", "margins", "tried"))
-        agent = DqnModel(
-            weights, bool(described["dueling"]), familiar, prices, margins, tried, tuple(described["curve"])
-        )
+        layers = [np.asarray(described["weights"][name][i], np.float32) for name in LAYERS for i in (0, 1)]
+        limits = [np.asarray(described["familiar"][name], float) for name in Familiar._fields]
+        tables = [np.asarray(described[name], float) for name in ("prices", "margins", "tried")]
+        dueling, curve = bool(described["dueling"]), tuple(described["curve"])
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
-    shapes = [layer.shape for pair in weights.values() for layer in pair]
-    hidden, out = len(weights["first"][1]), (len(MOVES) + agent.dueling) * PARTS
-    fitting = [(hidden, len(FEATURES)), (hidden,), (hidden, hidden), (hidden,), (out, hidden), (out,)]
-    if shapes != fitting or not all(np.isfinite(layer).all() for pair in weights.values() for layer in pair):
-        raise AgentError(f"weights of shapes {shapes} do not fit, {fitting} would; train the agent again")
-    wide, priced = len(FEATURES), len(prices)
-    kept = [*(part.shape for part in parts.values()), prices.shape, margins.shape, tried.shape]
-    fitting = [(wide,), (wide,), (wide,), (wide, wide), (priced,), (priced,), (priced, 2)]
-    if kept != fitting or not priced:
-        raise AgentError(f"limits and prices of shapes {kept} do not fit, {fitting} would; train the agent again")
-    return agent
-
-
-def _array(values: Any) -> np.ndarray:
-    return np.asarray(values, np.float32)
+    wide, hidden, out, priced = len(FEATURES), len(layers[1]), (len(MOVES) + dueling) * PARTS, max(len(tables[0]), 1)
+    for what, found, fitting in (
+        ("weights", layers, [(hidden, wide), (hidden,), (hidden, hidden), (hidden,), (out, hidden), (out,)]),
+        ("limits and prices", [*limits, *tables],
+         [(wide,), (wide,), (wide,), (wide, wide), (), (priced,), (priced,), (priced, 2)]),
+    ):  # fmt: skip
+        shapes = [part.shape for part in found]
+        if shapes != fitting or not all(np.isfinite(layer).all() for layer in layers):
+            raise AgentError(f"{what} of shapes {shapes} do not fit, {fitting} would; train the agent again")
+    weights = {name: (layers[2 * i], layers[2 * i + 1]) for i, name in enumerate(LAYERS)}
+    prices, margins, tried = tables
+    return DqnModel(weights, dueling, Familiar._make(limits), prices, margins, tried, curve)

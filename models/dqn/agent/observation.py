@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ without a forecast they say what `now` says, and `heard` is 0."""
 _FAST, _SLOW, _RECORD = 1 / 3, 1 / 20, 1 / 30
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
+class Facts(NamedTuple):
     """What an agent is told of its job; each a number or one per run.
 
     Attributes:
@@ -39,16 +38,14 @@ class Facts:
         pace_s: seconds between two decisions of the agent.
     """
 
-    lead_s: Floats | float
-    latency_s: Floats | float
-    price: Floats | float
-    pace_s: Floats | float
+    lead_s: Any
+    latency_s: Any
+    price: Any
+    pace_s: Any
 
-    def of(self, runs: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """(runs,) each."""
-        told = (self.lead_s, self.latency_s, self.price, self.pace_s)
-        lead, latency, price, pace = (np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in told)
-        return lead, latency, price, pace
+    def of(self, runs: int) -> Facts:
+        """One per run each."""
+        return Facts(*(np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in self))
 
 
 def pace_for(lead_s: float, every_s: float) -> float:
@@ -64,16 +61,11 @@ def needs(capacity: Capacity, rps: Floats) -> Floats:
     slots = rps / capacity.per_slot_rps[:, None]
     speeds = np.broadcast_to(capacity.speeds, (len(rps), capacity.speeds.shape[1]))
     last = speeds.shape[1] - 1
-    upper = np.empty(slots.shape, np.int64)
-    for j in range(slots.shape[1]):
-        upper[:, j] = (speeds < slots[:, j, None]).sum(axis=1)
-    upper = np.clip(upper, 1, last)
+    upper = np.clip((speeds[:, None] < slots[:, :, None]).sum(axis=2), 1, last)
     row = np.arange(len(rps))[:, None]
     below, above = speeds[row, upper - 1], speeds[row, upper]
     part = (slots - below) / np.maximum(above - below, 1e-9)
-    beyond = slots > speeds[:, -1:]
-    found: Floats = np.where(beyond, last * slots / speeds[:, -1:], upper - 1 + part)
-    return found
+    return np.where(slots > speeds[:, -1:], last * slots / speeds[:, -1:], upper - 1 + part)
 
 
 def fresh(runs: int) -> Memory:
@@ -100,8 +92,7 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
     busy, in_batch, batch = (np.nan_to_num(value) for value in (view.busy, view.in_batch, view.batch_s))
 
     def off(executors: Floats) -> Floats:
-        shown: Floats = np.clip(executors - target, -8, 8) / 4
-        return shown
+        return np.clip(executors - target, -8, 8) / 4
 
     columns = (
         off(now), now / most, off(fast), slow / most, 10 * np.sqrt(memory["obs_square"]) / most,
@@ -158,5 +149,4 @@ def _remember(memory: Memory, now: Floats, need: Floats, heard: np.ndarray, back
 
 def _average(before: Floats, value: Floats) -> Floats:
     begun = np.where(np.isnan(before), value, before)
-    moved: Floats = np.where(np.isfinite(value), begun + _RECORD * (value - begun), before)
-    return moved
+    return np.where(np.isfinite(value), begun + _RECORD * (value - begun), before)

@@ -1,8 +1,6 @@
-"""What a decision costs, in executor-seconds; and as the agent is told it, in shares of the whole job's."""
+"""What a decision costs, as the DQN policy is told it: in shares of what all executors of the job cost."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,41 +12,20 @@ PARTS = 2
 """Executors (and actions), and violation: learned apart, because they differ by orders of magnitude."""
 
 
-@dataclass(frozen=True, eq=False)
-class Bill:
-    """What came of one step, per run.
+def parts(account: Floats, needed: Floats, most: Floats, seconds: float) -> Floats:
+    """(runs, 2) shares of `most * seconds`: executors (and actions) beyond those needed, and violation, as losses.
 
-    Attributes:
-        paid_s: (runs,) executor-seconds, from the request on.
-        over_s: (runs,) seconds that went over the latency target.
-        changed: (runs,) changes of the target.
-    """
-
-    paid_s: Floats
-    over_s: Floats
-    changed: Floats
-
-
-def executor_seconds(bill: Bill, price: Floats | float, most: Floats) -> Floats:
-    """(runs,) `-(paid + price * most * over + ACTION_S * changed)`.
-
-    The price says how much a second over the target is worth: so many seconds of all executors that the job may have.
-    """
-    cost: Floats = -(bill.paid_s + price * most * bill.over_s + ACTION_S * bill.changed)
-    return cost
-
-
-def parts(bill: Bill, needed: Floats, most: Floats, seconds: float) -> Floats:
-    """(runs, 2) the same without the price, as shares of `most * seconds`.
-
-    With weights (1, price) their sum is `(executor_seconds + needed * seconds) / (most * seconds)`.
+    With weights (1, price) their sum is `needed / most` less `paid + ACTION_S * changes + price * most * over` as such
+    a share: the price says how much a second over the target is worth, in seconds of all executors.
 
     Args:
-        bill: of the step.
+        account: (3, runs) of the step: executor-seconds paid, from the request on, seconds over the latency target, and
+            changes of the target.
         needed: (runs,) executors that the load of the step needs. No action changes it, so taking it off changes no
             decision, but what is left differs less from run to run and is learned faster.
         most: (runs,) upper bound of the executors.
         seconds: length of the step.
     """
-    executors = bill.paid_s + ACTION_S * bill.changed - needed * seconds
-    return np.stack([-executors / (most * seconds), -bill.over_s / seconds], axis=1)
+    paid, over, changes = account
+    executors = paid + ACTION_S * changes - needed * seconds
+    return np.stack([-executors / (most * seconds), -over / seconds], axis=1)

@@ -11,14 +11,14 @@ import numpy as np
 from models.dqn.agent.baseline import violation_cost_at
 from models.dqn.agent.observation import Facts, needs, pace_for
 from models.dqn.environment.recorded import Recorded, piece, summed, usable
-from models.dqn.environment.synthetic_forecasts import SyntheticForecasts, foretell
+from models.dqn.environment.synthetic_forecasts import foretell
 from models.dqn.environment.synthetic_loads import RecordedLoad, shape
 from models.policy.core.capacity import Capacity, Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
-from models.twin.sim.job import LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, Belief, TwinJob, TwinJobs, stack
-from models.twin.sim.run import Load, Looks
+from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
+from models.twin.sim.run import Foresight, Load, Looks
 
 LEADS_S = (5.0, 1800.0)
 PRICES = (0.1, 1000.0)
@@ -64,19 +64,17 @@ class Drawn:
         baseline: who decides beside the agent.
         looks: how they are looked at.
         pace_s: seconds between two decisions, in whole looks.
-        lead_s: of all of them.
     """
 
     jobs: TwinJobs
     load: Load
     first: Floats
     needed: Floats
-    said: SyntheticForecasts
+    said: Foresight
     facts: Facts
     baseline: Mpc
     looks: Looks
     pace_s: int
-    lead_s: float
 
     @property
     def decisions(self) -> int:
@@ -106,20 +104,22 @@ def drawn(
     chosen = [jobs[i] for i in chance.integers(len(jobs), size=runs)] if jobs else []
     chosen = chosen or [some_job(lead, latency, chance) for _ in range(runs)]
     rows = stack(chosen, [_guess(job, chance) for job in chosen])
+    true = rows.facts
     fitting = [one for one in LOOKS_S if one <= max(lead / 1.5, 1)]
     every = int(chance.choice(fitting)) if lead < 60 else LOOKS_S[-1]
     smooth = max(every, int(chance.choice([1, 10])))
     looks = Looks(every, smooth, (0.4 if jobs else chance.uniform(0.2, 0.5)) * latency)
     heard = usable(known, lead, looks) if real else []
     pace = int(pace_for(lead, every))
-    capacity = Capacity(rows.speeds, rows.fact(OVERHEAD_S), rows.fact(PER_RECORD_S), looks.batch_s)
-    peak = capacity.rps(rows.fact(MOST)) * chance.uniform(0.25, 0.95, runs)
+    capacity = Capacity(rows.speeds, true["overhead_s"], true["per_record_s"], looks.batch_s)
+    peak = capacity.rps(true["most"]) * chance.uniform(0.25, 0.95, runs)
     steps, seconds = np.arange(decisions + 1) * pace, decisions * pace
     whole = seconds + int(3 * (lead + 2 * every)) + 2
     if heard:
-        pieces = [piece(heard, whole, steps[:-1], top, looks, chance) for top in peak]
-        total, came = np.stack([p.expected for p in pieces]), np.stack([p.arrived[: seconds + 1] for p in pieces])
-        said = SyntheticForecasts(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack([p.heard for p in pieces]))
+        pieces = (piece(heard, whole, steps[:-1], top, looks, chance) for top in peak)
+        expected, arrived, forecast = zip(*pieces, strict=True)
+        total, came = np.stack(expected), np.stack(arrived)[:, : seconds + 1]
+        said = Foresight(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack(forecast), np.arange(runs))
     else:
         reach, grid = lead + 2 * pace, np.arange(0.0, whole + pace, max(pace / 4, 1.0))
         curves = (shape(grid, pace, reach, traces, chance) for _ in range(runs))
@@ -130,14 +130,14 @@ def drawn(
     said.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
     prices = np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
     prices = prices if price is None else np.full(runs, price)
-    facts = Facts(lead, rows.fact(TARGET_S), prices, float(pace))
+    facts = Facts(lead, true["latency_target_s"], prices, float(pace))
     baseline = Mpc(
         "mpc", violation_cost_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
         chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * lead,
     )  # fmt: skip
     needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
-    first = capacity.executors_for(total[:, pace] / pace, rows.fact(LEAST), rows.fact(MOST))[0]
-    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, baseline, looks, pace, lead)
+    first = capacity.executors_for(total[:, pace] / pace, true["least"], true["most"])[0]
+    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, baseline, looks, pace)
 
 
 def _guess(job: TwinJob, chance: np.random.Generator) -> Belief:

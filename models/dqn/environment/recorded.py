@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +13,14 @@ from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
-from models.twin.experiment.foresight import IssuedForecasts, coarseness, told
-from models.twin.experiment.peak_training import LEAST_S, looked_back, schooled
+from models.twin.experiment.foresight import IssuedForecasts, coarseness, issued
+from models.twin.experiment.peak_training import LEAST_S, looked_back, peaks_learned
 from models.twin.sim.arrivals import filled, rates
 from models.twin.sim.run import Looks
 
 UNHEARD = 0.2
 """Share of a load, its oldest part, that the forecaster learns from before it is heard."""
-SCHOOLED = 0.4
+LEARNED_FROM = 0.4
 """Share of what follows, its oldest part, from which peaks are learned; pieces are drawn from the rest."""
 BEFORE_S = max(TRENDS_S) + 60
 """Seconds before a piece that a forecast looks back on."""
@@ -52,7 +53,7 @@ class Recorded(RecordedLoad):
     def split(self) -> int:
         """Steps up to which peaks are learned."""
         first = round((self.said.begins_s - self.begins_s) / self.step_s)
-        return first + int(SCHOOLED * (len(self.values) - first))
+        return first + int(LEARNED_FROM * (len(self.values) - first))
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -76,12 +77,11 @@ class Recorded(RecordedLoad):
         key = lead_s, hold_s, smooth_s
         if key not in self._peaks:
             past = rates(self.rps[: self.split], self.step_s)
-            self._peaks[key] = schooled(self.said, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
+            self._peaks[key] = peaks_learned(self.said, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
         return self._peaks[key]
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
+class Piece(NamedTuple):
     """A piece of a recorded load, for one run.
 
     Attributes:
@@ -103,9 +103,9 @@ def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad
         speed: seconds of the series that pass in one of a job's.
     """
     values, first, step_s = filled(series.values), int(UNHEARD * len(series)), series.step_s / speed
-    if (len(series) - first) * step_s * SCHOOLED < 2 * LEAST_S or values.max() <= 0:
+    if (len(series) - first) * step_s * LEARNED_FROM < 2 * LEAST_S or values.max() <= 0:
         return RecordedLoad(values, step_s)
-    said = told("blend", series, first, coarseness(step_s, reach_s)).scaled(_factor(values), speed)
+    said = issued("blend", series, first, coarseness(step_s, reach_s)).scaled(_factor(values), speed)
     return Recorded(values, step_s, said, series.start / speed)
 
 
@@ -146,8 +146,7 @@ def piece(
 
 def summed(counts: Floats | Integers) -> Floats:
     """(..., S + 1) what came before each second, of (..., S) what comes in each."""
-    total: Floats = np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)
-    return total
+    return np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)
 
 
 def _factor(values: Floats) -> float:

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.ndimage import maximum_filter1d
 from scipy.stats import t as student
 
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Ahead
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.twin.experiment.foresight import LEVELS as CURVE_LEVELS
+from models.twin.experiment.foresight import highest
+from models.twin.sim.run import Foresight
 
-CURVE_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
 """Ends of the steps of a forecast, in lead + hold: one that looks far ahead, one that does not."""
 PEAKS = 0.3
 """Share of the groups that hear quantiles of two peaks instead, as `peaks.stretches` has them."""
 
 
-@dataclass(frozen=True, eq=False)
-class SyntheticForecasts:
-    """What runs hear.
-
-    Attributes:
-        offsets_s: (K,) as of `Ahead`.
-        levels: (Q,) quantile levels.
-        rps: (runs, D, K, Q) records/s at the looks; NaN for runs that hear nothing.
-    """
-
-    offsets_s: Floats
-    levels: tuple[float, ...]
-    rps: Floats
-
-    def at(self, look: int) -> Ahead:
-        """What is heard at one look."""
-        return Ahead(self.offsets_s, self.levels, self.rps[:, look])
-
-
-def foretell(
-    total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator
-) -> SyntheticForecasts:
+def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foresight:
     """What is foretold: quantiles of two peaks, or steps in one of the forms of `REACHES`.
 
     Per run: the logarithm of the median lies between that of the truth and that of the last minute, with an error that
@@ -75,23 +52,17 @@ def foretell(
     levels = PEAK_LEVELS if peaks else CURVE_LEVELS
     deviations = student.ppf(levels, chance.choice([4, 8, 1000]))
     said = np.exp(np.minimum(median[..., None] + np.maximum(spread, 0.003)[..., None] * deviations, 60.0))
-    return SyntheticForecasts(ends.astype(float), levels, said)
+    return Foresight(ends.astype(float), levels, said, np.arange(runs))
 
 
 def _truth(total: Floats, looks: np.ndarray, ends: np.ndarray, peaks: bool) -> Floats:
     """(runs, D, K) mean rates of the steps that end so many seconds after each look, or the highest ones."""
-    begins = np.concatenate([[0], ends[:-1]])
+    begins = np.append(0, ends[:-1])
     if not peaks:
-        edges = looks[:, None] + np.concatenate([[0], ends])[None, :]
-        means: Floats = np.diff(total[:, edges], axis=2) / np.diff(np.concatenate([[0], ends]))
-        return means
+        return np.diff(total[:, looks[:, None] + np.append(0, ends)], axis=2) / np.diff(ends, prepend=0)
     rate = np.diff(total, axis=1)
-    found = np.empty((len(total), len(looks), len(ends)))
-    for k, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        size = int(end - begin)
-        highest = maximum_filter1d(rate, size, axis=1, mode="nearest", origin=-(size // 2))
-        found[:, :, k] = highest[:, looks + begin]
-    return found
+    peak = [highest(rate, int(end - begin))[:, looks + begin] for begin, end in zip(begins, ends, strict=True)]
+    return np.stack(peak, axis=2)
 
 
 def _last(total: Floats, looks: np.ndarray) -> Floats:

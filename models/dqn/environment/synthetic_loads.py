@@ -61,8 +61,7 @@ def shape(
         curve = curve * _wander(grid, pace_s, chance)
     curve = np.maximum(curve, 0.0)
     top = curve.max()
-    floored: Floats = curve / top if top > 0 else np.ones(len(grid))
-    return floored
+    return curve / top if top > 0 else np.ones(len(grid))
 
 
 def _piece(grid: Floats, trace: RecordedLoad, chance: np.random.Generator) -> Floats:
@@ -71,8 +70,7 @@ def _piece(grid: Floats, trace: RecordedLoad, chance: np.random.Generator) -> Fl
     steps = int(np.ceil(grid[-1] / step)) + 2
     start = chance.integers(max(len(trace.playable) - steps, 0) + 1)
     values = trace.playable[start : start + steps]
-    played: Floats = np.interp(grid, np.arange(len(values)) * step, values)
-    return played
+    return np.interp(grid, np.arange(len(values)) * step, values)
 
 
 def _day(grid: Floats, reach_s: float, chance: np.random.Generator) -> Floats:

@@ -13,7 +13,7 @@ from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.settings import TrainingLength
 from models.policy.core.capacity import Floats
-from models.twin.sim.job import MOST, TwinJob
+from models.twin.sim.job import TwinJob
 
 MARGINS = (0.1, 0.3, 1.0, 1e9)
 """Of `DqnModel.margins`; with the last one the agent does what it is advised."""
@@ -56,7 +56,7 @@ def tried_at(
     groups = trials(replace(training, price=price), jobs, loads, seed)
     for made in groups:
         gained = _rolled(VectorEnvironment(made, np.arange(training.trial[0])), agent)
-        most = made.jobs.fact(MOST)
+        most = made.jobs.facts["most"]
         need += made.needed.mean()
         paid += (made.needed.mean(axis=1) - gained[:, 0] * most).mean()
         over -= gained[:, 1].mean()

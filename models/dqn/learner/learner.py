@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,8 +12,7 @@ from torch.nn.functional import huber_loss
 
 from models.dqn.agent.actions import best
 from models.dqn.learner.network import Values, target
-from models.dqn.learner.replay import ReplayBuffer, Transitions
-from models.dqn.learner.returns import StepReturn, summed
+from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
 from models.dqn.learner.settings import LearnerSettings
 from models.policy.core.capacity import Floats, Integers
 
@@ -34,8 +32,7 @@ class Environment(Protocol):
         """Act in every run."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far the learning is: updates and transitions so far, mean loss since the last."""
 
     updates: int
@@ -56,7 +53,7 @@ class Learner:
         self.chance = np.random.default_rng(seed)
         self.replay = ReplayBuffer(settings.buffer, features, actions, parts)
         self._optimizer = torch.optim.Adam(self.online.parameters(), settings.learning_rate, fused=True)
-        self._pending: deque[tuple[np.ndarray, Integers, StepReturn, Floats]] = deque(maxlen=settings.steps)
+        self._pending: deque[Decision] = deque(maxlen=settings.steps)
         self.updates = self.transitions = 0
 
     def learn(self, environment: Environment, transitions: int, every: int) -> Iterator[Progress]:
@@ -86,7 +83,7 @@ class Learner:
         if environment.advice is not None:
             drawn = np.where(self.chance.random(len(seen)) < self.settings.advised, environment.advice, drawn)
         moves = np.where(random, drawn, moves)
-        self._pending.append((seen, moves, environment.step(moves), weight))
+        self._pending.append(Decision(seen, moves, environment.step(moves), weight))
         self.transitions += len(seen)
         if len(self._pending) == self.settings.steps:
             self.replay.add(summed(list(self._pending), self.settings.gamma))
@@ -95,12 +92,12 @@ class Learner:
         """(runs,) the allowed action of highest weighted value, by the target network: it swings less."""
         with torch.no_grad():
             values = self.held(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
-        worth = (values * weight[:, None, :]).sum(axis=2)
-        return best(worth, mask)
+        return best((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:
         """One gradient step; the loss."""
-        seen, moved, gained, after, mask, carried, weight = (torch.from_numpy(array) for array in batch)
+        seen, moved, gained, after, mask, weight = (torch.from_numpy(array) for array in batch)
+        carried = self.settings.gamma**self.settings.steps
         with torch.no_grad():
             held = self.held(after)
             wanted = target(gained, carried, weight, mask, held, self.online(after) if self.settings.double else held)

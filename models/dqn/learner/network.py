@@ -22,7 +22,7 @@ class Values(nn.Module):
         self, features: int, actions: int, parts: int, hidden: int, dueling: bool, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.actions, self.parts, self.dueling = actions, parts, dueling
+        self.parts, self.dueling = parts, dueling
         self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
         self.last = nn.Linear(hidden, (actions + dueling) * parts)
         with torch.no_grad():
@@ -46,11 +46,10 @@ class Values(nn.Module):
         if not self.dueling:
             return said
         state, action = said[:, :1], said[:, 1:]
-        worth: Tensor = state + action - action.mean(dim=1, keepdim=True)
-        return worth
+        return state + action - action.mean(dim=1, keepdim=True)
 
 
-def target(gained: Tensor, carried: Tensor, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
+def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
     """(B, K) `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
 
     Equation (24) of the source paper with alpha = 1 where `chosen_by` is the held (target) network; van Hasselt et
@@ -58,7 +57,7 @@ def target(gained: Tensor, carried: Tensor, weight: Tensor, mask: Tensor, held: 
 
     Args:
         gained: (B, K) r, over one step or several.
-        carried: (B,) gamma to the number of steps; 0 after a terminal state, and only there.
+        carried: gamma to the number of steps; runs are cut, none ever ends.
         weight: (B, K) worth of the parts.
         mask: (B, A) actions allowed in s'.
         held: (B, A, K) values in s' by the network that values a*.
@@ -66,4 +65,4 @@ def target(gained: Tensor, carried: Tensor, weight: Tensor, mask: Tensor, held: 
     """
     worth = (chosen_by * weight[:, None, :]).sum(dim=2).masked_fill(~mask, -torch.inf)
     at = worth.argmax(dim=1)
-    return gained + carried[:, None] * held[torch.arange(len(at)), at]
+    return gained + carried * held[torch.arange(len(at)), at]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """Hyper-parameters; `PAPER` holds the source paper's.
+    """Hyper-parameters of the learner.
 
     Attributes:
         hidden: units of each of two hidden layers.
@@ -48,22 +48,6 @@ class LearnerSettings:
 
 
 DEFAULT = LearnerSettings()
-PAPER = LearnerSettings(
-    hidden=128,
-    dueling=False,
-    double=False,
-    gamma=0.99,
-    steps=1,
-    buffer=10_000,
-    batch=64,
-    learning_rate=1e-3,
-    copy_every=320,
-    copy_share=1.0,
-    warm=1000,
-    advised=0.0,
-    huber=1e9,
-)
-"""Table 4 and its [T] choices; a copy of the target network every 10 episodes of 32 steps."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import least_squares
 
-from models.policy.core.capacity import Floats
-from models.twin.calibration import durations
+from models.policy.core.capacity import Floats, Integers, parallelism
 from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.sim.job import TwinError, TwinJob
 
@@ -19,6 +20,12 @@ SURE = 0.5
 """A parameter whose 95 % interval is wider than this share of it is not told apart."""
 SMALL_WARMUP = 0.2
 """A warm-up below this is told from none when its interval is as narrow as this one's has to be."""
+NAMES = ("overhead_s", "per_record_s", "scaling", "warmup", "warmup_batches")
+"""Of a `TwinJob`, in the order of a fit's columns; the noise is the next one."""
+EARLY, FRESH = 20, 10
+"""A warm-up is seen in batches of which the query had done fewer than the first before; so many of them are needed."""
+LEAST_SCALING = 0.2
+_SOFT = 0.25
 
 
 class UnfinishedFitError(TwinError):
@@ -43,13 +50,22 @@ class Fitted:
     startups: int
 
 
+class _Plain(NamedTuple):
+    """(B,) records, slots, batches before, and seconds of batches without a new executor."""
+
+    rows: Floats
+    worth: Floats
+    number: Floats
+    duration: Floats
+
+
 def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int = 0, draws: int = DRAWS) -> Fitted:
     """The job whose batches and start-ups these are.
 
-    The logarithm of the duration of a batch without a new executor is compared with that of the formula
-    (`durations.normal_s`); one with a new executor gives `cold_s`, which is what it took longer. The first batch of a
-    query is left out: it makes the plan and the state. Intervals: percentiles of a moving-block bootstrap of batches
-    (Künsch 1989), and of start-ups.
+    The logarithm of the duration of a batch without a new executor is compared with that of the formula (`normal_s`);
+    one with a new executor gives `cold_s`, which is what it took longer. The first batch of a query is left out: it
+    makes the plan and the state. The exponent shows from two numbers of slots on, a warm-up only in batches of its
+    time. Intervals: percentiles of a moving-block bootstrap of batches (Künsch 1989), and of start-ups.
 
     Args:
         batches: measured.
@@ -63,25 +79,80 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int 
     """
     usual = (batches.rows >= 1) & (batches.executors >= 1) & (batches.duration_s > 0) & (batches.number > 0)
     usual[startups.batch[startups.batch >= 0]] = False
-    delays = startups.leads_s()
-    _enough(int(usual.sum()), len(delays))
-    seen = durations.seen(known, batches.of(usual))
-    found = durations.solved(seen)
-    drawn = durations.redrawn(seen, np.random.default_rng(seed), draws)
-    job = replace(known, **dict(zip((*durations.NAMES, "noise"), found.tolist(), strict=True)))
+    delays, warm = startups.leads_s(), batches.of(usual)
+    _enough(len(warm.rows), len(delays))
+    seen = _Plain(warm.rows, _slots(known, warm.executors), warm.number, warm.duration_s)
+    fresh = int((seen.number < EARLY).sum()) >= FRESH
+    free = np.array([True, True, len(np.unique(seen.worth)) > 1, fresh, fresh])
+    names = (*NAMES, "noise")
+    job = replace(known, **dict(zip(names, _solved(seen, free).tolist(), strict=True)))
     longer = _longer(batches, startups, job)
-    job = replace(
-        job, startup_s=tuple(round(float(s), 3) for s in delays),
-        cold_s=float(np.median(longer)) if len(longer) else 0.0,
-    )  # fmt: skip
-    between = {name: _central(drawn[:, i]) for i, name in enumerate((*durations.NAMES, "noise"))}
-    for name, free in zip(durations.NAMES, seen.free, strict=True):
-        if not free and name != "scaling":
-            between[name] = (0.0, math.inf)
+    cold_s = float(np.median(longer)) if len(longer) else 0.0
+    job = replace(job, startup_s=tuple(round(float(s), 3) for s in delays), cold_s=cold_s)
+    chance = np.random.default_rng(seed)
+    drawn = [_solved(_Plain(*(part[at] for part in seen)), free) for at in _blocks(len(seen.rows), chance, draws)]
+    between = dict(zip(names, map(_central, np.array(drawn).T), strict=True))
+    if not fresh:
+        between |= {"warmup": (0.0, math.inf), "warmup_batches": (0.0, math.inf)}
     chance = np.random.default_rng(seed)
     between["startup_s"] = _central(_medians(delays, chance))
     between["cold_s"] = _central(_medians(longer, chance)) if len(longer) else (0.0, math.inf)
-    return Fitted(job, between, _unsure(job, between, seen.free, len(longer)), int(usual.sum()), len(delays))
+    unsure = [name for name, told in zip(NAMES, free, strict=True) if _wide(job, name, between[name], bool(told))]
+    unsure += ["cold_s"] if len(longer) < 3 else []
+    return Fitted(job, between, tuple(unsure), len(seen.rows), len(delays))
+
+
+def normal_s(job: TwinJob, batches: MeasuredBatches) -> Floats:
+    """(B,) seconds of batches without a new executor.
+
+    `(overhead_s + per_record_s * rows / slots ** scaling) * (1 + warmup * exp(-number / warmup_batches))`
+    """
+    found = np.array([getattr(job, name) for name in NAMES], float)
+    return _predicted(found, batches.rows, _slots(job, batches.executors), batches.number)
+
+
+def _slots(job: TwinJob, executors: Floats) -> Floats:
+    """(B,) tasks per wave of the heavy stage."""
+    return np.array([parallelism(max(int(n), 1), job.cores, job.tasks) for n in executors], float)
+
+
+def _predicted(p: Floats, rows: Floats, worth: Floats, number: Floats) -> Floats:
+    return (p[0] + p[1] * rows / worth ** p[2]) * (1.0 + p[3] * np.exp(-number / p[4]))
+
+
+def _solved(batches: _Plain, free: np.ndarray) -> Floats:
+    """(6,) `NAMES` and the deviation of log durations from them, by least squares with outliers softened.
+
+    Args:
+        batches: as they are compared.
+        free: (5,) which of `NAMES` they can tell.
+    """
+    duration = batches.duration
+    quick, slow = float(np.quantile(duration, 0.1)), float(duration.max())
+    work = float(np.median(duration)) / max(float(np.median(batches.rows / batches.worth)), 1e-9)
+    found = np.array([0.0, 0.0, 1.0, 0.0, 10.0])  # what holds where it cannot be seen
+    low, high, start, scale = np.array([
+        (0.0, slow, 0.7 * quick, max(quick, 1e-3)),
+        (1e-9, max(50 * work, 1e-6), max(0.3 * work, 1e-8), max(work, 1e-8)),
+        (LEAST_SCALING, 1.0, 0.9, 1.0),
+        (0.0, 10.0, 1.0, 1.0),
+        (1.0, 60.0, 10.0, 10.0),
+    ])[free].T  # fmt: skip
+
+    def off(p: Floats) -> Floats:
+        every = found.copy()
+        every[free] = p
+        return np.log(np.maximum(_predicted(every, *batches[:3]), 1e-6)) - np.log(duration)
+
+    best = least_squares(off, start, bounds=(low, high), loss="soft_l1", f_scale=_SOFT, x_scale=scale)
+    found[free] = best.x
+    return np.append(found, np.sqrt(np.mean(off(best.x) ** 2)))
+
+
+def _blocks(count: int, chance: np.random.Generator, draws: int) -> list[Integers]:
+    size = math.ceil(math.sqrt(count))
+    begins = [chance.integers(0, count - size + 1, math.ceil(count / size)) for _ in range(draws)]
+    return [(begin[:, None] + np.arange(size)).reshape(-1)[:count] for begin in begins]
 
 
 def _enough(batches: int, startups: int) -> None:
@@ -103,16 +174,13 @@ def _longer(batches: MeasuredBatches, startups: Startups, job: TwinJob) -> Float
     for batch, registered, asked in zip(startups.batch, startups.registered_s, startups.requested_s, strict=True):
         if batch >= 0 and np.isfinite(asked):
             last[int(batch)] = max(registered, last.get(int(batch), -math.inf))
-    at = np.array(list(last), np.int64)
-    joined_s, cold = np.array(list(last.values()), float), batches.of(at)
-    begun = np.where(joined_s > cold.start_s, joined_s, cold.start_s + durations.normal_s(job, cold))
-    longer: Floats = np.maximum(cold.end_s - begun, 0.0)
-    return longer
+    joined_s, cold = np.array(list(last.values()), float), batches.of(np.array(list(last), np.int64))
+    begun = np.where(joined_s > cold.start_s, joined_s, cold.start_s + normal_s(job, cold))
+    return np.maximum(cold.end_s - begun, 0.0)
 
 
 def _medians(values: Floats, chance: np.random.Generator) -> Floats:
-    medians: Floats = np.median(values[chance.integers(0, len(values), (DRAWS, len(values)))], axis=1)
-    return medians
+    return np.median(values[chance.integers(0, len(values), (DRAWS, len(values)))], axis=1)
 
 
 def _central(values: Floats) -> tuple[float, float]:
@@ -120,15 +188,9 @@ def _central(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _unsure(
-    job: TwinJob, between: dict[str, tuple[float, float]], free: tuple[bool, ...], cold: int
-) -> tuple[str, ...]:
-    wide = []
-    for name, told in zip(durations.NAMES, free, strict=True):
-        low, high = between[name]
-        least = SMALL_WARMUP if name == "warmup" else 1e-12
-        if name == "warmup_batches" and job.warmup < SMALL_WARMUP:
-            continue  # of hardly any warm-up nobody can say how soon it is over, nor has to
-        if high - low > SURE * max(getattr(job, name), least) or not told:
-            wide.append(name)
-    return (*wide, *(("cold_s",) if cold < 3 else ()))
+def _wide(job: TwinJob, name: str, between: tuple[float, float], told: bool) -> bool:
+    """Whether a parameter is unsure; of hardly any warm-up nobody can say how soon it is over, nor has to."""
+    if name == "warmup_batches" and job.warmup < SMALL_WARMUP:
+        return False
+    least = SMALL_WARMUP if name == "warmup" else 1e-12
+    return between[1] - between[0] > SURE * max(getattr(job, name), least) or not told

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,7 @@ IDLE_S = 0.25
 """A batch that began later than this after the one before waited for its trigger."""
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredBatches:
+class MeasuredBatches(NamedTuple):
     """Micro-batches in the order of their ends.
 
     Attributes:
@@ -39,7 +39,7 @@ class MeasuredBatches:
 
     def of(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
         """Some of them: a mask or indices."""
-        return MeasuredBatches(*(getattr(self, field.name)[which] for field in fields(self)))
+        return MeasuredBatches(*(part[which] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,14 @@ class Startups:
 
 def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
     """The measurements of several runs one after another."""
-    before = np.cumsum([0, *(len(batches.rows) for batches, _ in parts)])
-    batches = MeasuredBatches(
-        *(np.concatenate([getattr(b, field.name) for b, _ in parts]) for field in fields(MeasuredBatches))
-    )
-    first = [np.where(s.batch >= 0, s.batch + at, -1) for (_, s), at in zip(parts, before[:-1], strict=True)]
-    startups = [np.concatenate([getattr(s, name) for _, s in parts]) for name in ("requested_s", "registered_s")]
-    censored = np.concatenate([~s.came for _, s in parts])
-    return batches, Startups(startups[0], startups[1], np.concatenate(first).astype(np.int64), censored)
+    batches, startups = zip(*parts, strict=True)
+    before = np.cumsum([0, *(len(one.rows) for one in batches[:-1])])
+    rows = [
+        (s.requested_s, s.registered_s, np.where(s.batch >= 0, s.batch + at, -1), ~s.came)
+        for s, at in zip(startups, before, strict=True)
+    ]
+    every = (map(np.concatenate, zip(*some, strict=True)) for some in (batches, rows))
+    return MeasuredBatches(*next(every)), Startups(*next(every))
 
 
 def trigger(batches: MeasuredBatches) -> float | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
-from models.twin.calibration.durations import LEAST_SCALING
-from models.twin.calibration.fit import UnfinishedFitError
+from models.twin.calibration.fit import LEAST_SCALING, UnfinishedFitError
 from models.twin.sim.job import TwinJob
 
 ALONE_S = 45
@@ -24,8 +23,7 @@ SLICE_S = 0.25
 """A continuous engine is simulated as batches of at most so many seconds of its highest capacity."""
 
 
-@dataclass(frozen=True, eq=False)
-class Recording:
+class Recording(NamedTuple):
     """What was recorded every second of a run; NaN where there is no sample.
 
     Attributes:
@@ -42,8 +40,7 @@ class Recording:
 
     def part(self, begin: int, end: int) -> Recording:
         """The seconds [begin, end)."""
-        cut = slice(begin, end)
-        return Recording(self.rate[cut], self.latency_s[cut], self.busy[cut], self.workers[cut])
+        return Recording(*(column[begin:end] for column in self))
 
     @property
     def changes(self) -> Integers:
@@ -51,8 +48,7 @@ class Recording:
         return np.flatnonzero(np.diff(self.workers) != 0) + 1
 
 
-@dataclass(frozen=True, eq=False)
-class Outages:
+class Outages(NamedTuple):
     """What single changes did.
 
     Attributes:
@@ -74,20 +70,16 @@ class Outages:
 def outages(seen: Recording) -> Outages:
     """Every change that stands alone and whose latency came back within `ALONE_S`."""
     calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
-    rows = []
-    for i, at in enumerate(changes):
-        before = changes[i - 1] if i else -ALONE_S
-        after = changes[i + 1] if i + 1 < len(changes) else len(seen.rate) + ALONE_S
-        if min(at - before, after - at) < ALONE_S or at + ALONE_S > len(seen.rate):
-            continue
-        latency = np.where(np.isfinite(seen.latency_s), seen.latency_s, 0.0)[at : at + ALONE_S]
+    rows, known = [], np.nan_to_num(seen.latency_s)
+    gaps = np.diff(changes, prepend=-ALONE_S, append=len(seen.rate) + ALONE_S)
+    for at in changes[(np.minimum(gaps[:-1], gaps[1:]) >= ALONE_S) & (changes + ALONE_S <= len(seen.rate))]:
+        latency = known[at : at + ALONE_S]
         peak = int(latency.argmax())
         back = np.flatnonzero(latency[peak:] < 1.5 * calm)
         if latency[peak] > 2 * calm and len(back):
             rate = float(seen.rate[at : at + peak + int(back[0]) + 1].mean())
             rows.append((latency[peak] - calm, peak, back[0], rate, seen.workers[at]))
-    table: Floats = np.array(rows, np.float64).reshape(-1, 5)
-    return Outages(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4], calm)
+    return Outages._make([*np.array(rows, np.float64).reshape(-1, 5).T, calm])
 
 
 def capacity(seen: Recording) -> tuple[float, float]:
@@ -99,9 +91,8 @@ def capacity(seen: Recording) -> tuple[float, float]:
     Raises:
         UnfinishedFitError: no calm stretch.
     """
-    since = np.arange(len(seen.rate)) - np.concatenate([[0], seen.changes])[
-        np.searchsorted(seen.changes, np.arange(len(seen.rate)), side="right")
-    ]  # fmt: skip
+    seconds = np.arange(len(seen.rate))
+    since = seconds - np.append(0, seen.changes)[np.searchsorted(seen.changes, seconds, side="right")]
     smooth = np.convolve(seen.busy, np.full(_SMOOTH_S, 1 / _SMOOTH_S), mode="same")
     calm = (since > CALM_S) & (smooth > 0.01) & (seen.rate > 0)
     numbers = [n for n in np.unique(seen.workers[calm]) if (calm & (seen.workers == n)).sum() >= 2 * _SMOOTH_S]
@@ -146,5 +137,4 @@ def over(latency_s: Floats, target_s: float) -> float:
 
 def as_latency(waiting_s: Floats, calm_s: float) -> Floats:
     """(..., T) a twin's age of the oldest record, raised by what a record takes elsewhere when nothing happens."""
-    raised: Floats = waiting_s + max(calm_s - float(np.median(waiting_s)), 0.0)
-    return raised
+    return waiting_s + max(calm_s - float(np.median(waiting_s)), 0.0)

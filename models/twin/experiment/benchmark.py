@@ -1,4 +1,4 @@
-"""A whole contest: every contender is tuned on the first part of the traces and judged on the last."""
+"""A whole benchmark: every contender is tuned on the first part of the traces and judged on the last."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ import numpy as np
 
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
+from models.policy.core.capacity import Floats
+from models.twin.experiment.contenders import Contender, Lane
 from models.twin.experiment.evaluation import Sheet, compete
-from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, coarseness, told
-from models.twin.experiment.lanes import Contender, Lane
-from models.twin.experiment.references import least_hours, optimum
+from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, coarseness, issued
 from models.twin.experiment.results import ALLOWED, OPTIMUM, TraceResult
-from models.twin.experiment.scenario import parts, scenario, told_from
+from models.twin.experiment.scenario import Scenario, issued_from, parts, scenario
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.tuning import moved, refined, tuned
+from models.twin.experiment.tuning import refined, tuned
+from models.twin.oracle.bound import bound
+from models.twin.oracle.optimum import clairvoyant
+from models.twin.sim.job import stack
+from models.twin.sim.run import Load, simulate
 
 TUNE_SEED = 1000
 """Of the arrivals on the tuning part; the test part has those from 0 on."""
-
-
 ROUND = 2
 """Further values of a knob that are tried at once; the next ones learn from what these came to."""
+BUDGETS = (0.001, 0.003, 0.01, 0.05)
+"""Violations at which the optimum is computed; between them the frontier is interpolated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,9 @@ def listened(
     """
     tune, _ = parts(name, series, setup)
     many = coarseness(setup.step_s(series), sum(setup.planned_s))
-    return {forecaster: told(forecaster, series, told_from(series, tune, setup), many) for forecaster in forecasters}
+    return {
+        forecaster: issued(forecaster, series, issued_from(series, tune, setup), many) for forecaster in forecasters
+    }
 
 
 def judged(
@@ -71,39 +77,58 @@ def judged(
     Raises:
         TwinError: a trace does not do.
     """
-    cut = [parts(case.name, case.series, setup) for case in cases]
-    at = [(case, *both) for case, both in zip(cases, cut, strict=True)]
-    tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in at]
-    tests = [scenario(c.name, c.series, test, setup, range(effort.seeds), c.said) for c, _, test in at]
-    found = [TraceResult(test, {}) for test in tests]
+    cut = [(case, *parts(case.name, case.series, setup)) for case in cases]
+    tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in cut]
+    found = [
+        TraceResult(scenario(c.name, c.series, test, setup, range(effort.seeds), c.said), {}) for c, _, test in cut
+    ]
     swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
     for contender in contenders:
-        lanes = tuned(contender, tuning, swept)
         upstream = CATALOGUE[contender.policy].upstream if contender.name == contender.policy else None
-        lanes = moved(lanes, tests, upstream)
+        more = [] if upstream is None else [upstream]
+        lanes = [
+            Lane(one.scenario, lane.setting, np.concatenate([lane.knobs, more]))
+            for one, lane in zip(found, tuned(contender, tuning, swept), strict=True)
+        ]
         sheets = compete(contender, lanes)
-        left = effort.knobs - swept
-        while left:
-            some = min(ROUND, left)
+        for left in range(effort.knobs - swept, 0, -ROUND):
             closer = [
-                replace(lane, knobs=refined(sheet.knobs, sheet.violation.mean(axis=1), some))
+                replace(lane, knobs=refined(sheet.knobs, sheet.means[0], min(ROUND, left)))
                 for lane, sheet in zip(lanes, sheets, strict=True)
             ]
             sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(contender, closer), strict=True)]
-            left -= some
         for one, lane, sheet in zip(found, lanes, sheets, strict=True):
             one.sheets[contender.name], one.settings[contender.name] = sheet, lane.setting
         tell(contender.name)
     for one in found if effort.yardsticks else []:
         one.sheets[OPTIMUM] = optimum(one.scenario, min(effort.yardsticks, effort.seeds))
-        one.bound.update(zip(ALLOWED, least_hours(one.scenario, 1, ALLOWED).tolist(), strict=True))
+        one.bound.update(zip(ALLOWED, least_hours(one.scenario, ALLOWED).tolist(), strict=True))
         tell(f"optimum of {one.scenario.name}")
     return found
 
 
+def optimum(scenario: Scenario, seeds: int, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
+    """Plans that know the load of the first seeds, tried in the twin; their knob is the violation they may have.
+
+    The plans are made for all seconds; like everybody's, only what counts is counted, against their budget, too.
+    """
+    row = np.tile(np.arange(seeds), len(budgets))
+    load = Load(scenario.arrived[:seeds], row, counts=np.full(seeds, scenario.warm_s))
+    jobs, looks = stack([scenario.setup.the_job] * len(row)), scenario.setup.looks
+    outcome = simulate(jobs, load, clairvoyant(jobs, load, looks, row, np.repeat(budgets, seeds)), looks, row)
+    return Sheet.of(np.array(budgets), seeds, outcome, slice(None), len(outcome.targets), keep=True)
+
+
+def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
+    """(budgets,) executor-hours below which no policy can go at these violations under the load of the first seed."""
+    arrived = scenario.arrived[:1, scenario.warm_s :]
+    load = Load(arrived - arrived[:, :1], np.zeros(len(budgets), np.int64))
+    return bound(stack([scenario.setup.the_job] * len(budgets)), load, scenario.setup.looks, np.array(budgets)) / 3600
+
+
 def near(sheet: Sheet, allowed: float) -> float:
     """The knob value that came nearest to a violation, on a logarithmic scale."""
-    share = np.log(np.maximum(sheet.violation.mean(axis=1), 1e-6))
+    share = np.log(np.maximum(sheet.means[0], 1e-6))
     return float(sheet.knobs[int(np.argmin(np.abs(share - np.log(allowed))))])
 
 

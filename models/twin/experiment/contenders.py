@@ -1,20 +1,21 @@
-"""Who takes part in a contest: every policy of the catalogue, and our planners with other calibrator."""
+"""Who takes part in an evaluation: every policy of the catalogue with its hyper-parameters, and variants of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from configs.policies import LEARNED
+from configs.policies import LEARNED, LISTENERS
 from models.policy.catalogue import build, named
+from models.policy.core.capacity import Floats
 from models.twin.experiment.foresight import LEVELS
-from models.twin.experiment.lanes import TRUTH, Contender, Setting
+from models.twin.experiment.scenario import Scenario
 
+TRUTH = "truth"
 TRUE_FUTURE, LAST_VALUE = "true_future", "last_value"
-PLANNERS = ("reactive", "forecast")
 OURS = ("forecast", "mpc", "dqn")
 UNFORECAST = ("mpc:none", "mpc:last_value")
 """The same planner without a forecast and with the last value: what it saves beyond them, forecasting saves."""
@@ -24,14 +25,74 @@ DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
 """What people run today, compared as it is shipped."""
 USUAL_HOLD_S = 30.0
 """Of a job that decides every 15 s, for which the times below are meant."""
-DELAYS: dict[str, tuple[float, ...]] = {"down_delay_s": (60.0, 300.0, 900.0)}
-USE: dict[str, tuple[float, ...]] = {"utilisation": (1.0, 1.08)}
-HOLD: dict[str, tuple[float, ...]] = {"hold_s": (30.0, 120.0, 300.0)}
-MARGIN: dict[str, tuple[float, ...]] = {"margin": (1e9, 0.0)}
-"""Whether the agent does what it is advised, or departs from it as it learned to."""
-ALONE: dict[str, tuple[float, ...]] = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
+
+Axis = dict[str, tuple[float, ...]]
+DELAYS: Axis = {"down_delay_s": (60.0, 300.0, 900.0)}
+USE: Axis = {"utilisation": (1.0, 1.08)}
+HOLD: Axis = {"hold_s": (30.0, 120.0, 300.0)}
+MARGIN: Axis = {"margin": (1e9, 0.0)}
+"""Whether the DQN policy does what it is advised, or departs from it as it learned to."""
+ALONE: Axis = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
 """Without a forecast its price moves nothing, and room is the only way to be safe."""
-HEARING: dict[str, tuple[float, ...]] = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
+HEARING: Axis = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
+AXES = {"forecast": (HEARING, DELAYS), "reactive": (DELAYS,), "mpc": (USE, HOLD), "dqn": (USE, HOLD | MARGIN)}
+"""By policy; the baseline of `dqn` is an `mpc`."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A policy's hyper-parameters.
+
+    Attributes:
+        fields: of the policy, by name.
+        memory_steps: of the forecaster, after which a third of an error of now is left.
+        level: quantile of the forecast that the policy receives; None for all of them.
+    """
+
+    fields: tuple[tuple[str, float], ...] = ()
+    memory_steps: float = 1.0
+    level: float | None = None
+
+    def plus(self, values: dict[str, float]) -> Setting:
+        """With other values; names that are no attribute are fields of the policy."""
+        own = {name: value for name, value in values.items() if name in ("memory_steps", "level")}
+        others = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
+        return replace(self, fields=tuple(sorted(others.items())), **own)
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """Who takes part.
+
+    Attributes:
+        name: in the results.
+        policy: its name in the catalogue.
+        hears: a forecaster of `foresight.FORECASTERS`, `TRUTH`, or empty for nothing.
+        setting: hyper-parameters to begin with.
+        axes: of hyper-parameters that are chosen on the tuning part, each a product, one after the other.
+        learned: what the policy needs beside a contract; a timetable is learned from each trace.
+    """
+
+    name: str
+    policy: str
+    hears: str = ""
+    setting: Setting = Setting()
+    axes: tuple[Axis, ...] = ()
+    learned: Any = None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it receives any forecast."""
+        return bool(self.hears) and self.policy in LISTENERS
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """A scenario, the setting that a policy has there, and (N,) values of its knob."""
+
+    scenario: Scenario
+    setting: Setting
+    knobs: Floats
 
 
 def contenders(
@@ -62,43 +123,29 @@ def contenders(
         else:
             found.append(one)
     if "mpc" in {one.name for one in found}:
-        found += [
-            with_forecaster(contender("mpc"), name.partition(":")[2].replace("none", ""), name) for name in UNFORECAST
-        ]
-    found.append(with_forecaster(contender("forecast"), TRUTH, TRUE_FUTURE))
+        found += [with_forecaster(contender("mpc"), hears) for hears in ("", LAST_VALUE)]
+    found.append(replace(with_forecaster(contender("forecast"), TRUTH), name=TRUE_FUTURE))
     return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
 
 
 def ablations(found: Iterable[Contender]) -> list[Contender]:
     """`forecast` with the last value, and `mpc` with the true future, where they are among them."""
-    calibrator = {"forecast": LAST_VALUE, "mpc": TRUTH}
-    return [
-        with_forecaster(one, calibrator[one.name], f"{one.name}:{calibrator[one.name]}")
-        for one in found
-        if one.name in calibrator
-    ]
+    other = {"forecast": LAST_VALUE, "mpc": TRUTH}
+    return [with_forecaster(one, other[one.name]) for one in found if one.name in other]
 
 
 def contender(name: str, learned: Any = None) -> Contender:
-    """The policy of that name with what it hears, and the hyper-parameters that are chosen for it."""
-    if name == "forecast":
-        setting = Setting(level=0.9)
-        return Contender(name, name, "blend", setting, (HEARING, DELAYS))
-    if name == "reactive":
-        return Contender(name, name, axes=(DELAYS,))
-    if name == "mpc":
-        return Contender(name, name, "blend", axes=(USE, HOLD))
-    if name == "dqn":  # its baseline is an mpc
-        return Contender(name, name, "blend", axes=(USE, HOLD | MARGIN), learned=learned)
-    return Contender(name, name, learned=learned)
+    """The policy of that name with what it receives, and the hyper-parameters that are chosen for it."""
+    setting = Setting(level=0.9) if name == "forecast" else Setting()
+    return Contender(name, name, "blend" if name in OURS else "", setting, AXES.get(name, ()), learned)
 
 
-def with_forecaster(one: Contender, hears: str, name: str) -> Contender:
-    """The same policy, hearing somebody else."""
+def with_forecaster(one: Contender, hears: str) -> Contender:
+    """The same policy as `<name>:<forecaster>`, receiving the forecasts of another, of nobody if `hears` is empty."""
     axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
     if one.policy == "mpc" and not hears:
         axes = tuple(ALONE if axis == USE else axis for axis in axes)
-    return Contender(name, one.policy, hears, one.setting, axes, one.learned)
+    return replace(one, name=f"{one.name}:{hears or 'none'}", hears=hears, axes=axes)
 
 
 def _as_live(one: Contender, contract: Contract) -> Contender:

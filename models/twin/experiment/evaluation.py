@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from configs.policies import BY_PEAKS
 from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.paced import Paced
 from models.policy.core.view import Policy, Why
+from models.policy.received.nowcast import offsets
+from models.policy.received.peaks import LEVELS as PEAK_LEVELS
+from models.policy.received.peaks import stretches
 from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learned
-from models.twin.experiment.lanes import Contender, Lane
-from models.twin.experiment.received import by_peaks, foresight
+from models.twin.experiment.contenders import TRUTH, Contender, Lane
+from models.twin.experiment.foresight import LEVELS, received, true
+from models.twin.experiment.frontier import cheapest_at
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
-from models.twin.sim.run import Load, SimOutcome, simulate
+from models.twin.sim.run import Foresight, Load, SimOutcome, simulate
 
 RUNS = 384
 """At most in one simulation: more gains no speed and takes memory."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sheet:
+class Sheet(NamedTuple):
     """What became of a lane: arrays of (knobs, seeds).
 
     Attributes:
@@ -46,16 +51,29 @@ class Sheet:
     actions: Floats
     none: Integers
     clamped: Integers
-    targets: Floats = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    targets: Floats = np.zeros((0, 0, 0))
+
+    @classmethod
+    def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int, keep: bool) -> Sheet:
+        """From some runs of a simulation, by knob, then seed, that had so many looks."""
+        shape, why = (len(knobs), seeds), found.why[:looks]
+        counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
+        values = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes, *counts)
+        sheet = cls(knobs, *(value[runs].reshape(shape) for value in values))
+        return sheet._replace(targets=found.targets[:looks, runs].reshape(looks, *shape)) if keep else sheet
 
     def plus(self, other: Sheet) -> Sheet:
-        """With further knob values."""
-        names = (one.name for one in fields(self))
-        parts: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)], axis=int(name == "targets"))
-            for name in names
-        }
-        return Sheet(**parts)
+        """With further knob values, without targets."""
+        return Sheet(*(np.concatenate(both) for both in zip(self[:-1], other[:-1], strict=True)))
+
+    @property
+    def means(self) -> tuple[Floats, Floats]:
+        """(knobs,) each: violation and executor-hours, mean over the seeds."""
+        return self.violation.mean(axis=1), self.hours.mean(axis=1)
+
+    def hours_at(self, allowed: float) -> float:
+        """Executor-hours at an allowed violation, over all seeds; NaN where the policy always breaks more."""
+        return cheapest_at(*self.means, allowed)
 
 
 def compete(contender: Contender, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
@@ -66,8 +84,14 @@ def compete(contender: Contender, lanes: Sequence[Lane], keep: bool = False) -> 
     """
     found: dict[int, Sheet] = {}
     for chunk in _chunks(contender, lanes):
-        simulated = _simulated(contender, [lanes[i] for i in chunk])
-        found |= {i: _sheet(lanes[i], part, keep) for i, part in zip(chunk, simulated, strict=True)}
+        some = [lanes[i] for i in chunk]
+        setup, seeds, each = some[0].scenario.setup, some[0].scenario.seeds, len(some[0].knobs) * some[0].scenario.seeds
+        jobs, chance = stack([setup.the_job] * (each * len(some)), setup.belief), _rows([0] * len(some), some)
+        ahead = foresight(contender, some) if contender.listens else None
+        outcome = simulate(jobs, _load(some), _policy(contender, some), setup.looks, chance, ahead)
+        for at, (i, lane) in enumerate(zip(chunk, some, strict=True)):
+            runs, looks = slice(at * each, (at + 1) * each), len(lane.scenario.looks_s)
+            found[i] = Sheet.of(lane.knobs, seeds, outcome, runs, looks, keep)
     return [found[i] for i in range(len(lanes))]
 
 
@@ -75,59 +99,41 @@ def _chunks(contender: Contender, lanes: Sequence[Lane]) -> Iterable[list[int]]:
     """Lanes of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
     groups: dict[Any, list[int]] = {}
     for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].scenario.seconds):
-        groups.setdefault((lanes[i].setting.fields, by_peaks(contender, lanes[i])), []).append(i)
+        groups.setdefault((lanes[i].setting.fields, _by_peaks(contender, lanes[i])), []).append(i)
     for group in groups.values():
         many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].scenario.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
 
 
-def _simulated(contender: Contender, lanes: list[Lane]) -> list[tuple[SimOutcome, slice]]:
-    """The outcome, and where in it each lane's runs are: by knob, then seed."""
-    setup, seeds, knobs = lanes[0].scenario.setup, lanes[0].scenario.seeds, len(lanes[0].knobs)
-    each = knobs * seeds
-    load = _load(lanes)
-    policy = _policy(contender, lanes)
-    received = foresight(contender, lanes) if contender.listens else None
-    jobs = stack([setup.the_job] * (each * len(lanes)), setup.belief)
-    chance = np.tile(np.arange(seeds), knobs * len(lanes))
-    outcome = simulate(jobs, load, policy, setup.looks, chance, received)
-    return [(outcome, slice(at * each, (at + 1) * each)) for at in range(len(lanes))]
+def _rows(firsts: Iterable[int], lanes: Sequence[Lane]) -> Integers:
+    """(runs,) rows, one per seed from the first of each lane on, the same for all its knob values."""
+    seeds = np.arange(lanes[0].scenario.seeds)
+    return np.concatenate([np.tile(first + seeds, len(lane.knobs)) for first, lane in zip(firsts, lanes, strict=True)])
 
 
 def _load(lanes: list[Lane]) -> Load:
     """What arrives, a row per scenario and seed."""
     scenarios = list(dict.fromkeys(lane.scenario for lane in lanes))
-    seeds, longest = scenarios[0].seeds, max(scenario.seconds for scenario in scenarios)
-    arrived = np.empty((len(scenarios) * seeds, longest + 1))
-    for at, scenario in enumerate(scenarios):
-        rows = arrived[at * seeds : (at + 1) * seeds]
-        rows[:, : scenario.seconds + 1] = scenario.arrived
-        rows[:, scenario.seconds + 1 :] = scenario.arrived[:, -1:]
-    row = np.concatenate(
-        [np.tile(scenarios.index(lane.scenario) * seeds + np.arange(seeds), len(lane.knobs)) for lane in lanes]
-    )
-    lasts, counts = (
-        np.repeat(seconds, seeds) for seconds in zip(*((g.seconds, g.warm_s) for g in scenarios), strict=True)
-    )
-    return Load(arrived, row, lasts, counts)
+    seeds, longest = scenarios[0].seeds, max(one.seconds for one in scenarios)
+    arrived = [np.pad(one.arrived, ((0, 0), (0, longest - one.seconds)), mode="edge") for one in scenarios]
+    lasts, counts = np.repeat([(one.seconds, one.warm_s) for one in scenarios], seeds, axis=0).T
+    row = _rows((scenarios.index(lane.scenario) * seeds for lane in lanes), lanes)
+    return Load(np.concatenate(arrived), row, lasts, counts)
 
 
 def _policy(contender: Contender, lanes: list[Lane]) -> Policy:
-    seeds = lanes[0].scenario.seeds
-    knob = np.concatenate([np.repeat(lane.knobs, seeds) for lane in lanes])
-    taught = contender.learned
+    setup, seeds = lanes[0].scenario.setup, lanes[0].scenario.seeds
+    known = contender.learned
     if contender.policy == "schedule":
         tables = np.stack([_timetable(lane.scenario) for lane in lanes])
-        day_s = DAY_S / lanes[0].scenario.setup.speed
-        taught = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), day_s)
-    policy = build(contender.policy, lanes[0].scenario.setup.contract, taught, knob)
-    turn: dict[str, Any] = dict(lanes[0].setting.fields)
-    if not turn:
-        return policy
-    if isinstance(policy, Paced):
-        return replace(policy, policy=replace(policy.policy, **turn))  # type: ignore[type-var]
-    turned: Policy = replace(policy, **turn)  # type: ignore[type-var]
-    return turned
+        known = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), DAY_S / setup.speed)
+    knob = np.concatenate([np.repeat(lane.knobs, seeds) for lane in lanes])
+    policy: Any = build(contender.policy, setup.contract, known, knob)
+    fields: Any = dict(lanes[0].setting.fields)
+    if fields and isinstance(policy, Paced):
+        inner: Any = policy.policy
+        fields = {"policy": replace(inner, **fields)}
+    return replace(policy, **fields) if fields else policy
 
 
 def _timetable(scenario: Scenario) -> Floats:
@@ -138,12 +144,36 @@ def _timetable(scenario: Scenario) -> Floats:
     return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
 
 
-def _sheet(lane: Lane, simulated: tuple[SimOutcome, slice], keep: bool) -> Sheet:
-    outcome, runs = simulated
-    shape, looks = (len(lane.knobs), lane.scenario.seeds), len(lane.scenario.looks_s)
-    why = outcome.why[:looks, runs]
-    none, clamped = ((why & int(flag) > 0).sum(axis=0).reshape(shape) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
-    targets = outcome.targets[:looks, runs].reshape(looks, *shape) if keep else np.zeros((0, 0, 0))
-    values = (outcome.executor_s / 3600, outcome.violation, outcome.p99_s, outcome.worst_s, outcome.changes)
-    hours, violation, p99_s, worst_s, actions = (value[runs].reshape(shape) for value in values)
-    return Sheet(lane.knobs, hours, violation, p99_s, worst_s, actions, none, clamped, targets)
+def foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
+    """A row per seed and whatever differs in what lanes receive; shorter ones are filled up with nothing."""
+    setup, seeds, level = lanes[0].scenario.setup, lanes[0].scenario.seeds, lanes[0].setting.level
+    ends = asked_at = offsets(*setup.planned_s)
+    levels: tuple[float, ...] = LEVELS if level is None else (level,)
+    if all(_by_peaks(contender, lane) for lane in lanes):
+        ends, levels = stretches(*setup.planned_s), PEAK_LEVELS
+    kinds = [(id(lane.scenario), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
+    first = dict(zip(kinds, lanes, strict=True))
+    looks = max(len(lane.scenario.looks_s) for lane in lanes)
+    rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
+    for at, lane in enumerate(first.values()):
+        rps[at * seeds : (at + 1) * seeds, : len(lane.scenario.looks_s)] = _received(contender, lane, asked_at)
+    # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
+    return Foresight(ends, levels, rps, _rows((list(first).index(kind) * seeds for kind in kinds), lanes))
+
+
+def _received(contender: Contender, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
+    """(seeds or 1, decisions, ends, levels)."""
+    scenario, setting = lane.scenario, lane.setting
+    if contender.hears == TRUTH:
+        every = np.concatenate([scenario.rate, scenario.after])
+        return true(every, scenario.looks_s, ends)[None, :, :, None]  # the same at every level
+    if _by_peaks(contender, lane):
+        return scenario.forecast_peaks[contender.hears]
+    issued, moments = scenario.issued[contender.hears], scenario.begins_s + scenario.looks_s.astype(np.float64)
+    memory_s = setting.memory_steps * issued.step_s
+    return np.stack([received(issued, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]])
+
+
+def _by_peaks(contender: Contender, lane: Lane) -> bool:
+    """Whether the policy receives the peaks whose quantiles the past has kept, instead of the forecaster's own."""
+    return contender.policy in BY_PEAKS and contender.hears in lane.scenario.peaks

@@ -53,10 +53,11 @@ class IssuedForecasts:
         """The newest forecasts, of all levels or those of some indices, at moments (epoch seconds)."""
         since = moments_s - self.begins_s
         at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
-        places = range(len(self.levels)) if only is None else only
+        places = list(range(len(self.levels)) if only is None else only)
         levels = tuple(self.levels[i] for i in places)
-        quantiles = self.quantiles[at][:, :, list(places)]
-        return ForecastRows(quantiles, self.last[at], since - at * self.step_s, self.step_s, levels)
+        return ForecastRows(
+            self.quantiles[at][:, :, places], self.last[at], since - at * self.step_s, self.step_s, levels
+        )
 
 
 def coarseness(step_s: float, reach_s: float) -> int:
@@ -64,7 +65,7 @@ def coarseness(step_s: float, reach_s: float) -> int:
     return max(1, math.ceil(reach_s / (REACH * step_s)))
 
 
-def told(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
+def issued(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
     """What a forecaster of `FORECASTERS` says from step `first` of a series on, in steps of `many` of the series'."""
     step_s = series.step_s * many
     older = _grouped(np.concatenate([np.full(-first % many, np.nan), series.values[:first]]), many)
@@ -86,7 +87,7 @@ def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
     return IssuedForecasts(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 
 
-def heard(
+def received(
     said: IssuedForecasts, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
 ) -> Floats:
     """(D, K, L) what a policy hears at its decisions: the newest forecast, corrected by the rate of the moment.
@@ -116,11 +117,14 @@ def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
     for k, offset in enumerate(offsets_s):
         end = max(round(float(offset)), before + 1)
-        size = end - before
-        highest = maximum_filter1d(rates, size, mode="nearest", origin=-(size // 2))
-        found[:, k] = highest[np.minimum(looks_s + before, len(rates) - 1)]
+        found[:, k] = highest(rates, end - before)[np.minimum(looks_s + before, len(rates) - 1)]
         before = end
     return found
+
+
+def highest(rates: Floats, size: int) -> Floats:
+    """(..., T) the highest of `size` rates from every second on; beyond the end the last one stays."""
+    return maximum_filter1d(rates, size, mode="nearest", origin=-(size // 2))
 
 
 def _grouped(values: Floats, many: int) -> Floats:
@@ -128,8 +132,5 @@ def _grouped(values: Floats, many: int) -> Floats:
     if many == 1:
         return values
     parts = values.reshape(-1, many)
-    known = np.isfinite(parts)
-    count = known.sum(axis=1)
-    sums = np.where(known, parts, 0.0).sum(axis=1)
-    means: Floats = np.divide(sums, count, out=np.full(len(parts), np.nan), where=count > 0)
-    return means
+    count = np.isfinite(parts).sum(axis=1)
+    return np.divide(np.nansum(parts, axis=1), count, out=np.full(len(parts), np.nan), where=count > 0)

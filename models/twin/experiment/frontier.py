@@ -15,10 +15,8 @@ NEAR = 10.0
 def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
     """The points that no other point beats in both, by rising violation: (violation, cost)."""
     order = np.lexsort((cost, violation))
-    kept: list[int] = []
-    for i in order:
-        if not kept or cost[i] < cost[kept[-1]]:
-            kept.append(int(i))
+    paid = cost[order]
+    kept = order[paid < np.append(np.inf, np.minimum.accumulate(paid)[:-1])]
     return violation[kept], cost[kept]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d
 
 from configs.contract import Planning
 from models.forecast.baselines.naive import Naive
@@ -15,7 +14,7 @@ from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit
-from models.twin.experiment.foresight import IssuedForecasts, followed
+from models.twin.experiment.foresight import IssuedForecasts, followed, highest
 from models.twin.sim.arrivals import filled, rates
 
 DAYS = 14.0
@@ -31,7 +30,7 @@ STEPS = 20_000
 """Of a forecaster that are looked at for a running job, at most."""
 
 
-def schooled(
+def peaks_learned(
     said: IssuedForecasts, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
     many: int = MOMENTS,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
@@ -58,8 +57,9 @@ def schooled(
     now, trends = looked_back(np.concatenate([[0.0], np.cumsum(noisy)]), moments, smooth_s)
     known = Moments(said.curves(begins_s + moments.astype(float)), now, trends)
     soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
-    highest = _highest(rate, moments, 0, int(lead_s)), _highest(rate, moments, int(lead_s), reach)
-    return fit(known, soon, highest[0]), fit(known, then, highest[1])
+    lead = int(lead_s)
+    peaks = highest(rate, lead + 1)[moments], highest(rate, reach - lead + 1)[moments + lead]
+    return fit(known, soon, peaks[0]), fit(known, then, peaks[1])
 
 
 def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
@@ -84,15 +84,8 @@ def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, sc
     older = Series(series.start, series.step_s, series.values[:first])
     said = followed(forecaster, older, series.values[first:]).scaled(1.0, scale)
     rate = rates(filled(series.values)[first:], said.step_s)
-    both = schooled(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
+    both = peaks_learned(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
     return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)
-
-
-def _highest(rate: Floats, moments: Integers, begin: int, end: int) -> Floats:
-    """(N,) from `begin` to `end` seconds after each moment."""
-    size = end - begin + 1
-    found: Floats = maximum_filter1d(rate, size, origin=-(size // 2))[moments + begin]
-    return found
 
 
 def looked_back(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
@@ -111,5 +104,4 @@ def _mean(arrived: Floats, ends: Integers, smooth_s: int) -> Floats:
     """Before a load begins it is taken for what it was at first."""
     end = np.maximum(ends, min(smooth_s, len(arrived) - 1))
     start = np.maximum(end - smooth_s, 0)
-    rate: Floats = (arrived[end] - arrived[start]) / np.maximum(end - start, 1)
-    return rate
+    return (arrived[end] - arrived[start]) / np.maximum(end - start, 1)

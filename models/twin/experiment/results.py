@@ -10,9 +10,9 @@ import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
+from models.twin.experiment.contenders import Setting
 from models.twin.experiment.evaluation import Sheet
 from models.twin.experiment.frontier import cheapest_at
-from models.twin.experiment.lanes import Setting
 from models.twin.experiment.scenario import Scenario
 
 ALLOWED = (0.001, 0.01, 0.05)
@@ -40,8 +40,7 @@ class TraceResult:
 
     def hours_at(self, name: str, allowed: float) -> float:
         """Executor-hours of a policy at an allowed violation, over all seeds; NaN where it breaks more."""
-        sheet = self.sheets[name]
-        return cheapest_at(sheet.violation.mean(axis=1), sheet.hours.mean(axis=1), allowed)
+        return self.sheets[name].hours_at(allowed)
 
     def seeds_at(self, name: str, allowed: float) -> Floats:
         """(seeds,) executor-hours of a policy at an allowed violation, seed by seed; NaN where it breaks more."""
@@ -51,21 +50,22 @@ class TraceResult:
     def between(self, name: str, allowed: float) -> tuple[float, float]:
         """The lowest and the highest of the seeds' own costs; NaN where none keeps the promise."""
         known = [cost for cost in self.seeds_at(name, allowed).tolist() if math.isfinite(cost)]
-        return (min(known), max(known)) if known else (math.nan, math.nan)
+        return min(known, default=math.nan), max(known, default=math.nan)
 
     def points(self, name: str) -> list[dict[str, Any]]:
         """One per knob value, means over the seeds; `between` holds the least and the most of them."""
-        sheet, found = self.sheets[name], []
-        for i in np.argsort(sheet.knobs, kind="stable"):
-            hours, violation = float(sheet.hours[i].mean()), float(sheet.violation[i].mean())
-            found.append({
-                "knob": float(sheet.knobs[i]), "executor_hours": hours, "violation": violation,
-                "p99_latency_s": float(sheet.p99_s[i].mean()), "worst_latency_s": float(sheet.worst_s[i].max()),
-                "actions": float(sheet.actions[i].mean()), "ratio_to_optimum": self._ratio(hours, violation),
+        sheet = self.sheets[name]
+        violation, hours = sheet.means
+        return [
+            {
+                "knob": sheet.knobs[i], "executor_hours": hours[i], "violation": violation[i],
+                "p99_latency_s": sheet.p99_s[i].mean(), "worst_latency_s": sheet.worst_s[i].max(),
+                "actions": sheet.actions[i].mean(), "ratio_to_optimum": self._ratio(hours[i], violation[i]),
                 "between": {"executor_hours": _range(sheet.hours[i]), "violation": _range(sheet.violation[i])},
-                "clamped": int(sheet.clamped[i].sum()), "not_a_number": int(sheet.none[i].sum()),
-            })  # fmt: skip
-        return found
+                "clamped": sheet.clamped[i].sum(), "not_a_number": sheet.none[i].sum(),
+            }
+            for i in np.argsort(sheet.knobs, kind="stable")
+        ]  # fmt: skip
 
     def shipped(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
         """The policy as it is shipped, and what rivals pay at its own violation; None where no one ships a value."""
@@ -73,15 +73,13 @@ class TraceResult:
         if knob is None:
             return None
         at = int(np.argmin(np.abs(sheet.knobs - knob)))
-        hours, violation = float(sheet.hours[at].mean()), float(sheet.violation[at].mean())
+        violation, hours = (float(mean[at]) for mean in sheet.means)
         theirs = {rival: self.hours_at(rival, max(violation, AS_GOOD_AS_NONE)) for rival in rivals}
         return {"knob": knob, "executor_hours": hours, "violation": violation, "others": theirs}
 
     def _ratio(self, hours: float, violation: float) -> float:
-        if OPTIMUM not in self.sheets:
-            return math.nan
-        best = self.hours_at(OPTIMUM, max(violation, float(self.sheets[OPTIMUM].violation.mean(axis=1).min())))
-        return hours / best
+        best = self.sheets.get(OPTIMUM)
+        return hours / best.hours_at(max(violation, best.means[0].min())) if best else math.nan
 
 
 def plain(value: Any) -> Any:
@@ -96,4 +94,4 @@ def plain(value: Any) -> Any:
 
 
 def _range(seeds: Floats) -> list[float]:
-    return [float(seeds.min()), float(seeds.max())]
+    return [seeds.min(), seeds.max()]

@@ -13,8 +13,7 @@ from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts
-from models.twin.experiment.peak_training import DAYS as SCHOOL_DAYS
-from models.twin.experiment.peak_training import looked_back, schooled
+from models.twin.experiment.peak_training import DAYS, looked_back, peaks_learned
 from models.twin.experiment.setup import DAY_S, Setup
 from models.twin.sim.arrivals import drawn, filled, rates
 from models.twin.sim.job import TwinError
@@ -36,7 +35,7 @@ class Scenario:
         rate: (T,) records/s at every second, and (A,) `after` it as far as the trace goes.
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
-        told: what forecasters said, records/s.
+        issued: what forecasters said, records/s.
         peaks: how its past says that peaks are forecast, by forecaster; those with too short a past are not there.
     """
 
@@ -48,7 +47,7 @@ class Scenario:
     after: Floats
     arrived: Floats
     past: Series
-    told: dict[str, IssuedForecasts] = field(default_factory=dict)
+    issued: dict[str, IssuedForecasts] = field(default_factory=dict)
     peaks: dict[str, tuple[Peaks, ...]] = field(default_factory=dict)
 
     @property
@@ -69,20 +68,18 @@ class Scenario:
     @cached_property
     def looked_back(self) -> tuple[Floats, Floats]:
         """(S, D) records/s of the last seconds at every decision, and (S, D, trends) how much more than before."""
-        now, smooth_s = self.looks_s, self.setup.looks.smooth_s
-        both = [looked_back(arrived, now, smooth_s) for arrived in self.arrived]
+        both = [looked_back(arrived, self.looks_s, self.setup.looks.smooth_s) for arrived in self.arrived]
         return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
 
     @cached_property
-    def foretold(self) -> dict[str, NDArray[np.float32]]:
+    def forecast_peaks(self) -> dict[str, NDArray[np.float32]]:
         """(S, D, stretches, levels) quantiles of the peaks at every decision, by forecaster."""
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
-            curves = self.told[of].curves(moments)
+            curves = self.issued[of].curves(moments)
             every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
-            both = [[one.at(each) for one in peaks] for each in every]
-            found[of] = np.stack(both).astype(np.float32).swapaxes(1, 2)
+            found[of] = np.array([[one.at(each) for one in peaks] for each in every], np.float32).swapaxes(1, 2)
         return found
 
 
@@ -123,10 +120,9 @@ def _check(name: str, series: Series, first: int) -> None:
     if (values < 0).any():
         at = int(np.argmax(values < 0))
         raise TwinError(f"{name}: step {at} is {values[at]:g}; a rate is at least 0. Correct it, or leave the row out.")
-    missing = np.isnan(values[first:])
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
+    edges = np.flatnonzero(np.diff(np.isnan(values[first:]).astype(np.int8), prepend=0, append=0))
     gaps = edges[1::2] - edges[::2]
-    if len(gaps) and gaps.max() > GAP_STEPS:
+    if gaps.max(initial=0) > GAP_STEPS:
         at = first + int(edges[::2][np.argmax(gaps)])
         raise TwinError(
             f"{name}: from step {at} on {gaps.max()} rates are missing, in the part that is judged; at most "
@@ -150,17 +146,17 @@ def scenario(
     every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
     seconds = round(len(steps) * step) + warm_s
     rate, after = every[:seconds], every[seconds:]
-    arrived = np.stack([drawn(rate, seed, setup.dispersion) for seed in seeds])
+    arrived = np.stack([drawn(rate, seed) for seed in seeds])
     past = Series(start, step, series.values[: steps.start] * factor)
-    told = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
-    since = max(steps.start - math.ceil((SCHOOL_DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
-    before = rates(values[since : steps.start], step) if told and steps.start > since + 1 else np.zeros(0)
-    times, smooth_s = setup.planned_s, setup.looks.smooth_s
-    learnt = {of: schooled(one, before, start + since * step, times, smooth_s, seeds.start) for of, one in told.items()}
-    peaks = {of: one for of, one in learnt.items() if one is not None}
-    return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, told, peaks)
+    issued = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
+    since = max(steps.start - math.ceil((DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
+    before = rates(values[since : steps.start], step) if issued and steps.start > since + 1 else np.zeros(0)
+    how = before, start + since * step, setup.planned_s, setup.looks.smooth_s, seeds.start
+    known = {of: peaks_learned(one, *how) for of, one in issued.items()}
+    peaks = {of: one for of, one in known.items() if one is not None}
+    return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, issued, peaks)
 
 
-def told_from(series: Series, tune: range, setup: Setup) -> int:
-    """The step from which forecasters must be heard, so that the past can teach peaks."""
-    return max(tune.start - round(SCHOOL_DAYS * DAY_S / setup.step_s(series)), tune.start // 3)
+def issued_from(series: Series, tune: range, setup: Setup) -> int:
+    """The step from which forecasts are needed, so that the past can teach peaks."""
+    return max(tune.start - round(DAYS * DAY_S / setup.step_s(series)), tune.start // 3)

@@ -39,7 +39,6 @@ class Setup:
         restarts: whether the engine restarts at every change.
         job: a fitted job; its own start-up delays hold where `lead_s` is their median.
         as_is: the trace is in records/s of the job already and is not scaled.
-        dispersion: variance over mean of a second's records.
         test_days, tune_days: most of the trace's newest part, and of what lies before it; days of the job's own clock.
         speed: seconds of the trace that pass in one of the job's, where a demonstration runs faster than its trace.
         own: the job's own contract, by which its live policies decide; None: one is made.
@@ -53,7 +52,6 @@ class Setup:
     restarts: bool = False
     job: TwinJob | None = None
     as_is: bool = False
-    dispersion: float = 1.0
     test_days: float = 5.0
     tune_days: float = 4.0
     speed: float = 1.0

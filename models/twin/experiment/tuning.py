@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
+from models.twin.experiment.contenders import Contender, Lane
 from models.twin.experiment.evaluation import Sheet, compete
-from models.twin.experiment.frontier import cheapest_at
-from models.twin.experiment.lanes import Contender, Lane
 from models.twin.experiment.scenario import Scenario
 
 JUDGED = (0.01, 0.001)
@@ -28,27 +28,19 @@ def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> li
 
     The scenarios are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
     """
-    wide = sweep(contender, scenarios[0])
+    wide = np.sort(np.array(entry(contender.policy).sweep(scenarios[0].setup.contract), float))
     lanes = [Lane(scenario, contender.setting, wide) for scenario in scenarios]
     sheets = compete(contender, lanes) if not contender.axes else []
     for axes in contender.axes:
         choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
         tried = [Lane(lane.scenario, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
         found = compete(contender, tried)
-        best = [
-            at + int(np.argmin([_score(sheet) for sheet in found[at : at + len(choices)]]))
-            for at in range(0, len(tried), len(choices))
-        ]
+        scores = np.array([_score(sheet) for sheet in found]).reshape(-1, len(choices))
+        best = scores.argmin(axis=1) + np.arange(0, len(tried), len(choices))
         lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
     return [
-        Lane(lane.scenario, lane.setting, narrowed(wide, sheet.violation.mean(axis=1), knobs))
-        for lane, sheet in zip(lanes, sheets, strict=True)
+        replace(lane, knobs=narrowed(wide, sheet.means[0], knobs)) for lane, sheet in zip(lanes, sheets, strict=True)
     ]
-
-
-def sweep(contender: Contender, scenario: Scenario) -> Floats:
-    """The catalogue's values of the knob, rising."""
-    return np.sort(np.array(entry(contender.policy).sweep(scenario.setup.contract), float))
 
 
 def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
@@ -64,13 +56,12 @@ def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
     if len(wide) < 3 or count < 3:
         return np.linspace(wide[0], wide[-1], count)
     place = np.arange(len(wide), dtype=float)
-    low, high = (_place(wide, violation, level) for level in NARROW)
+    low, high = (_place(violation, level) for level in NARROW)
     low, high = min(low, high), max(low, high)
     middle, half = (low + high) / 2, max((high - low) / 2, 0.5)
     low, high = max(middle - half, 0.0), min(middle + half, place[-1])
     places = np.concatenate([[low / 2], np.linspace(low, high, count - 2), [(high + place[-1]) / 2]])
-    found: Floats = np.interp(places, place, wide)
-    return found
+    return np.interp(places, place, wide)
 
 
 def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
@@ -86,7 +77,7 @@ def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
         blind = [_blindness(share, level) for level in AIMED]
         at = int(np.argmax(blind))
         if blind[at] > 0:
-            value, met = float(np.interp(_place(known, share, AIMED[at]), np.arange(len(known)), known)), AIMED[at]
+            value, met = float(np.interp(_place(share, AIMED[at]), np.arange(len(known)), known)), AIMED[at]
         else:  # all are met or out of reach
             gap = int(np.argmax(np.abs(np.diff(np.log(share)))))
             value, met = float(known[gap : gap + 2].mean()), float(np.sqrt(share[gap] * share[gap + 1]))
@@ -104,38 +95,20 @@ def _blindness(share: Floats, level: float) -> float:
     return float(np.log(level / below.max()) * np.log(above.min() / level))
 
 
-def _place(knobs: Floats, violation: Floats, level: float) -> float:
+def _place(violation: Floats, level: float) -> float:
     """Where along rising knob values a violation is passed."""
-    falling = violation[0] > violation[-1]
-    line = violation[::-1] if falling else violation
-    place = np.arange(len(knobs), dtype=float)
-    rising = np.maximum(np.maximum.accumulate(line), _LEAST)
+    falling, place = violation[0] > violation[-1], np.arange(len(violation), dtype=float)
+    rising = np.maximum(np.maximum.accumulate(violation[::-1] if falling else violation), _LEAST)
     for i in range(len(rising) - 2, -1, -1):
         if rising[i] == _LEAST:  # none at all may be just none, or far from any
             rising[i] = max(_LEAST, rising[i + 1] / _STEEP)
-    rising = np.log(rising) + 1e-9 * place
-    at = float(np.interp(np.log(level), rising, place))
+    at = float(np.interp(np.log(level), np.log(rising) + 1e-9 * place, place))
     return place[-1] - at if falling else at
-
-
-def moved(lanes: Iterable[Lane], scenarios: Iterable[Scenario], further: float | None = None) -> list[Lane]:
-    """The lanes' settings and knobs on other scenarios, with one more knob value where one is given."""
-    more = [] if further is None else [further]
-    return [
-        Lane(scenario, lane.setting, np.concatenate([lane.knobs, more]))
-        for lane, scenario in zip(lanes, scenarios, strict=True)
-    ]
 
 
 def _score(sheet: Sheet) -> float:
     """Mean logarithm of the cost at equal violation; what keeps no promise that well counts by how far it is off."""
-    violation, hours = sheet.violation.mean(axis=1), sheet.hours.mean(axis=1)
-    total = 0.0
-    for allowed in JUDGED:
-        cost = cheapest_at(violation, hours, allowed)
-        if np.isnan(cost):
-            at = int(np.argmin(violation))
-            total += float(np.log(hours[at]) + np.log(violation[at] / allowed))
-        else:
-            total += float(np.log(cost))
-    return total / len(JUDGED)
+    violation, hours = sheet.means
+    at = int(np.argmin(violation))
+    costs = [(sheet.hours_at(allowed), hours[at] * violation[at] / allowed) for allowed in JUDGED]
+    return float(np.mean([np.log(missed if np.isnan(cost) else cost) for cost, missed in costs]))

@@ -81,28 +81,18 @@ def _summed(name: str, found: Sequence[Cell], shipped: Sequence[dict[str, Any]])
     compared = [cell for cell in found if cell["best_reactive"] is not None and math.isfinite(cell["gap"])]
     gained = [_or(cell["captured"][name], -math.inf) for cell in compared if cell["gap"] >= GAP]
     flat = [cell for cell in compared if cell["gap"] < GAP]
-    at_optimum = [
+    at_optimum = (
         cell["hours"][name] / cell["hours"][OPTIMUM]
         for cell in found
         if OPTIMUM in cell["hours"] and cell["violation"] == OPTIMUM_AT and math.isfinite(cell["hours"][name])
-    ]
-    defaults = [one["ratio"][name] for one in shipped if math.isfinite(one["ratio"][name])]
+    )
+    defaults = [(one["policy"], ratio) for one in shipped if math.isfinite(ratio := one["ratio"][name])]
     return {
-        "cells": len(compared),
-        "gap_cells": len(gained),
-        "captured": _median(gained),
+        "cells": len(compared), "gap_cells": len(gained), "captured": _median(gained),
         "captured_at_least_half": _share(part >= 0.5 for part in gained),
-        "all": _dearness(name, compared),
-        "nothing_to_gain": _dearness(name, flat),
-        "against_defaults": _median(defaults),
-        "by_default": {
-            default: _median([
-                one["ratio"][name]
-                for one in shipped
-                if one["policy"] == default and math.isfinite(one["ratio"][name])
-            ])
-            for default in DEFAULTS
-        },
+        "all": _dearness(name, compared), "nothing_to_gain": _dearness(name, flat),
+        "against_defaults": _median(ratio for _, ratio in defaults),
+        "by_default": {one: _median(ratio for policy, ratio in defaults if policy == one) for one in DEFAULTS},
         "against_optimum": _median(at_optimum),
         "broken": sum(not math.isfinite(cell["ratio"][name]) for cell in compared),
     }  # fmt: skip
@@ -111,30 +101,33 @@ def _summed(name: str, found: Sequence[Cell], shipped: Sequence[dict[str, Any]])
 def _dearness(name: str, compared: Sequence[Cell]) -> dict[str, Any]:
     """How often ours is no dearer than the best reactive policy, and where it is dearest."""
     ratios = [_or(cell["ratio"][name], math.inf) for cell in compared]
-    if not ratios:
-        return {"cells": 0, "like_reactive": math.nan, "too_dear": 0, "worst": None}
-    at = max(range(len(ratios)), key=lambda i: ratios[i])
-    worst = {key: compared[at][key] for key in ("trace", "lead_s", "violation")}
+    at = max(range(len(ratios)), key=lambda i: ratios[i], default=None)
+    worst = (
+        None
+        if at is None
+        else {**{key: compared[at][key] for key in ("trace", "lead_s", "violation")}, "ratio": ratios[at]}
+    )
     return {
         "cells": len(ratios), "like_reactive": _share(ratio <= LIKE_REACTIVE for ratio in ratios),
-        "too_dear": sum(ratio > TOO_DEAR for ratio in ratios), "worst": {**worst, "ratio": ratios[at]},
+        "too_dear": sum(ratio > TOO_DEAR for ratio in ratios), "worst": worst,
     }  # fmt: skip
 
 
 def cheapest(hours: dict[str, float], names: Iterable[str]) -> str | None:
     """Who of some policies is the cheapest; None where none keeps the promise."""
-    known = {name: hours[name] for name in names if math.isfinite(hours.get(name, math.nan))}
-    return min(known, key=lambda name: known[name]) if known else None
+    known = [name for name in names if math.isfinite(hours.get(name, math.nan))]
+    return min(known, key=lambda name: hours[name], default=None)
 
 
 def _or(value: float, other: float) -> float:
     return value if math.isfinite(value) else other
 
 
-def _median(values: Sequence[float]) -> float:
-    return statistics.median(values) if values else math.nan
+def _median(values: Iterable[float]) -> float:
+    listed = list(values)
+    return statistics.median(listed) if listed else math.nan
 
 
 def _share(flags: Iterable[bool]) -> float:
     listed = list(flags)
-    return sum(listed) / len(listed) if listed else math.nan
+    return statistics.fmean(listed) if listed else math.nan

@@ -20,13 +20,13 @@ it is a bound for every price (Lagrangian duality), and the highest of them is t
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from models.policy.core.capacity import Floats
-from models.twin.sim.job import LEAST, MOST, NOISE, PER_RECORD_S, TARGET_S, TwinJobs
+from models.twin.sim.job import TwinJobs
 from models.twin.sim.run import Load, Looks
 
 PRICES = 4
@@ -50,58 +50,72 @@ def bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
         budgets: (runs,) shares of the seconds that may be over the target.
     """
     found = np.zeros(len(budgets))
-    what = [jobs.facts, jobs.speeds, jobs.startup_s[:, :1], jobs.restart_s[:, :1], load.row[:, None]]
-    alike = np.unique(np.nan_to_num(np.hstack(what), nan=-1.0), axis=0, return_inverse=True)[1].ravel()
-    for group in range(alike.max() + 1):
-        at = np.flatnonzero(alike == group)
-        found[at] = _bound(
-            jobs, at[0], load.arrived[load.row[at[0]], : load.ends[at[0]] + 1], looks.every_s, budgets[at]
-        )
+    for at in jobs.groups(load.row):
+        arrived = load.arrived[load.row[at[0]], : load.produced.ends[at[0]] + 1]
+        found[at] = _bound(jobs.of(at[:1]), arrived, looks.every_s, budgets[at])
     return found
 
 
-def _bound(jobs: TwinJobs, run: int, arrived: Floats, every_s: int, budgets: Floats) -> Floats:
-    job, restarts, seconds = jobs.facts[run], bool(jobs.restart_s[run, 0] >= 0), len(arrived) - 1
-    least, shortest = int(job[LEAST]), jobs.startup_s[run, 0]
+class _Windows(NamedTuple):
+    """What the search knows.
+
+    Attributes:
+        work, counted: (T + 1,) slot-seconds that arrived before each second, and seconds with a record.
+        caps: (N,) most work of a window under `least` and more executors.
+        length, windows: seconds of a window, and how many there are.
+        ahead: windows within the shortest start-up.
+        target: latency, seconds.
+    """
+
+    work: Floats
+    counted: Floats
+    caps: Floats
+    least: int
+    length: int
+    windows: int
+    ahead: int
+    target: float
+
+
+def _bound(jobs: TwinJobs, arrived: Floats, every_s: int, budgets: Floats) -> Floats:
+    job, restarts, seconds = jobs.facts[0], bool(jobs.restart_s[0, 0] >= 0), len(arrived) - 1
+    least, shortest = int(job["least"]), jobs.startup_s[0, 0]
     ready = not restarts and shortest >= 1
     window = max(h for h in range(1, every_s + 1) if every_s % h == 0 and (h <= shortest or not ready))
-    worth = jobs.speeds[run, : int(job[MOST]) + 1]
+    worth = jobs.speeds[0, : int(job["most"]) + 1]
     if not restarts and not ready:
         # Executors that come and go at will within a window: their mean may be a fraction, so one more is free.
         worth = np.append(worth[1:], worth[-1])
     useful = int((worth < worth[-1]).sum())
-    caps = worth[least : max(useful, least) + 1] * window * math.exp(SPREAD * job[NOISE])
-    windows, work = seconds // window, arrived * job[PER_RECORD_S]
-    counted = np.append(0, np.cumsum(np.diff(arrived) > 0.5)).astype(float)
-    ahead = int(shortest // window) if ready else 0
+    known = _Windows(
+        arrived * job["per_record_s"], np.append(0, np.cumsum(np.diff(arrived) > 0.5)).astype(float),
+        worth[least : max(useful, least) + 1] * window * math.exp(SPREAD * job["noise"]), least, window,
+        seconds // window, int(shortest // window) if ready else 0, job["latency_target_s"],
+    )  # fmt: skip
     budget_s = np.floor(budgets * seconds + 1e-9)
-    floor = np.maximum(least * float(seconds), _worked(work, counted, budget_s, caps / window, least, job[TARGET_S]))
     # The first window is not charged where a start-up is; `least` executors are paid in the last one and the rest.
-    spare = float(least * (seconds - windows * window + (window if ahead else 0)))
-    prices, best = np.geomspace(CHEAPEST, DEAREST, PRICES), floor
-    known = np.zeros((2, 0))
+    spare = float(least * (seconds - known.windows * window + (window if known.ahead else 0)))
+    prices, best = np.geomspace(CHEAPEST, DEAREST, PRICES), np.maximum(least * float(seconds), _worked(known, budget_s))
+    costs = np.zeros((2, 0))
     for _ in range(PASSES):
-        cost = _cheapest(
-            work, counted, caps, least, prices, window, windows, ahead, job[TARGET_S], AGES * job[TARGET_S]
-        )
-        known = np.hstack([known, [prices, cost + spare]])
-        known = known[:, np.argsort(known[0])]
-        values = known[1] - known[0] * budget_s[:, None]
+        costs = np.hstack([costs, [prices, _cheapest(known, prices, AGES * known.target) + spare]])
+        costs = costs[:, np.argsort(costs[0])]
+        values = costs[1] - costs[0] * budget_s[:, None]
         best = np.maximum(best, values.max(axis=1))
-        prices = _nearer(known[0], values.argmax(axis=1))
+        prices = _nearer(costs[0], values.argmax(axis=1))
     return best
 
 
-def _worked(work: Floats, counted: Floats, budget_s: Floats, speeds: Floats, least: int, target: float) -> Floats:
+def _worked(known: _Windows, budget_s: Floats) -> Floats:
     """(budgets,) executor-seconds for the work that cannot be left undone, at the best use of an executor.
 
     As records are committed in order, only a tail may stay: late seconds within the budget, and what is not late yet.
     """
-    due = max(math.ceil(len(work) - 1 - target), 0)
-    tail = np.searchsorted(counted[: due + 1], counted[due] - budget_s)
-    best = (speeds / np.maximum(least + np.arange(len(speeds)), 1)).max()
-    done: Floats = work[np.minimum(tail, due)] / best
-    return done
+    due = max(math.ceil(len(known.work) - 1 - known.target), 0)
+    tail = np.searchsorted(known.counted[: due + 1], known.counted[due] - budget_s)
+    speeds = known.caps / known.length
+    best = (speeds / np.maximum(known.least + np.arange(len(speeds)), 1)).max()
+    return known.work[np.minimum(tail, due)] / best
 
 
 def _nearer(prices: Floats, at: Any) -> Floats:
@@ -131,35 +145,32 @@ def _late(counted: Any, now: int, before: int, target: float, ages: Any, out: An
 
 
 @numba.njit(cache=True)
-def _cheapest(
-    work: Any, counted: Any, caps: Any, least: int, prices: Any, window: int, windows: int, ahead: int, target: float,
-    ages: Any,
-) -> Any:  # fmt: skip
+def _cheapest(known: _Windows, prices: Any, ages: Any) -> Any:
     """(PRICES,) least cost of all windows, late seconds at each price."""
-    count, total = len(caps), np.zeros(PRICES)
+    count, window, total = len(known.caps), known.length, np.zeros(PRICES)
     value, stage = np.zeros((count, len(ages), PRICES)), np.zeros((count, len(ages), PRICES))
     here, there, late = np.zeros(len(ages)), np.zeros(len(ages)), np.zeros(len(ages))
-    for k in range(windows - 1, -1, -1):
+    for k in range(known.windows - 1, -1, -1):
         begin, end = k * window, (k + 1) * window
-        _backlogs(work, float(begin), ages, here)
-        _backlogs(work, float(end), ages, there)
-        _late(counted, end, begin, target, ages, late)
-        arrived = work[end] - work[begin]
+        _backlogs(known.work, float(begin), ages, here)
+        _backlogs(known.work, float(end), ages, there)
+        _late(known.counted, end, begin, known.target, ages, late)
+        arrived = known.work[end] - known.work[begin]
         for n in range(count):
-            paid, to = float(window * (least + n)), 0
+            paid, to = float(window * (known.least + n)), 0
             for g in range(len(ages)):
-                left = here[g] + arrived - caps[n] + 1e-9
+                left = here[g] + arrived - known.caps[n] + 1e-9
                 while to + 1 < len(ages) and there[to + 1] <= left:
                     to += 1
                 for p in range(PRICES):
                     stage[n, g, p] = paid + prices[p] * late[to] + value[n, to, p]
         if k > 0:
-            _entered(stage, max(min(ahead, k) - 1, 0) * float(window), value, total)
+            _entered(stage, max(min(known.ahead, k) - 1, 0) * float(window), value, total)
     for p in range(PRICES):
         cheapest = np.inf
         for n in range(count):
             # The first executors are there from the beginning.
-            cheapest = min(cheapest, stage[n, 0, p] - (float(window * (least + n)) if ahead else 0.0))
+            cheapest = min(cheapest, stage[n, 0, p] - (float(window * (known.least + n)) if known.ahead else 0.0))
         total[p] += cheapest
     return total
 

@@ -7,8 +7,7 @@ seconds lie between d' + 1 and d + d' + 1 (d' being the next batch). Between two
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -23,8 +22,7 @@ LONGEST_S = 600.0
 """Seconds of the highest load that may pile up."""
 
 
-@dataclass(frozen=True, eq=False)
-class Fluid:
+class Fluid(NamedTuple):
     """A job and its load as the plan sees them.
 
     Attributes:
@@ -32,7 +30,7 @@ class Fluid:
         rates: (D,) work that arrives between two looks, slots.
         least: executors of the first entry.
         span_s: seconds between two looks.
-        overhead_s, trigger_s, target_s, cold_s: as of `Job`.
+        overhead_s, trigger_s, latency_target_s, cold_s: as of `TwinJob`.
         batch_work: most work of a batch, slot-seconds.
         startup: looks from the request of an executor to its first task.
         restart_s: seconds without work at each change; NaN for engines that do not restart.
@@ -44,45 +42,51 @@ class Fluid:
     span_s: float
     overhead_s: float
     trigger_s: float
-    target_s: float
+    latency_target_s: float
     cold_s: float
     batch_work: float
     startup: int
     restart_s: float
 
-    def plans(self, prices: Floats, first: float) -> Integers:
-        """(PRICES, D) executors that should run from look to look, the cheapest for each price of a late second.
 
-        Args:
-            prices: (PRICES,) executor-seconds that a second over the target is worth.
-            first: executors at the beginning.
-        """
-        physics = np.array([self.overhead_s, self.trigger_s, self.target_s, self.batch_work, self.span_s])
-        top = max(self.rates.max(), 1e-9)
-        levels = top * np.linspace(0, 1, LEVELS) ** 2
-        works = np.concatenate([[0.0], np.geomspace(1e-3 * top, LONGEST_S * top, WORKS - 1)])
-        at, share, late = _table(physics, self.speeds, levels, works)
-        costs = np.array([self.startup * self.span_s, self.cold_s, self.restart_s])
-        chosen: Integers = _plans(
-            physics, self.speeds, self.rates, _diffused(self.rates, levels), works, at, share, late,
-            prices.astype(np.float32), costs, int(first) - self.least, self.startup,
-        )  # fmt: skip
-        return chosen + self.least
+class _Table(NamedTuple):
+    """By (rate, executors, work): where the work lies one look later, in `works`, and seconds over the target."""
+
+    works: Any
+    at: Any
+    share: Any
+    late: Any
+
+
+def plans(job: Fluid, prices: Floats, first: float) -> Integers:
+    """(PRICES, D) executors that should run from look to look, the cheapest for each price of a late second.
+
+    Args:
+        job: with its load.
+        prices: (PRICES,) executor-seconds that a second over the target is worth.
+        first: executors at the beginning.
+    """
+    top = max(job.rates.max(), 1e-9)
+    levels = top * np.linspace(0, 1, LEVELS) ** 2
+    works = np.concatenate([[0.0], np.geomspace(1e-3 * top, LONGEST_S * top, WORKS - 1)])
+    table = _Table(works, *_table(job, levels, works))
+    chosen = _plans(job, table, _diffused(job.rates, levels), prices.astype(np.float32), int(first) - job.least)
+    return chosen + job.least
 
 
 @numba.njit(cache=True)
-def _step(physics: Any, speed: float, rate: float, work: float) -> tuple[float, float]:
+def _step(job: Fluid, speed: float, rate: float, work: float) -> tuple[float, float]:
     """The batch's work one look later, and the seconds over the target among those that arrive meanwhile."""
-    overhead, trigger, target, most, span = physics[0], physics[1], physics[2], physics[3], physics[4]
+    overhead, target, most = job.overhead_s, job.latency_target_s, job.batch_work
     passed, late = 0.0, 0.0
-    while passed < span - 1e-9:
-        period = max(overhead + min(work, most) / speed, trigger)
+    while passed < job.span_s - 1e-9:
+        period = max(overhead + min(work, most) / speed, job.trigger_s)
         following = max(work - most, 0.0) + rate * period
         slowest = period + (overhead + following / speed) + 1.0
         share = min(max((slowest - target) / period, 0.0), 1.0)
         if following > most:
             share = 1.0 if (following / most) * (overhead + most / speed) > target else share
-        part = min((span - passed) / period, 1.0)
+        part = min((job.span_s - passed) / period, 1.0)
         work += part * (following - work)
         late += part * period * share
         passed += period
@@ -99,14 +103,14 @@ def _place(works: Any, work: float) -> Any:
 
 
 @numba.njit(cache=True)
-def _table(physics: Any, speeds: Any, levels: Any, works: Any) -> Any:
-    """(LEVELS, N, WORKS) where the work lies one look later, and seconds over the target."""
-    shape = (len(levels), len(speeds), len(works))
+def _table(job: Fluid, levels: Any, works: Any) -> Any:
+    """(LEVELS, N, WORKS) `at`, `share` and `late` of a `_Table`."""
+    shape = (len(levels), len(job.speeds), len(works))
     at, share, late = np.zeros(shape, np.int32), np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for r in range(shape[0]):
         for n in range(shape[1]):
             for j in range(shape[2]):
-                work, seconds = _step(physics, speeds[n], levels[r], works[j])
+                work, seconds = _step(job, job.speeds[n], levels[r], works[j])
                 at[r, n, j], share[r, n, j] = _place(works, work)
                 late[r, n, j] = seconds
     return at, share, late
@@ -170,78 +174,73 @@ def _best(stage: Any, changed: Any, raise_cost: float, restarts: bool, out: Any)
 
 
 @numba.njit(cache=True)
-def _jumps(costs: Any, speeds: Any, rate: float) -> Any:
+def _jumps(job: Fluid, rate: float) -> Any:
     """(N,) work that a change leaves: the cold batch's, or what arrives while the engine restarts."""
-    if costs[2] >= 0:
-        return np.full(len(speeds), rate * costs[2])
-    return speeds * costs[1]
+    if job.restart_s >= 0:
+        return np.full(len(job.speeds), rate * job.restart_s)
+    return job.speeds * job.cold_s
 
 
 @numba.njit(cache=True)
-def _back(
-    begin: int, end: int, physics: Any, speeds: Any, rates: Any, level: Any, works: Any, at: Any, share: Any,
-    late: Any, prices: Any, costs: Any, value: Any, stages: Any,
-) -> Any:  # fmt: skip
-    """Cost to come at look `begin` from that at look `end`; `stages` keeps what each look's choice is made from."""
-    restarts, scratch = costs[2] >= 0, np.empty_like(value)
-    raise_cost = 0.0 if restarts else costs[0]
+def _back(begin: int, end: int, job: Fluid, table: _Table, level: Any, prices: Any, value: Any, stages: Any) -> None:
+    """Turn `value`, the cost to come at look `end`, into that at `begin`; `stages`: what each choice is made from."""
+    restarts, scratch = job.restart_s >= 0, np.empty_like(value)
+    raise_cost = 0.0 if restarts else job.startup * job.span_s
     for t in range(end - 1, begin - 1, -1):
         stage, r = stages[t - begin], level[t]
-        _stage(value, at[r], share[r], late[r], prices, 0.0, physics[4], stage)
-        if restarts or costs[1] > 0:
-            _changed(stage, _jumps(costs, speeds, rates[t]), works, scratch)
+        _stage(value, table.at[r], table.share[r], table.late[r], prices, 0.0, job.span_s, stage)
+        if restarts or job.cold_s > 0:
+            _changed(stage, _jumps(job, job.rates[t]), table.works, scratch)
             _best(stage, scratch, raise_cost, restarts, value)
         else:
             _best(stage, stage, raise_cost, restarts, value)
-    return value
 
 
 @numba.njit(cache=True)
-def _plans(
-    physics: Any, speeds: Any, rates: Any, level: Any, works: Any, at: Any, share: Any, late: Any, prices: Any,
-    costs: Any, first: int, startup: int,
-) -> Any:  # fmt: skip
+def _plans(job: Fluid, table: _Table, level: Any, prices: Any, first: int) -> Any:
     """(PRICES, D) choices, backwards in blocks of looks, then forwards with the block's values computed again."""
-    looks, shape = len(rates), (len(speeds), len(works), PRICES)
+    looks, shape = len(job.rates), (len(job.speeds), len(table.works), PRICES)
     blocks = -(-looks // BLOCK)
     kept = np.zeros((blocks, *shape), np.float32)
     stages = np.zeros((BLOCK, *shape), np.float32)
     value = np.zeros(shape, np.float32)
     for b in range(blocks - 1, 0, -1):
         kept[b] = value
-        _back(b * BLOCK, min((b + 1) * BLOCK, looks), physics, speeds, rates, level, works, at, share, late, prices,
-              costs, value, stages)  # fmt: skip
+        _back(b * BLOCK, min((b + 1) * BLOCK, looks), job, table, level, prices, value, stages)
     kept[0] = value
     chosen = np.zeros((PRICES, looks), np.int64)
-    executors, work = np.full(PRICES, first), np.full(PRICES, rates[0] * physics[1])
+    executors, work = np.full(PRICES, first), np.full(PRICES, job.rates[0] * job.trigger_s)
     for b in range(blocks):
         begin, end = b * BLOCK, min((b + 1) * BLOCK, looks)
         value[:] = kept[b]
-        _back(begin, end, physics, speeds, rates, level, works, at, share, late, prices, costs, value, stages)
+        _back(begin, end, job, table, level, prices, value, stages)
         for t in range(begin, end):
-            jumps = _jumps(costs, speeds, rates[t])
+            jumps = _jumps(job, job.rates[t])
             for p in range(PRICES):
-                most = executors[p] if t < startup else len(speeds) - 1
-                n = _choice(stages[t - begin], works, jumps, costs, executors[p], most, work[p], p)
-                hit = n != executors[p] if costs[2] >= 0 else n > executors[p]
-                work[p], _ = _step(physics, speeds[n], rates[t], work[p] + (jumps[n] if hit else 0.0))
+                most = executors[p] if t < job.startup else len(job.speeds) - 1
+                n = _choice(stages[t - begin, :, :, p], table.works, jumps, job, executors[p], most, work[p])
+                jump = jumps[n] if _hit(job, n, executors[p]) else 0.0
+                work[p], _ = _step(job, job.speeds[n], job.rates[t], work[p] + jump)
                 chosen[p, t] = executors[p] = n
     return chosen
 
 
 @numba.njit(cache=True)
-def _choice(
-    stage: Any, works: Any, jumps: Any, costs: Any, executors: int, most: int, work: float, p: int
-) -> int:  # fmt: skip
+def _hit(job: Fluid, n: int, executors: int) -> bool:
+    """Whether a change to n executors leaves more work behind."""
+    return n != executors if job.restart_s >= 0 else n > executors
+
+
+@numba.njit(cache=True)
+def _choice(stage: Any, works: Any, jumps: Any, job: Fluid, executors: int, most: int, work: float) -> int:
     """The executors with the least cost to come; on a tie the present ones."""
     best, least = executors, np.inf
-    restarts = costs[2] >= 0
     for n in range(most + 1):
-        hit = n != executors if restarts else n > executors
+        hit = _hit(job, n, executors)
         k, b = _place(works, work + (jumps[n] if hit else 0.0))
-        cost = (1 - b) * stage[n, k, p] + b * stage[n, k + 1, p]
-        if hit and not restarts:
-            cost += costs[0] * (n - executors)
+        cost = (1 - b) * stage[n, k] + b * stage[n, k + 1]
+        if hit and not job.restart_s >= 0:
+            cost += job.startup * job.span_s * (n - executors)
         if cost < least - 1e-6 or (cost < least + 1e-6 and n == executors):
             best, least = n, cost
     return best

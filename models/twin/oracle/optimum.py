@@ -9,7 +9,6 @@ put together from a plan just within the budget and one just beyond it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,9 +16,9 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import Choice, Memory, View, chosen
-from models.twin.oracle.fluid import PRICES, Fluid
+from models.twin.oracle.fluid import PRICES, Fluid, plans
 from models.twin.oracle.plans import Pool, Trials
-from models.twin.sim.job import BATCH_ROWS, COLD_S, LEAST, MOST, OVERHEAD_S, PER_RECORD_S, TARGET_S, TRIGGER_S, TwinJobs
+from models.twin.sim.job import TwinJobs
 from models.twin.sim.run import Load, Looks, first_executors
 
 CHEAPEST, DEAREST = 4.0, 2000.0
@@ -74,38 +73,25 @@ def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budge
     """
     executors = first_executors(jobs, load, looks)
     targets = np.zeros((looks.count(load.seconds), len(budgets)))
-    for group in _groups(jobs, load, seeds):
-        one = group[:1]
-        arrived = load.arrived[load.row[one], : load.ends[group[0]] + 1]
-        run = Trials(
-            jobs.of(one), arrived, looks.every_s, int(seeds[group[0]]), executors[group[0]], int(load.begins[group[0]])
-        )
-        targets[: looks.count(load.ends[group[0]]), group] = _planned(run, budgets[group])
+    for group in jobs.groups(load.row, seeds):
+        one, end = group[:1], load.produced.ends[group[0]]
+        alone = Load(load.arrived[load.row[one], : end + 1], np.zeros(1, np.int64), counts=load.begins[one])
+        run = Trials(jobs.of(one), alone, looks.every_s, int(seeds[group[0]]), executors[group[0]])
+        targets[: looks.count(end), group] = _planned(run, budgets[group])
     return Optimum(targets, looks.every_s)
-
-
-def _groups(jobs: TwinJobs, load: Load, seeds: Integers) -> Iterator[Integers]:
-    """The runs that are alike but for their budget."""
-    what = [jobs.facts, jobs.speeds, jobs.startup_s, jobs.restart_s, load.row[:, None], seeds[:, None]]
-    alike = np.unique(np.nan_to_num(np.hstack(what), nan=-1.0), axis=0, return_inverse=True)[1].ravel()
-    return (np.flatnonzero(alike == group) for group in range(alike.max() + 1))
 
 
 def _planned(run: Trials, budgets: Floats) -> Floats:
     """(D, n) a plan per budget."""
     prices = np.geomspace(CHEAPEST, DEAREST, PRICES)
-    pool = _made(run, _fluid(run), prices)
-    near = {at for budget in budgets for at in (pool.best(budget), pool.rival(budget))}
-    pool = _better(run, pool, sorted(near), FACTORS)
+    pool = _made(run, prices)
+    pool = run.better(pool, pool.near(budgets), FACTORS)
     if missed := [budget for budget in budgets if not pool.meets(budget)]:
-        pool = _better(run, pool, sorted({pool.best(budget) for budget in missed}), DEARER)
+        pool = run.better(pool, sorted({pool.best(budget) for budget in missed}), DEARER)
     if missed := [budget for budget in missed if not pool.meets(budget)]:
         pool = _roomy(run, pool, prices, missed)
-    found = np.zeros((len(pool.plans), len(budgets)))
-    for k, budget in enumerate(budgets):
-        mixed = _mixed(run, pool, budget)
-        found[:, k] = mixed.plans[:, mixed.best(budget)]
-    return found
+    mixed = [(_mixed(run, pool, budget), budget) for budget in budgets]
+    return np.stack([found.plans[:, found.best(budget)] for found, budget in mixed], axis=1)
 
 
 def _roomy(run: Trials, pool: Pool, prices: Floats, budgets: list[float]) -> Pool:
@@ -113,24 +99,17 @@ def _roomy(run: Trials, pool: Pool, prices: Floats, budgets: list[float]) -> Poo
     for room in ROOM:
         if all(pool.meets(budget) for budget in budgets):
             break
-        pool = pool.plus(_made(run, _fluid(run, room), prices))
-    least, most = (int(run.job.facts[0, column]) for column in (LEAST, MOST))
+        pool = pool.plus(_made(run, prices, room))
+    least, most = (int(run.job.facts[0][name]) for name in ("least", "most"))
     still = np.tile(np.arange(least, most + 1, dtype=float), (len(pool.plans), 1))
     pool = pool.plus(run.pool(still, np.full(still.shape[1], DEAREST)))
-    near = {at for budget in budgets for at in (pool.best(budget), pool.rival(budget))}
-    return _better(run, pool, sorted(near), FACTORS)
+    return run.better(pool, pool.near(budgets), FACTORS)
 
 
-def _better(run: Trials, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
-    """The pool and what edits make of some of its plans, at multiples of the price that each was made for."""
-    at = np.repeat(near, len(factors))
-    prices = pool.prices[at] * np.tile(factors, len(near))
-    return pool.plus(run.pool(run.polished(pool.plans[:, at], prices), prices))
-
-
-def _made(run: Trials, fluid: Fluid, prices: Floats) -> Pool:
+def _made(run: Trials, prices: Floats, room: float = 1.0) -> Pool:
     """The plans for prices, tried; executors are asked for so early that they run when the plan wants them."""
-    running = fluid.plans(prices, run.executors)
+    fluid = _fluid(run, room)
+    running = plans(fluid, prices, run.executors)
     targets = running.copy()
     for ahead in range(1, fluid.startup + 1):
         np.maximum(targets[:, :-ahead], running[:, ahead:], out=targets[:, :-ahead])
@@ -145,8 +124,8 @@ def _mixed(run: Trials, pool: Pool, budget: float) -> Pool:
     early, late = 0, len(pool.plans)
     for _ in range(2):
         moments = np.unique(np.linspace(early, late, SWITCHES + 2).astype(int)[1:-1])
-        plans = np.stack([np.append(pool.plans[:m, best], pool.plans[m:, rival]) for m in moments], axis=1)
-        tried = run.pool(plans, np.full(len(moments), pool.prices[best]))
+        switched = np.stack([np.append(pool.plans[:m, best], pool.plans[m:, rival]) for m in moments], axis=1)
+        tried = run.pool(switched, np.full(len(moments), pool.prices[best]))
         pool = pool.plus(tried)
         # The later the switch, the more of the plan within the budget: take the first moment that is.
         within = np.flatnonzero(tried.violation <= budget)
@@ -155,18 +134,16 @@ def _mixed(run: Trials, pool: Pool, budget: float) -> Pool:
     return pool
 
 
-def _fluid(run: Trials, room: float = 1.0) -> Fluid:
-    job, every = run.job.facts[0], run.every_s
-    ends = np.minimum(np.arange(0, run.arrived.shape[1] - 1 + every, every), run.arrived.shape[1] - 1)
-    rates = room * np.diff(run.arrived[0, ends]) * job[PER_RECORD_S] / np.diff(ends)
-    least, speeds = int(job[LEAST]), run.job.speeds[0]
-    useful = int((speeds < min(rates.max() * HEADROOM + 1e-9, speeds[int(job[MOST])])).sum())
-    startup = run.job.startup_s[0]
-    top = max(useful, least, int(run.executors))
+def _fluid(run: Trials, room: float) -> Fluid:
+    job, every, arrived = run.job.facts[0], run.every_s, run.load.arrived[0]
+    ends = np.minimum(np.arange(0, run.load.seconds + every, every), run.load.seconds)
+    rates = room * np.diff(arrived[ends]) * job["per_record_s"] / np.diff(ends)
+    least, speeds = int(job["least"]), run.job.speeds[0]
+    useful = int((speeds < min(rates.max() * HEADROOM + 1e-9, speeds[int(job["most"])])).sum())
+    startup = math.ceil(np.quantile(run.job.startup_s[0], 0.9) / every)
     return Fluid(
-        speeds=speeds[least : top + 1], rates=rates, least=least, span_s=float(every),
-        overhead_s=job[OVERHEAD_S], trigger_s=job[TRIGGER_S], target_s=job[TARGET_S], cold_s=job[COLD_S],
-        batch_work=job[BATCH_ROWS] * job[PER_RECORD_S],
-        startup=0 if run.job.restart_s[0, 0] >= 0 else math.ceil(np.quantile(startup, 0.9) / every),
-        restart_s=float(run.job.restart_s[0].mean()),
+        speeds=speeds[least : max(useful, least, int(run.executors)) + 1], rates=rates, least=least,
+        span_s=float(every), batch_work=job["batch_rows"] * job["per_record_s"],
+        startup=0 if run.job.restart_s[0, 0] >= 0 else startup, restart_s=float(run.job.restart_s[0].mean()),
+        **{name: job[name] for name in ("overhead_s", "trigger_s", "latency_target_s", "cold_s")},
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,36 +13,7 @@ from models.twin.sim.job import TwinJobs
 from models.twin.sim.run import Load
 
 
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """One run (jobs and load of one row), of which plans are tried side by side."""
-
-    job: TwinJobs
-    arrived: Floats
-    every_s: int
-    seed: int
-    executors: float
-    begins: int
-
-    def many(self, count: int) -> tuple[TwinJobs, Load, Integers, Floats]:
-        """So many copies of it: jobs, load, seeds, executors at the beginning."""
-        rows = np.zeros(count, np.int64)
-        load = Load(self.arrived, rows, counts=np.array([self.begins]))
-        return self.job.of(rows), load, np.full(count, self.seed), np.full(count, self.executors)
-
-    def pool(self, plans: Floats, prices: Floats) -> Pool:
-        """(D, n) plans with what they cost."""
-        jobs, load, seeds, executors = self.many(plans.shape[1])
-        return Pool(plans, *followed(jobs, load, plans, self.every_s, seeds, executors), prices)
-
-    def polished(self, plans: Floats, prices: Floats) -> Floats:
-        """(D, n) plans after edits that pay."""
-        jobs, load, seeds, executors = self.many(plans.shape[1])
-        return polished(jobs, load, plans, prices, self.every_s, seeds, executors)
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(NamedTuple):
     """(D, n) plans, what they cost, their violation and the price of a late second that each was made for."""
 
     plans: Floats
@@ -51,10 +23,7 @@ class Pool:
 
     def plus(self, other: Pool) -> Pool:
         """Both."""
-        return Pool(
-            np.hstack([self.plans, other.plans]), np.append(self.cost, other.cost),
-            np.append(self.violation, other.violation), np.append(self.prices, other.prices),
-        )  # fmt: skip
+        return Pool(*(np.concatenate(both, axis=-1) for both in zip(self, other, strict=True)))
 
     def meets(self, budget: float) -> bool:
         """Whether a plan is within the budget."""
@@ -62,9 +31,8 @@ class Pool:
 
     def best(self, budget: float) -> int:
         """The cheapest within the budget; where there is none the one with the fewest late seconds."""
-        within = self.violation <= budget
-        if within.any():
-            return int(np.argmin(np.where(within, self.cost, np.inf)))
+        if self.meets(budget):
+            return int(np.argmin(np.where(self.violation <= budget, self.cost, np.inf)))
         return int(np.lexsort((self.cost, self.violation))[0])
 
     def rival(self, budget: float) -> int:
@@ -73,3 +41,40 @@ class Pool:
         saved, late = self.cost[best] - self.cost, self.violation - self.violation[best]
         worth = np.where((saved > 0) & (late > 0), saved / np.maximum(late, 1e-12), -1.0)
         return int(np.argmax(worth)) if worth.max() > 0 else best
+
+    def near(self, budgets: Floats | list[float]) -> list[int]:
+        """The best plans and their rivals."""
+        return sorted({at for budget in budgets for at in (self.best(budget), self.rival(budget))})
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """One run, of which plans are tried side by side.
+
+    Attributes:
+        job, load: of one row.
+        every_s: seconds between two looks.
+        seed: of its chance.
+        executors: at the beginning.
+    """
+
+    job: TwinJobs
+    load: Load
+    every_s: int
+    seed: int
+    executors: float
+
+    def _many(self, count: int) -> tuple[TwinJobs, Load, int, Integers, Floats]:
+        rows = np.zeros(count, np.int64)
+        load = Load(self.load.arrived, rows, counts=self.load.counts)
+        return self.job.of(rows), load, self.every_s, np.full(count, self.seed), np.full(count, self.executors)
+
+    def pool(self, plans: Floats, prices: Floats) -> Pool:
+        """(D, n) plans with what they cost."""
+        return Pool(plans, *followed(plans, *self._many(plans.shape[1])), prices)
+
+    def better(self, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
+        """The pool and what edits make of some of its plans, at multiples of the price that each was made for."""
+        at = np.repeat(near, len(factors))
+        prices = pool.prices[at] * np.tile(factors, len(near))
+        return pool.plus(self.pool(polished(pool.plans[:, at], prices, *self._many(len(at))), prices))

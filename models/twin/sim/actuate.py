@@ -8,25 +8,8 @@ import numba
 import numpy as np
 
 from models.twin.sim.compiled import forget_stale
-from models.twin.sim.job import DRAWS
-from models.twin.sim.state import (
-    BATCH_END,
-    BATCH_S,
-    BATCHES,
-    CHANGED_AT,
-    CHANGES,
-    EXECUTORS,
-    HALT_UNTIL,
-    LEAVING,
-    NEXT_READY,
-    PROCESSED,
-    REREAD,
-    SLOTS,
-    SPAN_S,
-    TARGET,
-    WAITING,
-    WORK,
-)  # fmt: skip
+from models.twin.sim.job import DRAWS, TwinJobs
+from models.twin.sim.state import SimState
 
 
 @numba.njit(inline="always")
@@ -43,14 +26,14 @@ def uniform(chance: Any, run: int) -> float:
 @numba.njit(inline="always")
 def _call(x: Any, ready_at: Any, more: int, now: float, startup_s: Any, chance: Any, run: int) -> None:
     """Request so many executors; those asked to leave stay instead, as far as there are any."""
-    kept = min(float(more), x[LEAVING])
-    x[LEAVING] -= kept
+    kept = min(float(more), x.leaving)
+    x.leaving -= kept
     for _ in range(more - int(kept)):
         for k in range(len(ready_at)):
             if ready_at[k] == np.inf:
                 ready_at[k] = now + startup_s[int(uniform(chance, run) * DRAWS)]
-                x[WAITING] += 1.0
-                x[NEXT_READY] = min(x[NEXT_READY], ready_at[k])
+                x.waiting += 1.0
+                x.next_ready = min(x.next_ready, ready_at[k])
                 break
 
 
@@ -64,36 +47,36 @@ def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
                 last = k
         if last >= 0:
             ready_at[last] = np.inf
-            x[WAITING] -= 1.0
+            x.waiting -= 1.0
         else:
-            x[LEAVING] += 1.0
-    x[NEXT_READY] = ready_at.min()
+            x.leaving += 1.0
+    x.next_ready = ready_at.min()
 
 
 @numba.njit(cache=True, error_model="numpy")
-def retarget(xs: Any, ready_at: Any, chance: Any, startup_s: Any, restart_s: Any, targets: Any, now: float) -> None:
+def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
     """Act on the runs whose target changes at second `now`; what is counted since the last look starts anew.
 
     An engine that restarts loses its batch in flight (its records are read again), does nothing for a drawn time, and
     has the new number at once; a change while it restarts is taken up by the same restart.
     """
     for run in range(len(targets)):
-        x, target = xs[run], targets[run]
-        x[BATCHES] = x[PROCESSED] = x[BATCH_S] = x[SPAN_S] = x[WORK] = x[SLOTS] = 0.0
-        if target == x[TARGET]:
+        x, target = state.x[run], targets[run]
+        x.batches = x.processed = x.batch_s = x.span_s = x.work = x.slots = 0.0
+        if target == x.target:
             continue
-        x[TARGET], x[CHANGED_AT] = target, now
-        x[CHANGES] += 1.0
-        if restart_s[run, 0] >= 0:
-            x[EXECUTORS], x[BATCH_END], x[REREAD] = target, np.inf, 1.0
-            if x[HALT_UNTIL] <= now:
-                x[HALT_UNTIL] = now + restart_s[run, int(uniform(chance, run) * DRAWS)]
+        x.target, x.changed_at = target, now
+        x.changes += 1.0
+        if jobs.restart_s[run, 0] >= 0:
+            x.executors, x.batch_end, x.reread = target, np.inf, 1.0
+            if x.halt_until <= now:
+                x.halt_until = now + jobs.restart_s[run, int(uniform(state.chance, run) * DRAWS)]
             continue
-        more = int(target - (x[EXECUTORS] - x[LEAVING] + x[WAITING]))
+        more = int(target - (x.executors - x.leaving + x.waiting))
         if more > 0:
-            _call(x, ready_at[run], more, now, startup_s[run], chance, run)
+            _call(x, state.ready_at[run], more, now, jobs.startup_s[run], state.chance, run)
         else:
-            _dismiss(x, ready_at[run], -more)
+            _dismiss(x, state.ready_at[run], -more)
 
 
 forget_stale((retarget,))

@@ -22,8 +22,7 @@ def filled(values: Floats) -> Floats:
     if known.sum() < 2:
         raise TwinError(f"{int(known.sum())} known steps: a load needs two; take a longer trace")
     steps = np.arange(len(values))
-    line: Floats = np.interp(steps, steps[known], values[known])
-    return line
+    return np.interp(steps, steps[known], values[known])
 
 
 def restored(values: Floats, share: float = 0.95) -> Floats:
@@ -31,8 +30,7 @@ def restored(values: Floats, share: float = 0.95) -> Floats:
 
     The offset itself is not published; what is left has the peak-to-trough range of a load that nearly sleeps at night.
     """
-    lowered: Floats = values - share * np.nanmin(values)
-    return lowered
+    return values - share * np.nanmin(values)
 
 
 def rates(values: Floats, step_s: float) -> Floats:
@@ -44,23 +42,10 @@ def rates(values: Floats, step_s: float) -> Floats:
     if step_s == 1:
         return np.diff(total)
     ends = np.arange(len(total)) * float(step_s)
-    every: Floats = np.maximum(np.diff(PchipInterpolator(ends, total)(np.arange(int(ends[-1]) + 1))), 0.0)
-    return every
+    return np.maximum(np.diff(PchipInterpolator(ends, total)(np.arange(int(ends[-1]) + 1))), 0.0)
 
 
-def drawn(rate: Floats, seed: int, dispersion: float = 1.0) -> Floats:
-    """(T + 1,) records produced before each second, drawn around (T,) records/s.
-
-    Args:
-        rate: records/s.
-        seed: the same seed gives the same records.
-        dispersion: variance over mean of a second's records; 1 is Poisson, more is negative binomial.
-    """
-    chance = np.random.default_rng(seed)
-    if dispersion < 1:
-        raise TwinError(f"dispersion={dispersion}: variance over mean of arrivals is at least 1")
-    mean = rate
-    if dispersion > 1:
-        shape = np.maximum(rate, 1e-12) / (dispersion - 1)
-        mean = chance.gamma(shape, dispersion - 1)
-    return np.concatenate([[0.0], np.cumsum(chance.poisson(mean))]).astype(float)
+def drawn(rate: Floats, seed: int) -> Floats:
+    """(T + 1,) records produced before each second, Poisson around (T,) records/s; the same for the same seed."""
+    records = np.random.default_rng(seed).poisson(rate)
+    return np.concatenate([[0.0], np.cumsum(records)]).astype(float)

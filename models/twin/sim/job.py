@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,72 +112,72 @@ class Belief(NamedTuple):
         return cls(planning.overhead_s, planning.per_record_s, planning.scaling)
 
 
-UNTOLD = Belief.of(Planning())
-"""Of whom nobody has told anything: the defaults of a contract."""
-
-FACTS = (
+TRUTH = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
     "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
-BELIEFS = ("believed_overhead_s", "guess_s")
-"""Columns of `TwinJobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
-(
-    OVERHEAD_S, PER_RECORD_S, LEAST, MOST, TRIGGER_S, BATCH_ROWS, COLD_S, NOISE, TARGET_S, TOP, CATCH_UP, REWIND_S,
-    WARMUP, WARMUP_KEPT, BELIEVED_OVERHEAD_S, GUESS_S,
-) = range(len(FACTS) + len(BELIEFS))  # fmt: skip
+FACTS = np.dtype([(name, float) for name in (*TRUTH, "believed_overhead_s", "guess_s")], align=True)
+"""A record of `TwinJobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
 
 
-@dataclass(frozen=True, eq=False)
-class TwinJobs:
+class TwinJobs(NamedTuple):
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs, 16) `FACTS` and `BELIEFS`.
+        facts: (runs,) records of `FACTS`.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         believed: (runs, N + 1) slots that a policy takes them to be worth.
         startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
+        alike: whether `believed` has the same in all rows.
     """
 
-    facts: Floats
+    facts: Any
     speeds: Floats
     believed: Floats
     startup_s: Floats
     restart_s: Floats
+    alike: bool
 
-    def fact(self, column: int) -> Floats:
-        """(runs,) one of `FACTS`."""
-        return self.facts[:, column]
-
-    @cached_property
+    @property
     def worth(self) -> Floats:
         """`believed` as a policy is shown it: a single row where all runs have the same."""
-        return self.believed[:1] if (self.believed == self.believed[0]).all() else self.believed
+        return self.believed[:1] if self.alike else self.believed
 
     def of(self, rows: Integers) -> TwinJobs:
         """Some of them."""
-        return TwinJobs(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return TwinJobs._make([*(part[rows] for part in self[:-1]), self.alike])
+
+    def groups(self, *more: Integers) -> list[Integers]:
+        """The runs that are alike in all of this, and in (runs,) arrays, together."""
+        plain = self.facts.view(float).reshape(len(self.facts), -1)
+        what = np.hstack([plain, self.speeds, self.startup_s, self.restart_s, *(part[:, None] for part in more)])
+        alike = np.unique(np.nan_to_num(what, nan=-1.0), axis=0, return_inverse=True)[1].ravel()
+        return [np.flatnonzero(alike == group) for group in range(alike.max() + 1)]
 
 
-def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] = UNTOLD) -> TwinJobs:
+def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = None) -> TwinJobs:
     """One row per run.
 
     Args:
         jobs: as they are.
-        beliefs: what policies take them for at first, one for all or one per run: never the truth, they must measure.
+        beliefs: what policies take them for at first, one for all or one per run: never the truth, they must measure;
+            None: the defaults of a contract.
     """
+    beliefs = Belief.of(Planning()) if beliefs is None else beliefs
     both = list(zip(jobs, [beliefs] * len(jobs) if isinstance(beliefs, Belief) else beliefs, strict=True))
     known = {one: i for i, one in enumerate(dict.fromkeys(both))}
     most = max(job.most for job, _ in known)
-    facts = [[*(float(getattr(job, n)) for n in FACTS), said.overhead_s, said.per_record_s] for job, said in known]
-    worth = [speeds(most, job.cores, job.tasks, job.scaling) for job, _ in known]
-    believed = [speeds(most, job.cores, job.tasks, said.scaling) for job, said in known]
-    startup = [_parts(job.startup_s) for job, _ in known]
-    restart = [_parts(job.restart_s or (math.nan,)) for job, _ in known]
-    each = TwinJobs(*map(np.array, (facts, worth, believed, startup, restart)))
+    facts = [(*(getattr(job, name) for name in TRUTH), belief.overhead_s, belief.per_record_s) for job, belief in known]
+    believed = np.array([speeds(most, job.cores, job.tasks, belief.scaling) for job, belief in known])
+    each = TwinJobs(
+        np.array(facts, FACTS), np.array([speeds(most, job.cores, job.tasks, job.scaling) for job, _ in known]),
+        believed, np.array([_parts(job.startup_s) for job, _ in known]),
+        np.array([_parts(job.restart_s or (math.nan,)) for job, _ in known]),
+        bool((believed == believed[0]).all()),
+    )  # fmt: skip
     return each.of(np.array([known[one] for one in both], np.int64))
 
 
 def _parts(measured: Sequence[float]) -> Floats:
     """The middles of equal parts of a measured distribution."""
-    middles: Floats = np.quantile(np.asarray(measured, float), (np.arange(DRAWS) + 0.5) / DRAWS)
-    return middles
+    return np.quantile(np.asarray(measured, float), (np.arange(DRAWS) + 0.5) / DRAWS)

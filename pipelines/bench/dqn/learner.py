@@ -99,8 +99,7 @@ def _peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[
     ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:
         raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install stable-baselines3, numba and scipy there.")
-    found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
-    return found
+    return dict(json.loads(ran.stdout.strip().splitlines()[-1]))
 
 
 def _median(each: list[dict[str, Any]]) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival
 from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
+from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.on_lake import enough
+from pipelines.backtest.report import TraceReport, figures
 from pipelines.lake.load import moment
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
 from pipelines.train.agent.card import agent_card, frontiers, learning
-from pipelines.train.agent.contest import contest, hours, told
-from pipelines.train.agent.lesson import TrainingSet, read
+from pipelines.train.agent.training_set import TrainingSet, compared, read
 from pipelines.train.decided import formed, let_serve, refused, ruling
 
 __all__ = ["enough", "judge", "promote", "train", "train_on"]
@@ -48,36 +49,38 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
         TwinError: the stored fit is unfinished.
     """
     settings = settings or load()
-    training = with_form(settings.agent_training, form)
+    training = formed(settings.agent_training, "agent_training", form)
     return train_on(AgentRegistry(settings), training, read(settings, job))
 
 
-def train_on(registry: AgentRegistry, training: AgentTraining, lesson: TrainingSet) -> str:
-    """The same on a lesson. The run's tag `outcome` says what came of it; the aliases of others stay as they are."""
-    job = lesson.contract.job
-    with registry.run(job, f"agent of {job} {moment(lesson.source.series.end)}") as run:
+def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSet) -> str:
+    """The same on a training set. The tag `outcome` says what came of it; the aliases of others stay as they are."""
+    job, lineage = known.contract.job, {**known.source.lineage(), "twin": known.twin[:500]}
+    with registry.run(job, f"agent of {job} {moment(known.source.series.end)}") as run:
         run.parameters({
-            **training.model_dump(), "error_budget": lesson.contract.error_budget, "lead_s": lesson.setup.lead_s,
-            "loads": 1 + len(lesson.others),
+            **training.model_dump(), "error_budget": known.contract.error_budget, "lead_s": known.setup.lead_s,
+            "loads": 1 + len(known.others),
         })  # fmt: skip
-        run.tags({**lesson.source.lineage(), "kind": "agent", "twin": lesson.twin[:500]})
+        run.tags({**lineage, "kind": "agent"})
         try:
-            outcome = _challenge(registry, run, training, lesson)
+            outcome = _challenge(registry, run, training, known, lineage)
         except TwinError as error:
             outcome = f"no challenger: {error}"
         run.tags({"outcome": outcome})
         return run.id
 
 
-def _challenge(registry: AgentRegistry, run: TrackedRun, training: AgentTraining, lesson: TrainingSet) -> str:
+def _challenge(
+    registry: AgentRegistry, run: TrackedRun, training: AgentTraining, known: TrainingSet, lineage: dict[str, Any]
+) -> str:
     """Train, compare on what it has not seen, register as challenger; says what came of it."""
-    job = lesson.contract.job
-    agent, curves = taught(lesson, training)
+    job, series = known.contract.job, known.source.series
+    agent, curves = taught(known, training)
     version, champion, remark = _champion(registry, job)
-    result = contest(lesson, agent, champion, training)
+    result = compared(known, agent, champion, training)
     agent = as_judged(agent, result)
-    allowed = level(result.hours_at, lesson.contract.error_budget)
-    costs = hours(result, allowed)
+    allowed = level(result.hours_at, known.contract.error_budget)
+    costs = {name: sheet.hours_at(allowed) for name, sheet in result.sheets.items()}
     rivals = against(lambda name: result.seeds_at(name, allowed), result.sheets, training.tolerance)
     reason = judged(costs[AGENT], rivals, allowed).reason
     run.metrics({"gate.violation": allowed})
@@ -88,16 +91,16 @@ def _challenge(registry: AgentRegistry, run: TrackedRun, training: AgentTraining
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
     run.figure(learning(curves), "plots/learning.png")
     run.figure(frontiers(result, allowed), "plots/frontier.png")
-    run.text(json.dumps(told(lesson, result), indent=1), "contest.json")
-    card = agent_card(agent, lesson, result, allowed, reason, remark)
+    report = TraceReport(NamedLoad(job, "records/s", series), known.setup, result, {}, {})
+    run.text(json.dumps(figures(report), indent=1), "contest.json")
+    card = agent_card(agent, known, result, allowed, reason, remark)
     run.text(card, "card.md")
-    lineage = {**lesson.source.lineage(), "twin": lesson.twin[:500]}
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
     run.tags({"challenger": challenger, "champion": version or ""})
     return f"challenger version {challenger}. {reason}. {remark}".strip()
 
 
-def taught(lesson: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
+def taught(known: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
     """An agent that learned on drawn jobs and then in its own twin, and the curves of both phases.
 
     What is familiar to it is what it saw in the first phase: the second one is a single point of it, and the live job
@@ -106,9 +109,9 @@ def taught(lesson: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict
     Raises:
         TwinError: the load is too short or has gaps.
     """
-    loads = lesson.loads()
+    loads = known.loads()
     wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
-    jobs = lesson.jobs(training.seed)
+    jobs = known.jobs(training.seed)
     fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
     return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
 
@@ -166,11 +169,6 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
     """`decided.let_serve`, for what this module trains."""
     return let_serve(AgentRegistry(settings or load()), verdict)
-
-
-def with_form(training: AgentTraining, form: Mapping[str, Any]) -> AgentTraining:
-    """The settings with those of a form in their place; see `decided.formed`."""
-    return formed(training, "agent_training", form)
 
 
 def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, DqnModel | None, str]:

@@ -1,19 +1,15 @@
-import warnings
-
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.dqn.agent.actions import MOVES, STAY, allowed, best, floor, near_advice
 from models.dqn.agent.baseline import Advice
 from models.dqn.agent.observation import FEATURES, needs, pace_for
-from models.dqn.agent.reward import Bill, executor_seconds, parts
+from models.dqn.agent.reward import ACTION_S, parts
 from models.dqn.environment import synthetic_forecasts as foretold
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.recorded import Recorded, piece, recorded, usable
-from models.dqn.environment.streaming_job import StreamingJob
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
@@ -23,32 +19,6 @@ from models.twin.sim.run import Looks
 
 TRACE = RecordedLoad(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
 JOB = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
-
-
-def test_gymnasium_finds_nothing_wrong() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(StreamingJob(traces=[TRACE], decisions=16), skip_render_check=True)
-
-
-def test_a_run_is_cut_short_and_never_ends() -> None:
-    environment = StreamingJob(decisions=3, lead_s=60.0, price=1.0)
-    environment.reset(seed=1)
-    last = [environment.step(np.int64(STAY))[2:4] for _ in range(3)]
-    assert last == [(False, False), (False, False), (False, True)]
-
-
-def test_one_run_and_many_are_one_implementation() -> None:
-    environment = StreamingJob(decisions=4, lead_s=60.0, price=5.0)
-    seen, _ = environment.reset(seed=7)
-    chance = np.random.default_rng(np.random.PCG64(np.random.SeedSequence(7)))
-    vector = VectorEnvironment(drawn(1, 4, (), chance, (), 5.0, 60.0), chance.integers(2**62, size=1))
-    np.testing.assert_array_equal(seen, vector.seen[0])
-    for move in (5, 2, 0, 3):
-        gained = vector.step(np.array([move]))
-        seen, reward, *_ = environment.step(np.int64(move))
-        np.testing.assert_array_equal(seen, vector.seen[0])
-        assert reward == pytest.approx(gained[0] @ (1.0, 5.0))
 
 
 def test_bounds_mask_the_moves_that_would_leave_them() -> None:
@@ -76,12 +46,9 @@ def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed
 
 
 def test_the_reward_is_in_executor_seconds() -> None:
-    bill = Bill(np.array([150.0]), np.array([3.0]), np.array([1.0]))
-    most = np.array([20.0])
-    whole = executor_seconds(bill, 0.5, most)
-    assert whole[0] == -(150 + 0.5 * 20 * 3 + 2)
-    apart = parts(bill, np.array([8.0]), most, 15.0)
-    assert apart[0] @ (1.0, 0.5) == pytest.approx((whole[0] + 8 * 15) / (20 * 15))
+    most, cost = np.array([20.0]), 150 + 0.5 * 20 * 3 + ACTION_S
+    apart = parts(np.array([[150.0], [3.0], [1.0]]), np.array([8.0]), most, 15.0)
+    assert apart[0] @ (1.0, 0.5) == pytest.approx((8 * 15 - cost) / (20 * 15))
 
 
 def test_needs_are_the_inverse_of_capacity() -> None:

@@ -7,8 +7,7 @@ import torch
 
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.network import Values, target
-from models.dqn.learner.replay import ReplayBuffer, Transitions
-from models.dqn.learner.returns import StepReturn, summed
+from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
 from models.dqn.learner.settings import LearnerSettings
 
 STAY, SWITCH = 0, 1
@@ -33,7 +32,7 @@ class TwoStates:
         gained = np.where(moves == SWITCH, -1.0, 1.0 - self._busy)[:, None]
         self._busy = np.where(moves == SWITCH, 1 - self._busy, self._busy)
         never = np.zeros(len(moves), bool)
-        return StepReturn(gained, self.seen, self.mask, never, never)
+        return StepReturn(gained, self.seen, self.mask, never)
 
 
 TOY = LearnerSettings(
@@ -72,48 +71,45 @@ def test_the_same_seed_gives_the_same_network() -> None:
 
 
 def test_the_target_is_the_reward_and_the_discounted_best_allowed_value() -> None:
-    gained, weight = torch.tensor([[0.5], [0.5], [0.5]]), torch.ones(3, 1)
-    carried = torch.tensor([0.99, 0.99, 0.0])  # the last state is terminal
-    mask = torch.tensor([[True, True], [True, False], [True, True]])
-    held = torch.tensor([[1.0, 2.0]] * 3)[:, :, None]
-    y = target(gained, carried, weight, mask, held, held)
-    np.testing.assert_allclose(y[:, 0], [2.48, 1.49, 0.5], rtol=1e-6)
+    gained, weight = torch.tensor([[0.5], [0.5]]), torch.ones(2, 1)
+    mask = torch.tensor([[True, True], [True, False]])
+    held = torch.tensor([[1.0, 2.0]] * 2)[:, :, None]
+    y = target(gained, 0.99, weight, mask, held, held)
+    np.testing.assert_allclose(y[:, 0], [2.48, 1.49], rtol=1e-6)
 
 
 def test_double_dqn_chooses_with_one_network_and_values_with_the_other() -> None:
     held, chosen_by = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[5.0], [4.0]]])
     one = torch.ones(1, 1)
-    y = target(0 * one, one[0], one, torch.ones(1, 2, dtype=torch.bool), held, chosen_by)
+    y = target(0 * one, 1.0, one, torch.ones(1, 2, dtype=torch.bool), held, chosen_by)
     assert y.item() == 1.0
 
 
 def test_parts_are_weighted_to_choose_and_carried_apart() -> None:
     held = torch.tensor([[[-1.0, -0.5], [-3.0, -0.1]]])
-    mask, one = torch.ones(1, 2, dtype=torch.bool), torch.ones(1)
+    mask = torch.ones(1, 2, dtype=torch.bool)
     for price, part in ((1.0, [-1.0, -0.5]), (10.0, [-3.0, -0.1])):
-        y = target(torch.zeros(1, 2), one, torch.tensor([[1.0, price]]), mask, held, held)
+        y = target(torch.zeros(1, 2), 1.0, torch.tensor([[1.0, price]]), mask, held, held)
         np.testing.assert_allclose(y[0], part)
 
 
-def path(gains: list[float], ended: list[bool], cut: list[bool]) -> Iterator[tuple]:
-    for number, (gain, end, new) in enumerate(zip(gains, ended, cut, strict=True)):
+def path(gains: list[float], cut: list[bool]) -> Iterator[Decision]:
+    for number, (gain, new) in enumerate(zip(gains, cut, strict=True)):
         after = np.full((1, 1), number + 1.0)
-        outcome = StepReturn(np.array([[gain]]), after, np.ones((1, 2), bool), np.array([end]), np.array([new]))
-        yield np.full((1, 1), float(number)), np.array([number]), outcome, np.ones((1, 1))
+        outcome = StepReturn(np.array([[gain]]), after, np.ones((1, 2), bool), np.array([new]))
+        yield Decision(np.full((1, 1), float(number)), np.array([number]), outcome, np.ones((1, 1)))
 
 
-def test_rewards_of_several_steps_are_summed_up_to_the_end_of_a_run() -> None:
-    made = summed(list(path([1, 2, 4], [False] * 3, [False] * 3)), 0.5)
-    assert (made.gained[0, 0], made.carried[0], made.after[0, 0]) == (3.0, 0.125, 3.0)
-    ended = summed(list(path([1, 2, 4], [False, True, False], [False, True, False])), 0.5)
-    assert (ended.gained[0, 0], ended.carried[0]) == (2.0, 0.0)
+def test_rewards_of_several_steps_are_summed() -> None:
+    made = summed(list(path([1, 2, 4], [False] * 3)), 0.5)
+    assert (made.gained[0, 0], made.after[0, 0]) == (3.0, 3.0)
 
 
 def test_a_time_limit_is_no_end_and_no_step_beyond_it_is_counted() -> None:
-    at_last = summed(list(path([1, 2, 4], [False] * 3, [False, False, True])), 0.5)
-    assert at_last.carried[0] == 0.125  # the value of what would have come is still counted
-    assert len(summed(list(path([1, 2, 4], [False] * 3, [True, False, False])), 0.5).moved) == 0
-    assert len(summed(list(path([1], [False], [True])), 0.5).moved) == 1
+    assert len(summed(list(path([1, 2, 4], [False, False, True])), 0.5).moved) == 1  # what would have come is counted
+    assert len(summed(list(path([1, 2, 4], [True, False, False])), 0.5).moved) == 0
+    assert len(summed(list(path([1, 2, 4], [False, True, False])), 0.5).moved) == 0
+    assert len(summed(list(path([1], [True])), 0.5).moved) == 1
 
 
 def test_the_oldest_transitions_go_first() -> None:
@@ -121,7 +117,7 @@ def test_the_oldest_transitions_go_first() -> None:
     for start in (0, 3, 6):
         ones = np.arange(start, start + 3)
         column = ones[:, None].astype(float)
-        replay.add(Transitions(column, ones, column, column, np.ones((3, 2), bool), ones * 0.0, column))
+        replay.add(Transitions(column, ones, column, column, np.ones((3, 2), bool), column))
     assert len(replay) == 5
     drawn = replay.draw(100, np.random.default_rng(1))
     assert set(drawn.moved) == {4, 5, 6, 7, 8}

@@ -164,7 +164,7 @@ def test_between_two_decisions_only_the_floor_moves_the_target() -> None:
 
 
 def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
-    narrow = replace(WIDE, high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
+    narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
     policy = Dqn.of("dqn", CONTRACT, replace(agent(5), familiar=narrow))
     seen = view(target=np.full(4, 3.0), arrival_rps=np.ones(4), most=np.full(4, 30.0))
     seen = replace(seen, lag_records=np.array([0.0, 0.0, 1e9, 0.0]))

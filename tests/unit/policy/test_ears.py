@@ -17,7 +17,7 @@ from models.policy.received.nowcast import offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibratorError, describe, revive
 from models.policy.received.peaks import LEVELS, Moments, stretches
-from models.twin.experiment.foresight import IssuedForecasts, followed, heard
+from models.twin.experiment.foresight import IssuedForecasts, followed, received
 from models.twin.experiment.peak_training import calibrator_of, looked_back
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
@@ -101,7 +101,7 @@ def test_without_ears_it_hears_the_curve_that_the_twin_hears(live):
         ahead = seen_by("mpc", memory, second).ahead
         assert set(ends) <= set(ahead.offsets_s)
         now, _ = looked_back(arrived, np.array([second]), int(SMOOTH_S))
-        wanted = heard(said, np.array([float(second)]), now, ends, STEP_S, None)[0]
+        wanted = received(said, np.array([float(second)]), now, ends, STEP_S, None)[0]
         mine = np.array([row for at, row in zip(ahead.offsets_s, ahead.rps, strict=True) if at in ends])
         assert mine == pytest.approx(wanted, rel=1e-4)
 

@@ -10,12 +10,12 @@ from configs.contract import Contract
 from configs.settings import load
 from models.dqn.evaluation.gate import against, judged, level
 from models.forecast.core.series import Series
-from models.twin.experiment.lanes import Setting
+from models.twin.experiment.contenders import Setting
 from models.twin.experiment.scenario import parts
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
-from pipelines.train.agent import contest, lesson
+from pipelines.train.agent import training_set
 from pipelines.train.agent.card import departing
 from pipelines.train.agent.run import as_judged
 from tests.unit.dqn.test_dqn_policy import agent
@@ -73,53 +73,55 @@ def without_lake(monkeypatch):
     def nothing(*_):
         raise LakeError("no table 'metrics'")
 
-    monkeypatch.setattr(lesson.from_lake, "read", nothing)
+    monkeypatch.setattr(training_set.from_lake, "read", nothing)
 
 
 def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(monkeypatch, tmp_path):
     without_lake(monkeypatch)
     settings = load(var=tmp_path)
-    twin, said = lesson.twin_of(settings, CONTRACT)
+    twin, said = training_set.twin_of(settings, CONTRACT)
     assert twin.overhead_s == CONTRACT.planning.overhead_s and "the contract's guess" in said and "no table" in said
     (tmp_path / "twins").mkdir()
     stored = tmp_path / "twins" / "orders.json"
     stored.write_text(json.dumps({"overhead_s": 0.7, "per_record_s": 0.02, "most": 4, "startup_s": [2.0]}))
-    twin, said = lesson.twin_of(settings, CONTRACT)
+    twin, said = training_set.twin_of(settings, CONTRACT)
     assert twin.overhead_s == 0.7 and "stored" in said
     stored.write_text(json.dumps({"overhead_s": 0.7, "most": 4}))
     with pytest.raises(TwinError, match=r"per_record_s, startup_s missing: the fit is unfinished"):
-        lesson.twin_of(settings, CONTRACT)
+        training_set.twin_of(settings, CONTRACT)
 
 
 def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
     settings = load(replay={"speed": 720})
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
-    setup = lesson.setup_of(settings, contract, lesson.of_contract(contract))
+    setup = training_set.setup_of(settings, contract, training_set.of_contract(contract))
     assert (setup.lead_s, setup.speed) == (14.0, 720)
     assert (setup.looks.every_s, setup.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
-    assert lesson.setup_of(settings, CONTRACT, lesson.of_contract(CONTRACT)).speed == 1.0
+    assert training_set.setup_of(settings, CONTRACT, training_set.of_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
     settings = load(replay={"trace": "nyc_taxi"})
-    known, without = ({one.name for one in lesson.loads_of_others(settings, job)} for job in ("orders", "word_count"))
+    known, without = (
+        {one.name for one in training_set.loads_of_others(settings, job)} for job in ("orders", "word_count")
+    )
     assert known - without == {"nyc_taxi"} and len(without) > 5
 
 
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
-    setup = lesson.setup_of(load(), CONTRACT, lesson.of_contract(CONTRACT))
+    setup = training_set.setup_of(load(), CONTRACT, training_set.of_contract(CONTRACT))
     tune, _ = parts("orders", series, setup)
-    learned = lesson.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
+    learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
 
 
 def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     seen = []
-    monkeypatch.setattr(contest, "listened", lambda *case: {})
-    monkeypatch.setattr(contest, "judged", lambda cases, setup, found, effort: [seen.extend(found)])
+    monkeypatch.setattr(training_set, "listened", lambda *case: {})
+    monkeypatch.setattr(training_set, "judged", lambda cases, setup, found, effort: [seen.extend(found)])
     taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), setup=Setup())
-    contest.contest(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
+    training_set.compared(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
     assert (present.axes, present.setting, present.hears) == (new.axes, new.setting, new.hears) and new.axes
     assert present.policy == "dqn" and present.learned is not new.learned

@@ -9,14 +9,15 @@ from models.policy.catalogue import CATALOGUE
 from models.policy.core.view import chosen
 from models.policy.rules.fixed import Static
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
+from models.twin.experiment.contenders import Contender, Lane, Setting
 from models.twin.experiment.evaluation import _timetable, compete
-from models.twin.experiment.foresight import told
-from models.twin.experiment.lanes import Contender, Lane, Setting
+from models.twin.experiment.foresight import issued
 from models.twin.experiment.scenario import parts, scenario
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import drawn
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, Looks, simulate
+from models.twin.sim.run import Load, Looks, act, advance, simulate
+from models.twin.sim.state import begin
 
 pytestmark = pytest.mark.study
 
@@ -27,7 +28,7 @@ TERMS = Setup(lead_s=20.0)
 
 def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
     tune, test = parts("toy", series, setup)
-    return scenario("toy", series, test, setup, range(seeds), {forecaster: told(forecaster, series, tune.start)})
+    return scenario("toy", series, test, setup, range(seeds), {forecaster: issued(forecaster, series, tune.start)})
 
 
 GROUND = made()
@@ -123,7 +124,7 @@ def test_a_faster_clock_shortens_everything_but_the_job():
     fast = replace(TERMS, speed=5.0)
     ground_ = made(setup=fast)
     assert ground_.seconds - ground_.warm_s == (GROUND.seconds - GROUND.warm_s) / 5
-    assert ground_.told["last_value"].step_s == STEP / 5
+    assert ground_.issued["last_value"].step_s == STEP / 5
     assert ground_.rate.max() == pytest.approx(GROUND.rate.max(), rel=0.01)
     assert ground_.begins_s + ground_.warm_s == pytest.approx(288 * STEP / 5)
 
@@ -164,5 +165,8 @@ def test_a_load_in_a_jobs_own_records_needs_the_job():
 def test_every_executor_that_is_asked_for_comes_and_is_paid():
     job = TwinJob(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
     load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
-    found = simulate(stack([job]), load, Static("static", 80.0), Looks(), np.arange(1), record=True)
-    assert found.seen[0, -1, 1] == 80 and found.executor_s[0] == 80 * 1200
+    jobs, state = stack([job]), begin(stack([job]), np.ones(1), np.arange(1))
+    act(state, jobs, np.full(1, 80.0), 0)
+    advance(state, jobs, load, 0, 1200)
+    assert state.x["executors"] == 80
+    assert simulate(jobs, load, Static("static", 80.0), Looks(), np.arange(1)).executor_s[0] == 80 * 1200

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from models.forecast.core.series import Series
 from models.policy.received.nowcast import offsets
-from models.twin.experiment.foresight import HORIZON, LEVELS, coarseness, heard, told, true
+from models.twin.experiment.foresight import HORIZON, LEVELS, coarseness, issued, received, true
 
 RATES = np.array([1.0, 5, 2, 3, 9, 4, 4, 8, 0, 1])
 
@@ -47,15 +47,15 @@ def test_a_forecaster_takes_coarser_steps_where_it_would_not_see_far_enough():
 
 def test_coarse_steps_are_means_and_meet_where_the_forecasts_begin():
     values = np.arange(40, dtype=float)
-    said = told("last_value", Series(0.0, 10.0, values), 25, 3)
+    said = issued("last_value", Series(0.0, 10.0, values), 25, 3)
     assert said.step_s == 30.0 and said.begins_s == 250.0
     assert said.last.tolist() == [23, 26, 29, 32, 35]  # means of 22-24, 25-27, ...
     assert said.quantiles.shape == (5, HORIZON, len(LEVELS))
 
 
 def test_what_is_heard_follows_the_rate_of_the_moment_and_forgets_it():
-    said = told("last_value", Series(0.0, 10.0, np.full(60, 100.0)), 40)
-    near, far = heard(said, np.array([405.0]), np.array([130.0]), np.array([1e-6, 60.0]), 20.0, 0.5)[0, :, 0]
+    said = issued("last_value", Series(0.0, 10.0, np.full(60, 100.0)), 40)
+    near, far = received(said, np.array([405.0]), np.array([130.0]), np.array([1e-6, 60.0]), 20.0, 0.5)[0, :, 0]
     assert near == pytest.approx(130.0, abs=0.01)
     assert far == pytest.approx(100 + 30 * np.exp(-3), abs=0.01)
 
@@ -68,7 +68,7 @@ def test_nothing_that_comes_later_is_known_earlier_where_steps_are_missing(forec
     values[list(missing)] = np.nan
     other = values.copy()
     other[20 + until :] = 900.0
-    here, there = (told(forecaster, Series(0.0, 3600.0, each), 20) for each in (values, other))
+    here, there = (issued(forecaster, Series(0.0, 3600.0, each), 20) for each in (values, other))
     seen = until + 1  # at the beginning of step 20 + until all before it are known
     np.testing.assert_array_equal(here.quantiles[:seen], there.quantiles[:seen])
     np.testing.assert_array_equal(here.last[:seen], there.last[:seen])

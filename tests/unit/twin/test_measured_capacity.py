@@ -9,7 +9,6 @@ from configs.contract import Contract, Planning
 from models.policy.core.batches import BatchSums, ended, looked
 from models.policy.core.capacity import BatchModel, busy, learn, parallelism
 from models.twin.experiment.setup import Setup
-from models.twin.sim import state as s
 from models.twin.sim.job import Belief, TwinJob, stack
 from models.twin.sim.run import Load, Looks, act, advance, view
 from models.twin.sim.state import begin
@@ -44,7 +43,7 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
         for second in range(now, min(now + every, 119)):
             before = state.x[0].copy()
             advance(state, jobs, load, second, second + 1)
-            rows, duration = state.x[0, s.PROCESSED] - before[s.PROCESSED], state.x[0, s.BATCH_S] - before[s.BATCH_S]
+            rows, duration = (state.x[0][name] - before[name] for name in ("processed", "batch_s"))
             if not rows:
                 continue
             assert duration < 1

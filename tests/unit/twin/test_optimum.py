@@ -104,7 +104,7 @@ def test_a_plan_costs_in_the_search_what_it_costs_in_the_twin():
     targets, outcome = planned(job, load)
     jobs, rows = runs(job, 3)
     executors = first_executors(jobs, Load(load, rows), LOOKS)
-    paid, late = followed(jobs, Load(load, rows), targets, 15, rows, executors)
+    paid, late = followed(targets, jobs, Load(load, rows), 15, rows, executors)
     assert (paid == outcome.executor_s).all()
     assert (late == outcome.violation).all()
 
@@ -193,6 +193,6 @@ def test_a_plan_that_counts_later_costs_in_the_search_what_it_costs_in_the_twin(
     job, targets = dataclasses.replace(JOB, noise=0.1), np.full((120, 1), 4.0)
     targets[30:90] = 9.0
     load, (jobs, rows) = Load(daylike(8, 1800), np.zeros(1, np.int64), counts=np.array([600])), runs(job, 1)
-    paid, late = followed(jobs, load, targets, 15, rows, first_executors(jobs, load, LOOKS))
+    paid, late = followed(targets, jobs, load, 15, rows, first_executors(jobs, load, LOOKS))
     outcome = simulate(jobs, load, Optimum(targets, 15), LOOKS, rows)
     assert (paid == outcome.executor_s).all() and (late == outcome.violation).all() and late > 0

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from models.policy.core.view import Choice, Memory, View, chosen
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import SEEN, Load, Looks, SimOutcome, simulate
+from models.twin.sim.run import Load, Looks, SimOutcome, act, advance, ended, first_executors, simulate
+from models.twin.sim.state import begin
 
 SECONDS = 40
 JOB = TwinJob(overhead_s=0.5, per_record_s=0.01, most=2, startup_s=(5.3,), cold_s=3.0)
@@ -33,14 +34,39 @@ class Told:
         return {"look": memory["look"] + 1}, chosen(np.full(view.runs, float(target)))
 
 
-def run(job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int = 1, record: bool = True) -> SimOutcome:
-    arrived = np.concatenate([[0.0], np.cumsum(rate)])[None]
-    load = Load(arrived, np.zeros(1, np.int64))
-    return simulate(stack([job]), load, Told(targets), Looks(every_s=5), np.array([seed]), record=record)
+EVERY_S = 5
 
 
-def seen(outcome: SimOutcome, name: str) -> np.ndarray:
-    return outcome.seen[0, :, SEEN.index(name)]
+@dataclass(frozen=True)
+class Seen:
+    """What became of a run from look to look, of the same second by second, and (SECONDS,) the ends of its seconds."""
+
+    outcome: SimOutcome
+    stepped: SimOutcome
+    lag: np.ndarray
+    seconds: np.ndarray
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        return getattr(self.outcome, name)
+
+
+def run(job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int = 1) -> Seen:
+    """Simulated from look to look, and once more second by second."""
+    load = Load(np.concatenate([[0.0], np.cumsum(rate)])[None], np.zeros(1, np.int64))
+    jobs, looks, seeds = stack([job]), Looks(every_s=EVERY_S), np.array([seed])
+    outcome = simulate(jobs, load, Told(targets), looks, seeds)
+    state, seconds = begin(jobs, first_executors(jobs, load, looks), seeds), []
+    for now in range(len(rate)):
+        if now % EVERY_S == 0:
+            act(state, jobs, outcome.targets[now // EVERY_S], now)
+        advance(state, jobs, load, now, now + 1)
+        seconds.append(state.x[0].copy())
+    stepped = ended(state, jobs, load, outcome.targets, outcome.why)
+    return Seen(outcome, stepped, load.arrived[0, 1:] - np.array(seconds)["done"], np.array(seconds))
+
+
+def seen(found: Seen, name: str) -> np.ndarray:
+    return found.lag if name == "lag" else found.seconds[name]
 
 
 def test_a_batch_per_second_takes_overhead_and_work() -> None:
@@ -73,7 +99,7 @@ def test_an_executor_is_paid_from_its_request_and_works_after_its_start_up() -> 
     found = run(JOB, [10.0] * SECONDS, (2,))
     assert found.executor_s[0] == 2 * SECONDS
     assert seen(found, "executors").tolist() == [1.0] * 5 + [2.0] * (SECONDS - 5)
-    assert seen(found, "starting").tolist() == [1.0] * 5 + [0.0] * (SECONDS - 5)
+    assert seen(found, "waiting").tolist() == [1.0] * 5 + [0.0] * (SECONDS - 5)
 
 
 def test_an_executor_that_finds_a_waiting_task_makes_the_batch_in_flight_the_cold_one() -> None:
@@ -81,8 +107,8 @@ def test_an_executor_that_finds_a_waiting_task_makes_the_batch_in_flight_the_col
     found = run(JOB, [10.0] * SECONDS, (2,))
     assert found.worst_s[0] == pytest.approx(4.3)
     # Then 33 records on two executors from 8.3 to 8.965, and the next batch begins at 9.0: 0.5 + 7 * 0.01 / 2.
-    assert seen(found, "latency_s")[8] == pytest.approx(8.965 - 5)
-    assert seen(found, "latency_s")[9] == pytest.approx(9.535 - 8)
+    assert seen(found, "newest")[8] == pytest.approx(8.965 - 5)
+    assert seen(found, "newest")[9] == pytest.approx(9.535 - 8)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +126,7 @@ def test_the_batches_of_a_fresh_query_take_longer() -> None:
     # 0.5 s + 10 ms per record, times 1 + exp(-k / 2). The first begins at 1.0, has 10 records and ends at 2.2; the next
     # begins at once with the 12 that came since, the third with 9.96 and the fourth with what came in its 0.82 s.
     job = replace(JOB, most=1, warmup=1.0, warmup_batches=2.0)
-    latency = seen(run(job, [10.0] * SECONDS, (1,)), "latency_s")
+    latency = seen(run(job, [10.0] * SECONDS, (1,)), "newest")
     assert latency[2] == pytest.approx(2.2)
     second = 2.2 + (0.5 + 0.12) * (1 + np.exp(-0.5))
     assert latency[3] == pytest.approx(second - 1)
@@ -108,7 +134,7 @@ def test_the_batches_of_a_fresh_query_take_longer() -> None:
     fourth = third + (0.5 + 0.01 * 10 * (third - second)) * (1 + np.exp(-1.5))
     assert latency[4] == pytest.approx(fourth - 3)  # both ended in this second
     warm = run(replace(JOB, most=1), [10.0] * SECONDS, (1,))
-    assert latency[-1] == pytest.approx(seen(warm, "latency_s")[-1], abs=1e-4)
+    assert latency[-1] == pytest.approx(seen(warm, "newest")[-1], abs=1e-4)
 
 
 def test_a_cold_executor_does_not_take_longer_still_in_a_fresh_query() -> None:
@@ -189,16 +215,16 @@ def test_whatever_happens_records_are_kept_and_executors_paid(
     job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int
 ) -> None:
     found = run(job, rate, targets, seed)
-    lag, there = seen(found, "lag"), seen(found, "executors") + seen(found, "starting")
+    lag, there = seen(found, "lag"), seen(found, "executors") + seen(found, "waiting")
     assert lag.min() >= -1e-9
     np.testing.assert_allclose(seen(found, "done") + lag, np.cumsum(rate))  # records in = records out + lag
     assert (np.diff(seen(found, "done")) >= 0).all()
     gone = np.maximum(-np.diff(np.concatenate([[6.0], np.array(targets, float)])), 0).sum()
     assert abs(found.executor_s[0] - there.sum()) <= gone + 1e-6  # who leaves, leaves within a second
-    again, unseen = run(job, rate, targets, seed), run(job, rate, targets, seed, record=False)
-    np.testing.assert_array_equal(again.seen, found.seen)
+    again = run(job, rate, targets, seed)
+    assert again.seconds.tobytes() == found.seconds.tobytes()
     for name in ("executor_s", "violation", "p99_s", "worst_s", "changes"):
-        np.testing.assert_allclose(getattr(unseen, name), getattr(found, name), rtol=1e-9)
+        np.testing.assert_allclose(getattr(found.stepped, name), getattr(found, name), rtol=1e-9)
 
 
 @settings(max_examples=25, deadline=None)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.twin.calibration.durations import normal_s
-from models.twin.calibration.fit import UnfinishedFitError, fit
+from models.twin.calibration.fit import UnfinishedFitError, fit, normal_s
 from models.twin.calibration.measurements import MeasuredBatches, Startups, joined, most_rows, trigger
 from models.twin.calibration.outages import Recording, as_latency, capacity, outages, over, restarting
 from models.twin.calibration.replayed import normalised_error, replayed
@@ -62,7 +61,7 @@ def test_a_warm_up_is_found_and_told_from_none() -> None:
     assert found.batches == 6 * (80 - 2)  # neither the first nor the cold one
     none = fit(*joined([(made(TRUE, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]), TRUE, draws=40)
     assert none.job.warmup < 0.1 and not {"warmup", "warmup_batches"} & set(none.unsure)
-    blind = fit(*joined([(replace(b, number=np.full(80, np.inf)), s) for b, s in parts]), TRUE, draws=20)
+    blind = fit(*joined([(b._replace(number=np.full(80, np.inf)), s) for b, s in parts]), TRUE, draws=20)
     assert blind.job.warmup == 0 and blind.job.noise > 1.3 * found.job.noise  # it is taken for noise then
 
 
