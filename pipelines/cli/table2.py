@@ -15,7 +15,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Keep the rows that the -
 
 def table2(quick: Quick = False, seed: Seed = 1, resume: Resume = False, as_json: JsonFile = None) -> None:
     """Run the source paper's table again: its models and the naive ones on two sources at 5, 2 and 1 minutes."""
-    from pipelines.bench.table2.cells import STEPS
+    from pipelines.bench.table2.loads import STEPS
     from pipelines.bench.table2.table import run
     from pipelines.bench.table2.text import table
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 
 from models.forecast.core.series import Floats
-from models.forecast.replication.arima import choose, roll
-from models.forecast.replication.gru import CONTEXT, NETWORKS, network
-from models.forecast.replication.training import EPOCHS, fit, predict, scale_of
-from pipelines.bench.table2.cells import Cell
+from pipelines.bench.table2.arima import choose, roll
+from pipelines.bench.table2.loads import Cell
+from pipelines.bench.table2.networks import EPOCHS, NETWORKS, fit, network, predict, scaled
 
 Predict = Callable[[], tuple[Floats, str]]
 """Forecasts of the test rows, one step ahead, and a remark."""
@@ -29,9 +29,8 @@ class MissingExtra(Exception):
 
 def models() -> dict[str, Fit]:
     """Every model by its name, in the order of the table."""
-    networks = {name: _network(name) for name in NETWORKS}
     return {
-        **networks,
+        **{name: partial(_network, name) for name in NETWORKS},
         "arima": _arima,
         "prophet": _prophet,
         "last value": lambda cell, seed: lambda: (_lagged(cell, 1), ""),
@@ -41,19 +40,11 @@ def models() -> dict[str, Fit]:
     }
 
 
-def _network(name: str) -> Fit:
-    def fitted(cell: Cell, seed: int) -> Predict:
-        generator = torch.Generator().manual_seed(seed)
-        model, scale = network(name, generator), scale_of(cell.training)
-        losses = list(fit(model, scale.shrink(cell.training), EPOCHS, generator))
-
-        def predicted() -> tuple[Floats, str]:
-            scaled = scale.shrink(cell.loads[cell.first - CONTEXT :])
-            return scale.widen(predict(model, scaled)), f"loss {losses[0]:.4f} → {losses[-1]:.4f}"
-
-        return predicted
-
-    return fitted
+def _network(name: str, cell: Cell, seed: int) -> Predict:
+    generator = torch.Generator().manual_seed(seed)
+    model = network(name, generator)
+    losses = list(fit(model, scaled(cell)[: cell.first], EPOCHS, generator))
+    return lambda: (predict(model, cell), f"loss {losses[0]:.4f} → {losses[-1]:.4f}")
 
 
 def _arima(cell: Cell, seed: int) -> Predict:
@@ -69,7 +60,7 @@ def _prophet(cell: Cell, seed: int) -> Predict:
     except ImportError:
         raise MissingExtra("not installed; pip install -r requirements-prophet.txt") from None
     logging.getLogger("cmdstanpy").setLevel(logging.WARNING)
-    times = pd.to_datetime(cell.times, unit="s")
+    times = pd.to_datetime(cell.start + cell.step_s * np.arange(len(cell.loads)), unit="s")
     model = Prophet()
     model.fit(pd.DataFrame({"ds": times[: cell.first], "y": cell.training}), seed=seed)
 

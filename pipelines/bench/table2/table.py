@@ -6,65 +6,21 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from models.forecast.core import scores
-from models.forecast.core.resample import NOISE_FLOOR
-from models.forecast.core.series import SeriesError
-from pipelines.bench.table2.cells import STEPS, Cell, cells
+from models.forecast.core.series import Floats, SeriesError
+from pipelines.bench.table2.loads import NOISE_FLOOR, STEPS, Cell, cells
 from pipelines.bench.table2.models import PAPER, Fit, MissingExtra, models
 from pipelines.figures.form import read
 from pipelines.figures.written import write
 
+Row = dict[str, Any]
 FLOOR = "noise-free signal"
 """The row of a forecast that knows the load before noise was added."""
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """How one model did on one series at one step; NaN where it could not run.
-
-    Attributes:
-        source, step_s: of the cell.
-        model: its name.
-        smape_sum, smape_half: per cent, both forms.
-        rmse, mae: records per step.
-        skill: 1 − RMSE ÷ RMSE of the last value.
-        train_s, infer_s: wall seconds; inference includes ARIMA's refits.
-        cpu_s: processor seconds of both, of this process and its children.
-        remark: what else is to be said.
-    """
-
-    source: str
-    step_s: int
-    model: str
-    smape_sum: float = math.nan
-    smape_half: float = math.nan
-    rmse: float = math.nan
-    mae: float = math.nan
-    skill: float = math.nan
-    train_s: float = math.nan
-    infer_s: float = math.nan
-    cpu_s: float = math.nan
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class About:
-    """What is known of a cell beside its rows."""
-
-    source: str
-    step_s: int
-    training_rows: int
-    test_rows: int
-    mean: float
-    deviation: float
-    clipped: int
-    independent_rmse: float
 
 
 def run(
@@ -85,32 +41,38 @@ def run(
     for cell in every:
         fits = {name: fit for name, fit in models().items() if (cell.source, cell.step_s, name) not in known}
         for row in rows(cell, fits, seed):
-            known[row.source, row.step_s, row.model] = _record(row)
-            tell(f"{row.source}, {row.step_s} s, {row.model}: SMAPE {row.smape_half:.2f} %, {row.cpu_s:.1f} s CPU")
-            if file is not None:
-                write(file, _found(seed, every, known))
+            known[_key(row)] = row
+            said = (
+                row["remark"] if row["rmse"] is None else f"SMAPE {row['smape_half']:.2f} %, {row['cpu_s']:.1f} s CPU"
+            )
+            tell(f"{cell.source}, {cell.step_s} s, {row['model']}: {said}")
+            write(file, _found(seed, every, known))
     return _found(seed, every, known)
 
 
-def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[TableRow]:
-    """One row per model, and one for the load without its noise where that is known."""
-    last = scores.rmse(cell.test, cell.loads[cell.first - 1 : -1])
+def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
+    """One row per model as JSON values, and one for the load without its noise where that is known.
+
+    Both forms of SMAPE in per cent, `rmse` and `mae` in records per step, `skill` 1 − RMSE ÷ that of the last value,
+    `train_s` and `infer_s` (ARIMA's refits included) on the wall, `cpu_s` the processor's seconds of both; null where
+    a model could not run.
+    """
     for name, fit in fits.items():
         begin, busy = time.perf_counter(), _cpu_s()
         try:
             predict = fit(cell, seed)
         except MissingExtra as missing:
-            yield TableRow(cell.source, cell.step_s, name, remark=str(missing))
+            yield _row(cell, name, None, (None, None, None), str(missing))
             continue
         fitted = time.perf_counter()
         forecast, remark = predict()
         train_s, infer_s = fitted - begin, time.perf_counter() - fitted
-        yield _scored(cell, name, forecast, last, (train_s, infer_s, _cpu_s() - busy), remark)
+        yield _row(cell, name, forecast, (train_s, infer_s, _cpu_s() - busy), remark)
     if cell.clean is not None:
-        yield _scored(cell, FLOOR, cell.clean[cell.first :], last, (0.0, 0.0, 0.0), "no forecast can know more")
+        yield _row(cell, FLOOR, cell.clean[cell.first :], (0.0, 0.0, 0.0), "no forecast can know more")
 
 
-def normalised(found: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def normalised(found: Iterable[Row]) -> dict[str, dict[str, float]]:
     """RMSE ÷ the mean MAE of the paper's models at the same step, averaged over sources; per model and step.
 
     The paper divides by "the average absolute errors for each sampling rate"; whose is not said.
@@ -128,63 +90,52 @@ def normalised(found: Iterable[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return result
 
 
-def _scored(
-    cell: Cell, name: str, forecast: Any, last: float, seconds: tuple[float, float, float], remark: str
-) -> TableRow:
-    error = scores.rmse(cell.test, forecast)
-    return TableRow(
-        cell.source,
-        cell.step_s,
-        name,
-        scores.smape_sum(cell.test, forecast),
-        scores.smape_half(cell.test, forecast),
-        error,
-        scores.mae(cell.test, forecast),
-        scores.skill(error, last),
-        *seconds,
-        remark,
-    )
+def _row(cell: Cell, name: str, forecast: Floats | None, seconds: tuple[float | None, ...], remark: str) -> Row:
+    scored: Row = dict.fromkeys(("smape_sum", "smape_half", "rmse", "mae", "skill"))
+    if forecast is not None:
+        scored = {score: getattr(scores, score)(cell.test, forecast) for score in scored if score != "skill"}
+        scored["skill"] = scores.skill(scored["rmse"], scores.rmse(cell.test, cell.loads[cell.first - 1 : -1]))
+    spent = dict(zip(("train_s", "infer_s", "cpu_s"), seconds, strict=True))
+    return {"source": cell.source, "step_s": cell.step_s, "model": name, **scored, **spent, "remark": remark}
 
 
-def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], dict[str, Any]]) -> dict[str, Any]:
+def _key(row: Row) -> tuple[str, int, str]:
+    return row["source"], row["step_s"], row["model"]
+
+
+def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], Row]) -> dict[str, Any]:
     """All figures as JSON values, rows in the order of the table."""
     keys = [(cell.source, cell.step_s, name) for cell in every for name in (*models(), FLOOR)]
     listed = [known[key] for key in keys if key in known]
     return {
         "seed": seed,
         "noise_floor": {"smape_sum": NOISE_FLOOR, "smape_half": 2 * NOISE_FLOOR},
-        "cells": [_record(_about(cell)) for cell in every],
+        "cells": [_about(cell) for cell in every],
         "rows": listed,
         "normalised_rmse": normalised(listed),
     }
 
 
-def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], dict[str, Any]]:
+def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], Row]:
     """Rows of a run that was broken off, by source, step and model; what could not run then is tried again."""
     before: dict[str, Any] = read(file).data if file.exists() else {"seed": seed, "rows": []}
     if before["seed"] != seed:
         raise SeriesError(f"{file} holds a run with seed {before['seed']}, not {seed}. Name another file.")
-    return {(row["source"], row["step_s"], row["model"]): row for row in before["rows"] if row["rmse"] is not None}
+    return {_key(row): row for row in before["rows"] if row["rmse"] is not None}
 
 
-def _record(values: TableRow | About) -> dict[str, Any]:
-    """As JSON values, NaN as null."""
-    plain = asdict(values)
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in plain.items()}
-
-
-def _about(cell: Cell) -> About:
-    loads = cell.loads
-    return About(
-        cell.source,
-        cell.step_s,
-        cell.first,
-        len(cell.test),
-        float(loads.mean()),
-        float(loads.std()),
-        cell.clipped,
-        cell.independent_rmse,
-    )
+def _about(cell: Cell) -> Row:
+    least = cell.independent_rmse
+    return {
+        "source": cell.source,
+        "step_s": cell.step_s,
+        "training_rows": cell.first,
+        "test_rows": len(cell.test),
+        "mean": float(cell.loads.mean()),
+        "deviation": float(cell.loads.std()),
+        "clipped": cell.clipped,
+        "independent_rmse": None if math.isnan(least) else least,
+    }
 
 
 def _cpu_s() -> float:

@@ -1,17 +1,15 @@
 """The table's cells, rows and words, on models that need no training."""
 
 import json
-import math
 import sys
 
 import numpy as np
 import pytest
 
 from models.forecast.core import scores
-from models.forecast.core.resample import NOISE_FLOOR
 from models.forecast.core.series import SeriesError
 from pipelines.bench.table2 import table as table2
-from pipelines.bench.table2.cells import Cell, cells
+from pipelines.bench.table2.loads import NOISE_FLOOR, Cell, cells
 from pipelines.bench.table2.models import models
 from pipelines.bench.table2.table import FLOOR, normalised, rows, run
 from pipelines.bench.table2.text import PUBLISHED, order, table
@@ -76,17 +74,17 @@ def test_a_row_holds_its_scores_and_the_floor_comes_last():
     rng = np.random.default_rng(1)
     loads = 100 + rng.normal(0, 5, 400)
     found = list(rows(cell(loads, 300), naive(), 1))
-    assert [row.model for row in found] == [*NAIVE, FLOOR]
+    assert [row["model"] for row in found] == [*NAIVE, FLOOR]
     last = found[0]
-    assert last.skill == 0 and last.rmse == pytest.approx(scores.rmse(loads[300:], loads[299:-1]))
-    assert last.smape_half == 2 * last.smape_sum
-    assert found[3].skill > 0.1 and found[-1].rmse == 0
+    assert last["skill"] == 0 and last["rmse"] == pytest.approx(scores.rmse(loads[300:], loads[299:-1]))
+    assert last["smape_half"] == 2 * last["smape_sum"]
+    assert found[3]["skill"] > 0.1 and found[-1]["rmse"] == 0
 
 
 def test_prophet_where_it_is_not_installed_is_a_row_that_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "prophet", None)
     (row, _) = rows(cell(np.arange(400), 300), {"prophet": models()["prophet"]}, 1)
-    assert math.isnan(row.rmse) and "pip install -r requirements-prophet.txt" in row.remark
+    assert row["rmse"] is None and "pip install -r requirements-prophet.txt" in row["remark"]
 
 
 def test_errors_are_normalised_per_step_by_the_papers_models():

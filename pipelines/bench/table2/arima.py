@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from statsforecast.models import ARIMA, AutoARIMA
 
-from models.forecast.core.series import Floats, SeriesError
+from models.forecast.core.series import Floats
 
 MOST = 3
 """Greatest p and q."""
@@ -36,15 +36,9 @@ def choose(training: Floats) -> tuple[Order, dict[str, float]]:
     Nelder-Mead with at most 30, which would leave it without a Hessian; it compares orders by the conditional sum of
     squares and fits only the best one by likelihood; and it adds a constant where that lowers the AIC.
     """
-    if not np.ptp(training) > 0:
-        raise SeriesError(f"all {len(training)} training points are {training[0]:g}: an ARIMA has nothing to fit")
-    search = AutoARIMA(d=None, max_p=MOST, max_q=MOST, max_d=1, seasonal=False, ic="aic")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # each rejected order complains of its own convergence
-        found = search.fit(training).model_
+    found = _fitted(AutoARIMA(d=None, max_p=MOST, max_q=MOST, max_d=1, seasonal=False, ic="aic"), training)
     p, q, d = (int(found["arma"][at]) for at in (0, 1, 5))
-    parameters = {name: float(value) for name, value in found["coef"].items()}
-    return Order(p, d, q, bool({"intercept", "drift"} & set(parameters))), parameters
+    return Order(p, d, q, bool({"intercept", "drift"} & set(found["coef"]))), found["coef"]
 
 
 def roll(order: Order, parameters: dict[str, float], loads: Floats, first: int, every: int) -> Floats:
@@ -63,22 +57,20 @@ def roll(order: Order, parameters: dict[str, float], loads: Floats, first: int, 
     rolled: list[Floats] = []
     for at in range(first, len(loads), every):
         if at > first:
-            fitted = _fit(order, loads[:at])
-            parameters = {name: float(value) for name, value in fitted["coef"].items()}
+            parameters = _fitted(_model(order), loads[:at])["coef"]
         seen = loads[: at + every]
-        innovations = _fit(order, seen, parameters)["residuals"]  # with all parameters given this only runs the filter
-        rolled.append((seen - innovations)[at:])
+        # with all parameters given this only runs the filter
+        rolled.append((seen - _fitted(_model(order, dict(parameters)), seen)["residuals"])[at:])
     return np.concatenate(rolled)
 
 
-def _fit(order: Order, loads: Floats, parameters: dict[str, float] | None = None) -> dict[str, Any]:
-    model = ARIMA(
-        order=(order.p, order.d, order.q),
-        include_mean=order.constant and order.d == 0,
-        include_drift=order.constant and order.d == 1,
-        fixed=dict(parameters) if parameters else None,
-    )
+def _model(order: Order, fixed: dict[str, float] | None = None) -> ARIMA:
+    mean, drift = order.constant and order.d == 0, order.constant and order.d == 1
+    return ARIMA(order=(order.p, order.d, order.q), include_mean=mean, include_drift=drift, fixed=fixed or None)
+
+
+def _fitted(model: AutoARIMA | ARIMA, loads: Floats) -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # each rejected order complains of its own convergence
         found: dict[str, Any] = model.fit(loads).model_
     return found

@@ -6,9 +6,8 @@ import torch
 from torch import nn
 
 from models.forecast.core.scores import rmse
-from models.forecast.core.series import SeriesError
-from models.forecast.replication.gru import CONTEXT, NETWORKS, SeededDropout, network
-from models.forecast.replication.training import cut, fit, predict, scale_of, windows
+from pipelines.bench.table2.loads import Cell, cut
+from pipelines.bench.table2.networks import CONTEXT, NETWORKS, SeededDropout, fit, network, predict, scaled, windows
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,10 +27,14 @@ def sine(points=400):
     return 100 + 40 * np.sin(2 * np.pi * np.arange(points) / 16) + rng.normal(0, 2, points)
 
 
+def cell(loads, first):
+    return Cell("IoT traffic", 300, 0.0, loads, first)
+
+
 def learned(name, seed=1, epochs=3, points=200):
     generator, loads = seeded(seed), sine(points)
     model = network(name, generator)
-    losses = list(fit(model, scale_of(loads).shrink(loads), epochs, generator))
+    losses = list(fit(model, scaled(cell(loads, points)), epochs, generator))
     return model, losses
 
 
@@ -86,10 +89,14 @@ def test_windows_and_the_split_are_as_specified():
 
 
 def test_scaling_knows_the_training_part_only_and_comes_back():
-    loads = np.array([*range(10, 50), 90.0])
-    scale = scale_of(loads[:40])
-    assert scale.shrink(loads)[0] == 0 and scale.shrink(loads)[39] == 1 and scale.shrink(loads)[40] > 2
-    np.testing.assert_allclose(scale.widen(scale.shrink(loads)), loads, rtol=1e-6)
+    class Last(nn.Module):
+        def forward(self, windows):
+            return windows[:, -1]
+
+    loads = np.array([*range(10, 50), 90.0, 95.0])
+    found = scaled(cell(loads, 40))
+    assert found[0] == 0 and found[39] == 1 and found[40] > 2
+    np.testing.assert_allclose(predict(Last(), cell(loads, 40)), loads[39:-1], rtol=1e-6)
 
 
 @pytest.mark.study
@@ -97,10 +104,10 @@ def test_scaling_knows_the_training_part_only_and_comes_back():
 def test_each_network_learns_a_sine_and_beats_the_last_value(name):
     loads, generator = sine(600), seeded()
     at = cut(len(loads))
-    scale, model = scale_of(loads[:at]), network(name, generator)
-    losses = list(fit(model, scale.shrink(loads[:at]), 6, generator))
+    model = network(name, generator)
+    losses = list(fit(model, scaled(cell(loads, at))[:at], 6, generator))
     assert losses[-1] < 0.5 * losses[0]
-    forecast = scale.widen(predict(model, scale.shrink(loads[at - CONTEXT :])))
+    forecast = predict(model, cell(loads, at))
     assert rmse(loads[at:], forecast) < 0.7 * rmse(loads[at:], loads[at - 1 : -1])
 
 
@@ -126,21 +133,3 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
     assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
     assert torch.equal(dropout.eval()(ones), ones)
-
-
-@pytest.mark.parametrize(
-    ("training", "words"),
-    [
-        (np.arange(24.0), "24 training points"),
-        (np.full(30, 7.0), "are 7"),
-        (np.append(np.arange(30), np.nan), "step 30"),
-    ],
-)
-def test_what_cannot_be_learned_from_is_refused(training, words):
-    with pytest.raises(SeriesError, match=words):
-        scale_of(training)
-
-
-def test_an_unknown_network_is_named():
-    with pytest.raises(SeriesError, match="'tcn' is no network"):
-        network("tcn", seeded())

@@ -3,8 +3,7 @@ import pytest
 from statsforecast.models import ARIMA
 
 from models.forecast.core.scores import rmse
-from models.forecast.core.series import SeriesError
-from models.forecast.replication.arima import Order, choose, roll
+from pipelines.bench.table2.arima import Order, choose, roll
 
 
 def autoregressive(points=500, seed=3):
@@ -48,11 +47,6 @@ def test_no_forecast_looks_at_what_comes():
     np.testing.assert_allclose(
         roll(order, parameters, loads, 150, 20)[:30], roll(order, parameters, changed, 150, 20)[:30]
     )
-
-
-def test_a_constant_load_is_refused():
-    with pytest.raises(SeriesError, match="are 7"):
-        choose(np.full(50, 7.0))
 
 
 def test_an_order_reads_as_people_write_it():

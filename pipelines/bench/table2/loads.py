@@ -1,0 +1,132 @@
+"""The six series of the source paper's table: two sources at three steps, simulated as the paper does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from models.forecast.core.forecaster import DAY_S
+from models.forecast.core.series import Floats, Series, SeriesError
+from pipelines.traces.series_file import read_series
+from pipelines.traces.shipped import find
+
+STEPS = (300, 120, 60)
+NOISE = 0.1
+"""The noise is uniform on ± this share of the load."""
+NOISE_FLOOR = 100 / NOISE * math.log(4 / (4 - NOISE**2))
+"""Percent: SMAPE (`smape_sum`) of a forecast that knows the load without its noise, E|u|/(2 + u); 2.503 for ± 10 %."""
+TRAINING = 0.8
+"""Share of the points, the oldest, that a model is fitted on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One series at one step, and where its test rows begin.
+
+    Attributes:
+        source: "IoT traffic" or "green taxi".
+        step_s: seconds per step.
+        start: epoch seconds of the first step.
+        loads: (T,) records per step.
+        first: index of the first test row; the four fifths before it are for training.
+        clean: (T,) the load without the noise that was added to it; None where nothing was added.
+        independent_rmse: the least RMSE on the test rows, were the events independent of each other; NaN where
+            nothing was counted.
+        clipped: values that matching moved below 0.
+    """
+
+    source: str
+    step_s: int
+    start: float
+    loads: Floats
+    first: int
+    clean: Floats | None = None
+    independent_rmse: float = math.nan
+    clipped: int = 0
+
+    @property
+    def training(self) -> Floats:
+        """The training part."""
+        return self.loads[: self.first]
+
+    @property
+    def test(self) -> Floats:
+        """The test part."""
+        return self.loads[self.first :]
+
+    @property
+    def day(self) -> int:
+        """Steps per day."""
+        return round(DAY_S / self.step_s)
+
+
+def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
+    """Both sources at each step: IoT traffic by Algorithm 1, taxi trips by Algorithm 2 matched to it."""
+    iot = find("iot 5min").series()
+    taxi = read_series(find("green_taxi 5min").path)  # trips per minute
+    for step_s in steps:
+        loads, clean = refine(iot, step_s, np.random.default_rng([seed, step_s]))
+        yield Cell("IoT traffic", step_s, iot.start, loads, cut(len(loads)), clean)
+        counts = coarsen(taxi.values, round(step_s / taxi.step_s))
+        matched, clipped = match(counts, float(loads.mean()), float(loads.std()))
+        first = cut(len(matched))
+        # a count of independent events has the variance of its mean (Poisson), whatever is known beforehand
+        least = math.sqrt(float(counts[first:].mean())) * float(loads.std()) / float(counts.std())
+        yield Cell("green taxi", step_s, taxi.start, matched, first, None, least, clipped)
+
+
+def cut(points: int) -> int:
+    """How many of the points are for training: four fifths, rounded down."""
+    return int(TRAINING * points)
+
+
+def refine(
+    coarse: Series, step_s: float, generator: np.random.Generator, noise: float = NOISE
+) -> tuple[Floats, Floats]:
+    """Algorithm 1: one not-a-knot cubic spline through all points, read off at a finer step, scaled, made noisy.
+
+    v_j = max(S(j·step), 0) · step/Δ · (1 + u_j), u uniform on ± noise; truncated to whole records. A point that is NaN
+    is bridged by the spline; before the first known point its value holds, after the last one that.
+
+    Args:
+        coarse: records per Δ, at least 4 of them known.
+        step_s: the finer step in seconds, at most Δ.
+        generator: where the noise comes from.
+        noise: half its width, as a share of the load.
+
+    Returns:
+        (T,) records per step, whole numbers, and (T,) the same before noise and truncation.
+    """
+    times, known = coarse.step_s * np.arange(len(coarse)), np.isfinite(coarse.values)
+    spline = CubicSpline(times[known], coarse.values[known], bc_type="not-a-knot")
+    axis = np.arange(0.0, times[-1] + 1e-6 * step_s, step_s)
+    within = np.clip(axis, times[known][0], times[known][-1])
+    clean = np.maximum(spline(within), 0.0) * (step_s / coarse.step_s)
+    return np.trunc(clean * (1 + generator.uniform(-noise, noise, len(clean)))), clean
+
+
+def coarsen(counts: Floats, factor: int) -> Floats:
+    """(T // factor,) sums of `factor` counts in a row; counts left over at the end are dropped."""
+    whole = len(counts) // factor * factor
+    sums: Floats = counts[:whole].reshape(-1, factor).sum(axis=1)
+    return sums
+
+
+def match(counts: Floats, mean: float, deviation: float) -> tuple[Floats, int]:
+    """Algorithm 2, step 4: z-scores (ddof 0) moved to a mean and a deviation; how many were below 0 and clipped.
+
+    This changes SMAPE, which is not shift-invariant: never compare SMAPE before and after.
+
+    Raises:
+        SeriesError: the counts are constant, so that they have no z-scores.
+    """
+    if not counts.std() > 0:
+        raise SeriesError(
+            f"{len(counts)} counts without any spread have no z-scores. Choose a longer step or more events."
+        )
+    moved = (counts - counts.mean()) / counts.std() * deviation + mean
+    return np.maximum(moved, 0.0), int((moved < 0).sum())

@@ -1,0 +1,126 @@
+"""The source paper's networks and their training, exactly as it states them: 24 scaled steps in, the next step out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from models.forecast.core.series import Floats
+from pipelines.bench.table2.loads import Cell
+
+CONTEXT = 24
+"""Steps a network reads."""
+HIDDEN = 64
+"""Units per recurrent layer, and kernels per convolution."""
+DROPOUT, LEARNING_RATE, BATCH, EPOCHS = 0.2, 0.01, 16, 10
+NETWORKS = ("gru", "lstm", "cnn")
+_ROWS = 1024  # windows per pass of `predict`: more would fill the memory and gain nothing
+
+
+class SeededDropout(nn.Module):
+    """Dropout whose masks come from a given generator; in evaluation it changes nothing."""
+
+    def __init__(self, share: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.share, self.generator = share, generator
+
+    def forward(self, values: Tensor) -> Tensor:
+        """The values, in training each 0 with the probability `share` and else divided by 1 − share."""
+        if not self.training:
+            return values
+        kept = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
+        return values * kept / (1 - self.share)
+
+
+class PaperRecurrent(nn.Module):
+    """Input 1 → cell of 64 → cell of 64 → last hidden state → dropout → one output; 37,889 parameters with GRU cells.
+
+    The paper names GRU cells; LSTM cells stand beside them (50,497 parameters).
+    """
+
+    def __init__(self, cell: str, generator: torch.Generator) -> None:
+        super().__init__()
+        self.cells = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](1, HIDDEN, num_layers=2)
+        self.dropout = SeededDropout(DROPOUT, generator)
+        self.head = nn.Linear(HIDDEN, 1)
+        for layer in (self.cells, self.head):
+            _draw(layer, HIDDEN, generator)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        """(B, CONTEXT) scaled loads to (B,) the next one."""
+        states, _ = self.cells(windows.t()[..., None].contiguous())  # (T, B, 1)
+        out: Tensor = self.head(self.dropout(states[-1]))[:, 0]
+        return out
+
+
+class Convolutional(nn.Module):
+    """Twice (64 kernels of size 3, ReLU, maximum of 2, dropout), flat, one output; 12,865 parameters."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        first, second, head = nn.Conv1d(1, HIDDEN, 3), nn.Conv1d(HIDDEN, HIDDEN, 3), nn.Linear(4 * HIDDEN, 1)
+        for layer, fan_in in ((first, 3), (second, 3 * HIDDEN), (head, 4 * HIDDEN)):
+            _draw(layer, fan_in, generator)
+        blocks = [(c, nn.ReLU(), nn.MaxPool1d(2), SeededDropout(DROPOUT, generator)) for c in (first, second)]
+        self.body = nn.Sequential(*blocks[0], *blocks[1], nn.Flatten(), head)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        """(B, CONTEXT) scaled loads to (B,) the next one."""
+        out: Tensor = self.body(windows[:, None])[:, 0]
+        return out
+
+
+def network(name: str, generator: torch.Generator) -> nn.Module:
+    """An untrained one of `NETWORKS`, its weights drawn as torch draws them, but from the generator."""
+    return Convolutional(generator) if name == "cnn" else PaperRecurrent(name, generator)
+
+
+def scaled(cell: Cell) -> Tensor:
+    """(T,) its loads as float32, the training part's least as 0 and its greatest as 1."""
+    least, greatest = cell.training.min(), cell.training.max()
+    return torch.from_numpy(((cell.loads - least) / (greatest - least)).astype(np.float32))
+
+
+def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
+    """Train in place on (T,) scaled points, yielding each epoch's mean loss; afterwards the network is in evaluation.
+
+    Adam on the mean squared error. The rows are shuffled by the generator; the same state of it gives the same weights.
+    """
+    inputs, targets = windows(scaled)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
+    model.train()
+    for _ in range(epochs):
+        total = torch.zeros(())
+        for rows in torch.split(torch.randperm(len(inputs), generator=generator), BATCH):
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(inputs[rows]), targets[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            total += loss.detach() * len(rows)
+        yield float(total) / len(inputs)
+    model.eval()
+
+
+def predict(model: nn.Module, cell: Cell) -> Floats:
+    """(test,) one-step forecasts of a cell's test part, records per step."""
+    inputs, _ = windows(scaled(cell)[cell.first - CONTEXT :])
+    with torch.no_grad():
+        said = torch.cat([model(part) for part in torch.split(inputs, _ROWS)])
+    least, greatest = cell.training.min(), cell.training.max()
+    loads: Floats = said.double().numpy() * (greatest - least) + least
+    return loads
+
+
+def windows(scaled: Tensor) -> tuple[Tensor, Tensor]:
+    """(T,) points to (T − CONTEXT, CONTEXT) windows and the (T − CONTEXT,) point that follows each."""
+    return scaled.unfold(0, CONTEXT, 1)[:-1].contiguous(), scaled[CONTEXT:]
+
+
+def _draw(layer: nn.Module, fan_in: int, generator: torch.Generator) -> None:
+    """All parameters uniform on ± 1/√fan_in, torch's default for these layers."""
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.uniform_(-(fan_in**-0.5), fan_in**-0.5, generator=generator)
