@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
 
 from models.adapt.network import CONTEXT
 from models.adapt.rows import DomainScale
 from models.adapt.target import TransferTarget
-from models.forecast.baselines.linear import LinearForecaster, revive_linear
+from models.forecast.baselines.linear import LinearForecaster, LinearWeights
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
-from models.forecast.classical.classical import Classical, revive_classical
+from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import CELLS
 from models.forecast.neural.windows import PastWindow
 
 Shape = tuple[int, ...]
+Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion)
 Networked = Network | TransferTarget
 """Kinds whose weights are kept apart, as a torch.export archive."""
 KINDS = (
@@ -51,8 +53,11 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
     if isinstance(forecaster, TransferTarget):
         return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
-    if isinstance(forecaster, (Classical, LinearForecaster)):
-        return {**common, "parameters": forecaster.parameters()}
+    if isinstance(forecaster, Classical):
+        parts = {"season": asdict(forecaster.season), "recursion": asdict(forecaster.recursion)}
+        return {**common, "parameters": parts}
+    if isinstance(forecaster, LinearForecaster):
+        return {**common, "parameters": asdict(forecaster.fitted)}
     return common
 
 
@@ -68,11 +73,12 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind in ("seasonal_naive", "yesterday", "last_value"):
             return Naive(task, seasonal=kind != "last_value", weekly=kind == "seasonal_naive")
         if kind in ("ets", "theta", "arima"):
-            return revive_classical(kind, task, described["parameters"])
+            parts = described["parameters"]
+            return Classical(kind, task, _of(Harmonics, parts["season"]), _of(Recursion, parts["recursion"]))
         if kind == "blend":
             return Blend(task)
         if kind == "ridge":
-            return revive_linear(task, described["parameters"])
+            return LinearForecaster(task, _of(LinearWeights, described["parameters"]))
         if kind == "adapted" and module is not None:
             return TransferTarget(task, module, DomainScale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
@@ -82,6 +88,11 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
     if kind in (*CELLS, "adapted"):
         raise KindError("a network needs its module; load it from the same artifact")
     raise KindError(f"kind={kind!r}: one of {', '.join(KINDS)} is expected. Is this code older?")
+
+
+def _of(parameters: type[Parameters], values: dict[str, Any]) -> Parameters:
+    """The dataclass of such values; a KeyError names the one that is missing."""
+    return parameters(**{field.name: values[field.name] for field in fields(parameters)})
 
 
 def shapes(forecaster: Networked) -> tuple[dict[str, Shape], dict[str, Shape]]:

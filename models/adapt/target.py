@@ -15,8 +15,9 @@ from models.adapt.network import CONTEXT
 from models.adapt.rows import DomainScale
 from models.adapt.transfer import forecast
 from models.forecast.core.conformal import Conformal, ConformalState
-from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
+from models.forecast.core.forecaster import State, Task, begin, check_load, fill
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.tracks import Carrying
 
 LONG_DAYS = 14
 """A load with so many days may be a source; one with fewer is a target."""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
-import numpy as np
-
-from models.forecast.blend.blend import Blend, BlendTracks
-from models.forecast.core.forecaster import Forecaster
-from models.forecast.core.ring import refused
+from models.forecast.core.forecaster import Forecaster, Track
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.state import OnlineError as OnlineError
 from models.forecast.core.state import since
-from models.forecast.core.tracks import Carrying, PlainTracks, Track, Tracks
 
 
 class Online:
-    """What `Forecaster` says step by step, with each job's state in here.
+    """What a `Forecaster` says step by step, with each job's state in here.
 
     A state belongs to one forecaster: another champion is another `Online`, which admits the jobs on their history.
     A missing step is NaN, and every kind fills it by its own rule (`gaps` says when that may be done).
@@ -26,10 +20,6 @@ class Online:
 
     def __init__(self, forecaster: Forecaster) -> None:
         self.forecaster = forecaster
-        # The blend is compiled and stepped in place; the others go by their own `init` and `carry`.
-        self._tracks: Tracks = (
-            BlendTracks(forecaster) if isinstance(forecaster, Blend) else PlainTracks(cast(Carrying, forecaster))
-        )
         self._jobs: dict[str, Track] = {}
 
     def __contains__(self, job: str) -> bool:
@@ -47,7 +37,7 @@ class Online:
         Raises:
             SeriesError: the history has another step, or negative or infinite values.
         """
-        self._jobs[job] = self._tracks.begin(history)
+        self._jobs[job] = self.forecaster.begin(history)
 
     def step(self, job: str, value: float) -> Floats:
         """One step later: (horizon, levels) records/s from there; NaN where nothing was ever seen.
@@ -61,18 +51,15 @@ class Online:
             SeriesError: the value is negative or infinite.
         """
         track = self._of(job)
-        value = float(value)
-        if value < 0 or value == np.inf:
-            raise refused(value)
-        track.step(value)
+        track.step(float(value))
         return track.quantiles.copy()
 
     def current(self, job: str) -> Floats:
-        """What was said after the newest step: (horizon, levels) records/s; NaN where nothing was ever seen."""
+        """What was issued after the newest step: (horizon, levels) records/s; NaN where nothing was ever seen."""
         return self._of(job).quantiles.copy()
 
     def trust(self, job: str) -> str:
-        """What that rests on, as `Forecaster.trust` says."""
+        """What that rests on, as `Track.trust` says."""
         return self._of(job).trust()
 
     def state(self, job: str) -> bytes:
@@ -95,10 +82,8 @@ class Online:
             OnlineError: these bytes are no state of this forecaster, or the history does not lead to it.
             SeriesError: a later value is negative or infinite.
         """
-        track, at = self._tracks.resume(state)
+        track, at = self.forecaster.resume(state)
         for value in since(at, history).tolist():
-            if value < 0 or value == np.inf:
-                raise refused(value)
             track.step(value)
         self._jobs[job] = track
 

@@ -10,9 +10,9 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
+from pipelines.train.decided import formed
 from pipelines.train.forecaster import run as forecaster
-from pipelines.train.forecaster.challenge import train_on
-from pipelines.train.forecaster.live import follow
+from pipelines.train.forecaster.challenge import follow, train_on
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -147,11 +147,11 @@ def test_a_champion_for_another_task_is_not_compared(registry, settings):
 
 
 def test_a_form_replaces_settings_and_refuses_what_is_wrong():
-    assert forecaster.with_form(TRAINING, {"epochs": 3}).epochs == 3
+    assert formed(TRAINING, "training", {"epochs": 3}).epochs == 3
     with pytest.raises(SettingsError, match=r"training\.epoch=3"):
-        forecaster.with_form(TRAINING, {"epoch": 3})
+        formed(TRAINING, "training", {"epoch": 3})
     with pytest.raises(SettingsError, match=r"training\.hidden='many'"):
-        forecaster.with_form(TRAINING, {"hidden": "many"})
+        formed(TRAINING, "training", {"hidden": "many"})
 
 
 def test_an_empty_lake_is_not_enough(settings):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import Carrying, State, Task, begin, fill
-from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
+from models.forecast.core.forecaster import State, Task, begin, fill
+from models.forecast.core.residuals import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.core.tracks import Carrying
 
 Indices = NDArray[np.int64]
 RECENT = 24
@@ -40,11 +42,11 @@ class LinearWeights:
         bias: (horizon,) added.
     """
 
-    seasons: tuple[int, ...]
+    seasons: list[int]
     scale: float
     logs: bool
-    weights: tuple[tuple[float, ...], ...]
-    bias: tuple[float, ...]
+    weights: list[list[float]]
+    bias: list[float]
 
 
 @dataclass(frozen=True)
@@ -79,24 +81,12 @@ class LinearForecaster(Carrying):
 
     def current(self, state: State) -> Floats:
         """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        naive = Naive(self.task)
-        if state.carried is None:
-            return naive.current(state)
-        past: ResidualWindow = state.carried
-        spread = past.spread(self.levels)
-        if spread is None:
-            quantiles = naive.current(state)
-            spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
-        found: Floats = np.maximum(past.made[0][:, None] + spread, 0.0)
-        return found
+        naive, past = Naive(self.task), state.carried
+        return naive.current(state) if past is None else naive.around(past.made[0], past, state)
 
     def trust(self, state: State) -> str:
         """`ridge`, or what the naive forecast that stands in rests on."""
         return self.kind if state.carried is not None else Naive(self.task).trust(state)
-
-    def parameters(self) -> dict[str, Any]:
-        """All that is needed to build the same forecaster again, as JSON values."""
-        return asdict(self.fitted)
 
     @cached_property
     def _lags(self) -> Indices:
@@ -112,17 +102,16 @@ class LinearForecaster(Carrying):
 
     def _made(self, values: Floats, moments: Indices) -> Floats:
         """(N, horizon) records/s at the indices of each moment's own step."""
-        seen = values[moments[:, None, None] + self._lags]  # (N, horizon, lags)
-        ratio = _read(seen / self.fitted.scale, self.fitted.logs)
+        seen, scale = values[moments[:, None, None] + self._lags], self.fitted.scale  # (N, horizon, lags)
         weights, bias = self._weighed
-        said = np.einsum("nhp,hp->nh", ratio, weights) + bias
-        made = (np.exp(np.minimum(said, 50.0)) - _OFFSET if self.fitted.logs else said) * self.fitted.scale
-        highest = _CAP * seen.max(axis=(1, 2))
-        found: Floats = np.clip(made, 0.0, highest[:, None])
+        made = np.einsum("nhp,hp->nh", _read(seen / scale, self.fitted.logs), weights) + bias
+        if self.fitted.logs:
+            made = np.exp(np.minimum(made, 50.0)) - _OFFSET
+        found: Floats = np.clip(made * scale, 0.0, _CAP * seen.max(axis=(1, 2))[:, None])
         return found
 
 
-def lags(task: Task, seasons: tuple[int, ...]) -> Indices:
+def lags(task: Task, seasons: Sequence[int]) -> Indices:
     """(horizon, lags) steps from a moment's own step to what is read for each step ahead, none of them to come."""
     rows = []
     for h in range(1, task.horizon + 1):
@@ -144,7 +133,7 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
     """
     known = np.flatnonzero(np.isfinite(history.values))
     raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
-    seasons = tuple(season for season in (task.day, task.week) if len(raw) >= 2 * season and season > 2 * BESIDE)
+    seasons = [season for season in (task.day, task.week) if len(raw) >= 2 * season and season > 2 * BESIDE]
     at = lags(task, seasons)
     moments = np.arange(-int(at.min()), len(raw) - task.horizon)[-TRAINED:]
     if len(moments) < _LEAST_ROWS:
@@ -156,38 +145,25 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
     scale = float(values.mean()) or 1.0
     outcomes = raw[moments[:, None] + np.arange(1, task.horizon + 1)]
     older = len(moments) - len(moments) // 5
-    one, errors = Task(task.step_s, 1, task.levels), []
-    for logs in (False, True):
-        fitted = _weights(values, moments[:older], outcomes[:older, :1], at[:1], scale, logs, seasons)
-        said = LinearForecaster(one, fitted)._made(values, moments[older:])
-        errors.append(float(np.nanmean((said - outcomes[older:, :1]) ** 2)))
-    return LinearForecaster(task, _weights(values, moments, outcomes, at, scale, errors[1] < errors[0], seasons))
 
+    def fitted(rows: slice, ahead: int, logs: bool) -> LinearForecaster:
+        inputs = _read(values[moments[rows, None, None] + at[:ahead]] / scale, logs)
+        targets = _read(outcomes[rows, :ahead] / scale, logs)
+        weights, bias = [], []
+        for h in range(ahead):
+            known = np.isfinite(targets[:, h])
+            found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
+            weights.append(found.coef_.tolist())
+            bias.append(float(found.intercept_))
+        return LinearForecaster(replace(task, horizon=ahead), LinearWeights(seasons, scale, logs, weights, bias))
 
-def _weights(
-    values: Floats, moments: Indices, outcomes: Floats, at: Indices, scale: float, logs: bool, seasons: tuple[int, ...]
-) -> LinearWeights:
-    inputs, targets = _read(values[moments[:, None, None] + at] / scale, logs), _read(outcomes / scale, logs)
-    weights, bias = [], []
-    for h in range(outcomes.shape[1]):
-        known = np.isfinite(targets[:, h])
-        found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
-        weights.append(tuple(map(float, found.coef_)))
-        bias.append(float(found.intercept_))
-    return LinearWeights(seasons, scale, logs, tuple(weights), tuple(bias))
+    def error(logs: bool) -> float:
+        made = fitted(slice(older), 1, logs)._made(values, moments[older:])
+        return float(np.nanmean((made - outcomes[older:, :1]) ** 2))
+
+    return fitted(slice(None), task.horizon, error(True) < error(False))
 
 
 def _read(ratio: Floats, logs: bool) -> Floats:
     """Loads in mean loads, or the logarithms of that."""
     return np.log(ratio + _OFFSET) if logs else ratio
-
-
-def revive_linear(task: Task, parameters: dict[str, Any]) -> LinearForecaster:
-    """The forecaster with those `parameters`.
-
-    Raises:
-        KeyError: one is missing.
-    """
-    rows = tuple(tuple(row) for row in parameters["weights"])
-    seasons, bias = tuple(parameters["seasons"]), tuple(parameters["bias"])
-    return LinearForecaster(task, LinearWeights(seasons, parameters["scale"], parameters["logs"], rows, bias))

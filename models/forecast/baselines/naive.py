@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.forecast.core.forecaster import ERRORS, Carrying, State, Task, begin
-from models.forecast.core.ordered import Ordered
-from models.forecast.core.residual_window import FEW
+from models.forecast.core.forecaster import ERRORS, State, Task, begin
+from models.forecast.core.residuals import FEW, Ordered, ResidualWindow
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.tracks import Carrying
 
 
 class Carried(NamedTuple):
@@ -41,7 +41,7 @@ class Naive(Carrying):
     weekly: bool = True
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]
         """`seasonal_naive`, `yesterday` or `last_value`."""
         if not self.seasonal:
             return "last_value"
@@ -84,6 +84,18 @@ class Naive(Carrying):
         spread = np.nan_to_num(carried.errors.spread(self.levels))[[behind.index(back) for back in each]]
         return np.maximum(centre[:, None] + spread, 0.0)
 
+    def around(self, centre: Floats, past: ResidualWindow, state: State) -> Floats:
+        """(horizon, levels) records/s: a better (horizon,) forecast with the spread of its own errors.
+
+        While these are few, the spread of the naive forecast stands in.
+        """
+        spread = past.spread(self.levels)
+        if spread is None:
+            quantiles = self.current(state)
+            spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
+        found: Floats = np.maximum(centre[:, None] + spread, 0.0)
+        return found
+
     def trust(self, state: State) -> str:
         """Which repetition the forecast rests on."""
         if state.seen == 0:
@@ -105,11 +117,8 @@ class Naive(Carrying):
         """How far back the errors for 1 to `horizon` steps ahead look: as the forecast does, if there are a few."""
         seen = min(state.seen, len(state.values))
         lags = [lag for lag in self._lags() if seen >= lag]
-        found = []
-        for h in range(1, self.horizon + 1):
-            whole = [lag * -(-h // lag) for lag in lags]
-            found.append(next((behind for behind in whole if seen - behind >= FEW), whole[-1]))
-        return found
+        each = [[lag * -(-h // lag) for lag in lags] for h in range(1, self.horizon + 1)]
+        return [next((behind for behind in whole if seen - behind >= FEW), whole[-1]) for whole in each]
 
 
 def _carried(state: State, behind: tuple[int, ...]) -> Carried:

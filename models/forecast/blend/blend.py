@@ -1,27 +1,86 @@
-"""The production forecaster: a blend of experts that learns at every step, with quantiles that calibrate themselves."""
+"""The production forecaster: a blend of experts that learns at every step, with quantiles that calibrate themselves.
+
+Its step is compiled but for the regressions' learning, and everything that moves is kept in place.
+"""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from models.forecast.blend.tracks import BlendTrack, Learnt, Shape, nothing_learnt
-from models.forecast.core.forecaster import State, begin, check_history
-from models.forecast.core.ring import Ring
+from models.forecast.blend.experts import Experts, Layout
+from models.forecast.blend.judge import LOST, judge
+from models.forecast.blend.judged import Judged, nothing_judged
+from models.forecast.blend.moment import filter_jumps, gather, tell
+from models.forecast.blend.ridge import NormalEquations, nothing
+from models.forecast.blend.staggered import BATCH, aheads, due, learned
+from models.forecast.core.forecaster import Forecaster, State, Task, begin, check_history
 from models.forecast.core.series import Floats, Series
-from models.forecast.core.state import read
+from models.forecast.core.state import read, write
+from models.forecast.core.tracks import Ring
 
 LEARN = 16_384
 """Newest steps of a history that are learnt from."""
 
 
-@dataclass(frozen=True)
-class Blend(Shape):
-    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs.
+@dataclass(eq=False)
+class ExpertState:
+    """What one series carries from step to step beside its newest values.
 
-    A state carries a `BlendTrack`, which `step` copies: whoever follows one series had better use `online`.
+    Attributes:
+        seen: steps that were learnt from.
+        sums, weights: (means,) of the long-run mean and the running means; sum ÷ weight is the mean.
+        parts: of each regression, what its parts have learnt.
+        gathered: (many, columns) what was read at the newest moments, records/s.
+        marks: (2, many) the level there and the load, NaN where missing.
+        judged: what is remembered of errors.
+        quantiles: (horizon, levels) records/s from the newest step on.
     """
+
+    seen: int
+    sums: Floats
+    weights: Floats
+    parts: list[list[NormalEquations]]
+    gathered: Floats
+    marks: Floats
+    judged: Judged
+    quantiles: Floats
+
+
+@dataclass(frozen=True)
+class Blend(Forecaster):
+    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
+
+    task: Task
+    kind: str = "blend"
+
+    @cached_property
+    def experts(self) -> Experts:
+        """What is blended."""
+        return Experts(self.task)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where everything lies."""
+        return self.experts.layout()
+
+    @cached_property
+    def aheads(self) -> list[slice]:
+        """Of each part of a regression, the steps ahead less one."""
+        return aheads(self.task.horizon)
+
+    @cached_property
+    def parts(self) -> list[tuple[int, int]]:
+        """Every part of every regression, in the order in which they learn."""
+        return [(r, part) for r in range(len(self.experts.ridges)) for part in range(len(self.aheads))]
+
+    @property
+    def many(self) -> int:
+        """Newest moments that are kept: as long as learning needs them."""
+        return BATCH + self.task.horizon
 
     def begin(self, history: Series) -> BlendTrack:
         """A series after a history, which may be empty: as after stepping through its newest `LEARN` steps.
@@ -32,49 +91,98 @@ class Blend(Shape):
         known = np.flatnonzero(np.isfinite(check_history(self.task, history)))
         cut = max(len(history) - LEARN, int(known[0])) if len(known) else len(history)
         older = Series(history.start, history.step_s, history.values[:cut])
-        ring = Ring(self.task, begin(self.task, older, self.context))
-        track = BlendTrack(self, ring, nothing_learnt(self))
+        context = max(self.experts.reach - self.task.week - self.task.day, 0)
+        track = BlendTrack(self, Ring(self.task, begin(self.task, older, context)), self._nothing_seen())
         for value in history.values[cut:].tolist():
             track.step(value)
         track.ring.time = history.end
         return track
 
-    def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
-        return _state(self.begin(history))
-
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        track = state.carried.copied()
-        track.step(value)
-        return _state(track), track.quantiles
-
-    def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        quantiles: Floats = state.carried.quantiles
-        return quantiles
-
-    def trust(self, state: State) -> str:
-        """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
-        found: str = state.carried.trust()
-        return found
-
-
-def _state(track: BlendTrack) -> State:
-    return State(track.ring.time, track.ring.values, track.ring.seen, track)
-
-
-class BlendTracks:
-    """All series that follow one blend."""
-
-    def __init__(self, blend: Blend) -> None:
-        self.blend = blend
-
-    def begin(self, history: Series) -> BlendTrack:
-        """A series after a history."""
-        return self.blend.begin(history)
-
     def resume(self, kept: bytes) -> tuple[BlendTrack, State]:
         """A series as it was."""
-        state = read(self.blend, kept, Learnt)
-        return BlendTrack(self.blend, Ring(self.blend.task, state), state.carried), state
+        state = read(self, kept, ExpertState)
+        return BlendTrack(self, Ring(self.task, state), state.carried), state
+
+    def _nothing_seen(self) -> ExpertState:
+        task, experts = self.task, self.experts
+        means = np.zeros(len(self.layout.keep))
+        return ExpertState(
+            0, means, means.copy(), [[nothing(ridge, ahead) for ahead in self.aheads] for ridge in experts.ridges],
+            np.full((self.many, experts.lags.count), np.nan), np.full((2, self.many), np.nan),
+            nothing_judged(task, experts.count), np.full((task.horizon, len(task.levels)), np.nan),
+        )  # fmt: skip
+
+
+class BlendTrack:
+    """One series, stepped in place.
+
+    Attributes:
+        ring: its newest values.
+        kept: everything else; of `gathered` and `marks` see `carried`.
+    """
+
+    def __init__(self, blend: Blend, ring: Ring, kept: ExpertState) -> None:
+        self.blend, self.ring, self.kept = blend, ring, kept
+        self.coefficients = np.zeros(blend.layout.plus.shape)
+        for r, part in blend.parts:
+            self._put(r, part)
+        # Buffers twice as long: when the end is reached, the newest half moves to the front.
+        self._gathered = np.concatenate([kept.gathered, np.full(kept.gathered.shape, np.nan)])
+        self._marks = np.concatenate([kept.marks, np.full(kept.marks.shape, np.nan)], axis=1)
+        self._end = blend.many
+        self._said = np.empty((blend.experts.count, blend.horizon))
+
+    @property
+    def quantiles(self) -> Floats:
+        """(horizon, levels) records/s after the newest step; NaN where nothing was ever seen. Not to be changed."""
+        return self.kept.quantiles
+
+    def step(self, value: float) -> None:
+        """One step later; NaN: missing."""
+        if not self.ring.push(value):
+            return
+        layout, many, ring, kept = self.blend.layout, self.blend.many, self.ring, self.kept
+        if self._end == 2 * many:
+            self._gathered[:many] = self._gathered[many:]
+            self._marks[:, :many] = self._marks[:, many:]
+            self._end = many
+        columns, seen = self._gathered[self._end], min(ring.seen, ring.kept)
+        level = gather(layout, ring.buffer, ring.end, seen, kept.sums, kept.weights, columns)
+        self._marks[:, self._end] = level, value
+        self._end += 1
+        kept.seen += 1
+        self._learn()
+        tell(layout, columns, level, kept.sums / kept.weights, self.coefficients, self._said)
+        filter_jumps(layout, ring.buffer, ring.end, seen, self._said)
+        judge(kept.judged, kept.seen, value, level, self._said, kept.quantiles)
+
+    def trust(self) -> str:
+        """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
+        if not self.ring.seen:
+            return "none"
+        taught = any(part.rows for parts in self.kept.parts for part in parts)
+        return self.blend.kind if taught and not self.kept.judged.one[LOST] else "last value"
+
+    def state(self) -> bytes:
+        """All that was learnt, and the values."""
+        return write(self.blend, self.ring, self.carried())
+
+    def carried(self) -> ExpertState:
+        """All that was learnt; arrays are shared."""
+        after, newest = copy.copy(self.kept), slice(self._end - self.blend.many, self._end)
+        after.gathered, after.marks = self._gathered[newest], self._marks[:, newest]
+        return after
+
+    def _learn(self) -> None:
+        """The parts whose turn it is take in the newest moments whose outcomes are known."""
+        blend, kept = self.blend, self.kept
+        newest = self._gathered[: self._end], self._marks[0, : self._end], self._marks[1, : self._end]
+        end, known = self._end - blend.horizon, kept.seen - blend.horizon
+        for r, part in due(kept.seen, blend.parts):
+            before = kept.parts[r][part]
+            kept.parts[r][part] = learned(blend.experts.ridges[r], blend.aheads[part], before, newest, end, known)
+            self._put(r, part)
+
+    def _put(self, r: int, part: int) -> None:
+        found = self.kept.parts[r][part].coefficients
+        self.coefficients[r, self.blend.aheads[part], : found.shape[1]] = found

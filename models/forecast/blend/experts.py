@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.blend.lags import Lags
-from models.forecast.blend.ridge import Ridge
+from models.forecast.blend.lags import Indices, Lags
+from models.forecast.blend.ridge import SCALES, Ridge
 from models.forecast.core.forecaster import Task
+from models.forecast.core.series import Floats
 
 _SPECS = (
     ("none", "level", "root", 0.0),
@@ -29,6 +31,38 @@ YESTERDAY = 1 + len(SHARES)
 LONG_DAYS = 7.0  # half-life of the long-run mean
 LEAST = 0.01  # of the long-run mean: loads are never measured in less
 TINY = 1e-9
+
+
+class Layout(NamedTuple):
+    """Where everything lies that the compiled step reads, the same for every series of a task.
+
+    Attributes:
+        day, near: steps of a day; steps whose mean is the anchor.
+        windows: steps of the longer means, of which the first is a day.
+        points: steps around each lag whose mean it is.
+        lags: (2, repeats, lags) steps from the newest one, of the day and the week.
+        repeats: (2,) how many of these repeats a profile is the mean of.
+        keep: (means,) what is left of the running means' sums after a step.
+        naive: (3, horizon) columns that the seasonal experts repeat.
+        base, plus, minus: (R, horizon), (R, horizon, p) twice: columns of the regressions, padded.
+        widths, scales: (R,) how many of these p a regression has; which of `SCALES` it reads loads by.
+        daily: (E,) whether an expert reads the same time yesterday.
+    """
+
+    day: int
+    near: int
+    windows: Indices
+    points: Indices
+    lags: Indices
+    repeats: Indices
+    keep: Floats
+    naive: Indices
+    base: Indices
+    plus: Indices
+    minus: Indices
+    widths: Indices
+    scales: Indices
+    daily: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -66,3 +100,21 @@ class Experts:
         """(E,) which of them read the same time yesterday."""
         naive = np.arange(self.count - len(_SPECS)) == YESTERDAY
         return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
+
+    def layout(self) -> Layout:
+        """Their columns as flat arrays."""
+        lags, ridges, horizon = self.lags, self.ridges, self.task.horizon
+        day, week = lags.seasons
+        most, widths = max(day.repeats, week.repeats), np.array([len(ridge.columns[3]) for ridge in ridges])
+        read = np.stack([each.offsets - each.steps * np.arange(most)[:, None] for each in lags.seasons])
+        plus, minus = np.zeros((2, len(ridges), horizon, widths.max()), np.int64)
+        for r, ridge in enumerate(ridges):
+            plus[r, :, : widths[r]], minus[r, :, : widths[r]] = ridge.columns[1:3]
+        ahead = np.arange(1, horizon + 1)
+        return Layout(
+            self.task.day, lags.near, np.array(lags.windows), lags.points, read, np.array([day.repeats, week.repeats]),
+            np.array([0.5 ** (1 / (LONG_DAYS * self.task.day)), *(1 - share for share in SHARES)]),
+            np.stack([day.lag(0) + ahead, week.lag(0) + ahead, week.profile(0) + ahead]),
+            np.stack([ridge.columns[0] for ridge in ridges]), plus, minus, widths,
+            np.array([SCALES.index(ridge.scale) for ridge in ridges]), self.daily.astype(np.uint8),
+        )  # fmt: skip

@@ -13,7 +13,7 @@ import numba
 
 from models.forecast.blend.experts import YESTERDAY
 from models.forecast.core import conformal
-from models.forecast.core.ordered import exchange
+from models.forecast.core.residuals import exchange
 
 _POWER = 4.0  # of the ratio of mean squared errors
 _RATE = 0.3  # step of the exponentiated gradient

@@ -1,4 +1,4 @@
-"""What the blend's experts read and say of one moment, compiled; `layout` is a `Layout`."""
+"""What the blend's experts read and say of one moment, compiled; `layout` is an `experts.Layout`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy as np
 from models.forecast.blend.lags import AROUND, NEAR, RECENT, Indices, Lags
 from models.forecast.core.series import Floats
 
+SCALES = ("identity", "root", "log")
 ALL = slice(None)
 """Every step ahead."""
 _PRIOR = 0.05

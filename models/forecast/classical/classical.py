@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.classical.harmonics import Harmonics, begins
-from models.forecast.core.forecaster import Carrying, State, Task, begin
-from models.forecast.core.residual_window import NEWEST, ResidualWindow, residual_window
+from models.forecast.core.forecaster import WEEK_S, State, Task, begin
+from models.forecast.core.residuals import NEWEST, ResidualWindow, residual_window
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.tracks import Carrying
+
+
+@dataclass(frozen=True)
+class Harmonics:
+    """s(t) = c₀ + Σ aₖ·cos(2πkt/week) + bₖ·sin(2πkt/week), t in epoch seconds.
+
+    Attributes:
+        orders: (K,) waves per week, each k.
+        coefficients: (1 + 2K,) c₀, then every aₖ, then every bₖ, in the series' unit.
+    """
+
+    orders: list[int]
+    coefficients: list[float]
+
+    def at(self, times: Floats) -> Floats:
+        """(T,) the curve at epoch seconds."""
+        found: Floats = waves(times, self.orders) @ np.array(self.coefficients)
+        return found
 
 
 @dataclass(frozen=True)
@@ -27,10 +45,10 @@ class Recursion:
         F: (r, r) how it evolves.
     """
 
-    w: tuple[float, ...]
-    F: tuple[tuple[float, ...], ...]
-    g: tuple[float, ...]
-    c: tuple[float, ...]
+    w: list[float]
+    F: list[list[float]]
+    g: list[float]
+    c: list[float]
 
     def start(self, first: float) -> Floats:
         """(r,) the state as if the load had always been `first`, as near as the model can."""
@@ -94,22 +112,12 @@ class Classical(Carrying):
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
         ahead: Floats = state.time + self.step_s * np.arange(self.horizon, dtype=np.float64)
-        season = self.season.at(ahead)
-        centre = np.maximum(state.carried.past.made[0] + season, 0.0)
-        spread = state.carried.past.spread(self.levels)
-        if spread is None:
-            quantiles = Naive(self.task).current(state)
-            spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
-        found: Floats = np.maximum(centre[:, None] + spread, 0.0)
-        return found
+        past: ResidualWindow = state.carried.past
+        return Naive(self.task).around(np.maximum(past.made[0] + self.season.at(ahead), 0.0), past, state)
 
     def trust(self, state: State) -> str:
         """The kind, or "none" where nothing was ever seen."""
         return "none" if state.carried is None else self.kind
-
-    def parameters(self) -> dict[str, Any]:
-        """All that is needed to build the same forecaster again, as JSON values."""
-        return {"season": asdict(self.season), "recursion": asdict(self.recursion)}
 
     def _run(self, left: Floats) -> ClassicalState:
         """The recursion over (T,) values without season, the first of which is known."""
@@ -131,21 +139,12 @@ class Classical(Carrying):
         return moved
 
 
-def revive_classical(kind: str, task: Task, parameters: dict[str, Any]) -> Classical:
-    """The forecaster with those `parameters`.
+def begins(series: Series) -> Floats:
+    """(T,) epoch seconds at which each step begins."""
+    return np.asarray(series.start + series.step_s * np.arange(len(series)), dtype=np.float64)
 
-    Raises:
-        KeyError: one is missing.
-    """
-    season, recursion = parameters["season"], parameters["recursion"]
-    return Classical(
-        kind,
-        task,
-        Harmonics(**{name: tuple(values) for name, values in season.items()}),
-        Recursion(
-            tuple(recursion["w"]),
-            tuple(tuple(row) for row in recursion["F"]),
-            tuple(recursion["g"]),
-            tuple(recursion["c"]),
-        ),
-    )
+
+def waves(times: Floats, orders: list[int]) -> Floats:
+    """(T, 1 + 2K) a one, every cosine and every sine of a week's waves at epoch seconds."""
+    angle = 2 * np.pi / WEEK_S * np.multiply.outer(times % WEEK_S, np.array(orders, dtype=np.float64))
+    return np.concatenate([np.ones((len(times), 1)), np.cos(angle), np.sin(angle)], axis=1)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta
 
-from models.forecast.classical.classical import Classical, Recursion
-from models.forecast.classical.harmonics import begins, fit_harmonics
-from models.forecast.core.forecaster import Task, fill
+from models.forecast.classical.classical import Classical, Harmonics, Recursion, begins, waves
+from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill
 from models.forecast.core.series import Floats, Series, SeriesError
 
 NEWEST = 3000
 """Of how many of the newest steps the parameters are found."""
+_DAILY, _WEEKLY = (0, 2, 4, 8, 12), (0, 6, 20, 41)  # numbers of harmonics that are tried
 LEAST = 20
 """Fewer steps than this say nothing of them."""
 
@@ -38,6 +37,32 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
     return Classical(kind, task, season, recursion)
 
 
+def fit_harmonics(history: Series) -> Harmonics:
+    """The curve by least squares on what is known, with as many waves as the Bayesian information criterion allows.
+
+    A day's waves need two days of history, a week's two weeks; a wave is at least two steps long.
+    """
+    times = begins(history)
+    known = np.isfinite(history.values)
+    times, values = times[known], history.values[known]
+    if not len(values):
+        return Harmonics([], [0.0])
+    span, best = len(history) * history.step_s, (np.inf, Harmonics([], [float(values.mean())]))
+    for daily in _DAILY if span >= 2 * DAY_S else (0,):
+        for weekly in _WEEKLY if span >= 2 * WEEK_S else (0,):
+            orders = sorted({7 * k for k in range(1, daily + 1)} | set(range(1, weekly + 1)))
+            kept = [k for k in orders if WEEK_S / k > 2 * history.step_s]
+            if 1 + 2 * len(kept) > len(values) / 4:
+                continue
+            columns = waves(times, kept)
+            coefficients, *_ = np.linalg.lstsq(columns, values, rcond=None)
+            squares = float(np.mean((values - columns @ coefficients) ** 2))
+            score = len(values) * np.log(squares + 1e-12) + columns.shape[1] * np.log(len(values))
+            if score < best[0]:
+                best = (score, Harmonics(kept, coefficients.tolist()))
+    return best[1]
+
+
 def _ets(left: Floats, scale: float) -> Recursion:
     """Additive error, with no trend, a trend or a damped one, whichever has the lowest AICc.
 
@@ -46,9 +71,9 @@ def _ets(left: Floats, scale: float) -> Recursion:
     found = AutoETS(model="AZN", season_length=1).fit(left).model_
     alpha, beta, _, damping = (float(value) for value in found["par"][:4])
     if found["components"][1] == "N":
-        return Recursion((1.0,), ((1.0,),), (alpha,), (0.0,))
+        return Recursion([1.0], [[1.0]], [alpha], [0.0])
     damping = damping if found["components"][3] == "D" else 1.0
-    return Recursion((1.0, damping), ((1.0, damping), (0.0, damping)), (alpha, beta), (0.0, 0.0))
+    return Recursion([1.0, damping], [[1.0, damping], [0.0, damping]], [alpha, beta], [0.0, 0.0])
 
 
 def _theta(left: Floats, scale: float) -> Recursion:
@@ -59,22 +84,17 @@ def _theta(left: Floats, scale: float) -> Recursion:
     found = OptimizedTheta(season_length=1).fit(left).model_
     alpha, theta = float(found["par"]["alpha"]), float(found["par"]["theta"])
     drift = (1 - 1 / theta) * float(found["states"][0, 3]) * scale
-    return Recursion((1.0,), ((1.0,),), (alpha,), (drift,))
+    return Recursion([1.0], [[1.0]], [alpha], [drift])
 
 
 def _arima(left: Floats, scale: float) -> Recursion:
     """The ARIMA (p, q ≤ 3, d ≤ 1) of the lowest AICc."""
     model = AutoARIMA(max_p=3, max_q=3, max_d=1, seasonal=False, allowdrift=False, approximation=True)
     found = model.fit(left).model_
-    return arima_recursion(*_coefficients(found), scale=scale)
-
-
-def _coefficients(found: dict[str, Any]) -> tuple[Floats, Floats, int, float]:
     p, q, *_, d, _ = found["arma"]
     named = found["coef"]
-    phi = np.array([float(named[f"ar{i}"]) for i in range(1, p + 1)])
-    theta = np.array([float(named[f"ma{i}"]) for i in range(1, q + 1)])
-    return phi, theta, int(d), float(named.get("intercept", 0.0))
+    phi, theta = (np.array([float(named[f"{name}{i + 1}"]) for i in range(n)]) for name, n in (("ar", p), ("ma", q)))
+    return arima_recursion(phi, theta, int(d), float(named.get("intercept", 0.0)), scale)
 
 
 def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: float = 1.0) -> Recursion:
@@ -87,17 +107,9 @@ def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: floa
     for _ in range(d):
         polynomial = np.convolve(polynomial, [1.0, -1.0])
     r = max(len(polynomial) - 1, len(theta), 1)
-    weights, moving = np.zeros(r), np.zeros(r)
-    weights[: len(polynomial) - 1] = -polynomial[1:]
-    moving[: len(theta)] = theta
-    F = np.zeros((r, r))
+    first = np.eye(r)[0]
+    weights, moving = (np.pad(row, (0, r - len(row))) for row in (-polynomial[1:], theta))
+    F = np.eye(r, k=1)
     F[:, 0] = weights
-    F[:-1, 1:] = np.eye(r - 1)
-    moved = np.zeros(r)
-    moved[0] = mean * scale * (1 - float(phi.sum())) if d == 0 else 0.0
-    return Recursion(
-        tuple(float(value) for value in np.eye(r)[0]),
-        tuple(tuple(float(value) for value in row) for row in F),
-        tuple(float(value) for value in weights + moving),
-        tuple(float(value) for value in moved),
-    )
+    moved = first * (0.0 if d else mean * scale * (1 - float(phi.sum())))
+    return Recursion(first.tolist(), F.tolist(), (weights + moving).tolist(), moved.tolist())

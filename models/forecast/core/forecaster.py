@@ -1,10 +1,11 @@
-"""What every forecaster is, and the state they all carry: the newest steps of the series they follow."""
+"""What every forecaster is, how one series follows it, and how the gaps of a load are filled."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,96 +66,68 @@ class State:
     carried: Any = None
 
 
-class Described(Protocol):
-    """What a forecaster is told apart by."""
+class Track(Protocol):
+    """One series that follows a forecaster."""
 
     @property
-    def kind(self) -> str: ...  # noqa: D102
-    @property
-    def step_s(self) -> float: ...  # noqa: D102
-    @property
-    def horizon(self) -> int: ...  # noqa: D102
-    @property
-    def levels(self) -> tuple[float, ...]: ...  # noqa: D102
+    def quantiles(self) -> Floats:
+        """(horizon, levels) records/s after the newest step; NaN where nothing was ever seen. Not to be changed."""
+
+    def step(self, value: float) -> None:
+        """One step later, its mean rate in records/s (NaN: missing).
+
+        Raises:
+            SeriesError: the value is negative or infinite; nothing has changed.
+        """
+
+    def trust(self) -> str:
+        """What the quantiles rest on: the kind, "network", a naive repetition such as "last value", or "none"."""
+
+    def state(self) -> bytes:
+        """What must be kept so that another track goes on bit by bit as this would."""
 
 
-class Forecaster(Described, Protocol):
-    """Every kind of champion: pure, so that serving, twin and backtest use the same object.
+class Forecaster(ABC):
+    """Every kind of champion: serving, twin and backtest follow the same object.
 
     Attributes:
+        task: what is forecast.
         kind: what it is, e.g. "gru" or "seasonal_naive".
-        step_s, horizon, levels: what it forecasts.
-        carries: the type of `State.carried`; None where nothing is carried.
     """
 
-    carries: ClassVar[Any]
-
-    def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
-
-    def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state after one more step's mean rate (NaN: it is missing) and (horizon, levels) records/s from there."""
-
-    def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s from `state.time` on, rising over levels and ≥ 0; NaN where nothing was seen."""
-
-    def trust(self, state: State) -> str:
-        """What `current` rests on: "none", "last value", "same time yesterday", "same time last week" or "network"."""
-
-
-class _HasTask(Protocol):
-    @property
-    def task(self) -> Task: ...
-
-
-class OfTask:
-    """The figures of a forecaster's task under their own names; what has a `task` inherits them.
-
-    Attributes:
-        carries: the type of `State.carried`, so that it can be read again; None where nothing is carried.
-    """
-
-    carries: ClassVar[Any] = None
+    task: Task
+    kind: str
 
     @property
-    def step_s(self: _HasTask) -> float:
+    def step_s(self) -> float:
         """Seconds per step."""
         return self.task.step_s
 
     @property
-    def horizon(self: _HasTask) -> int:
+    def horizon(self) -> int:
         """Steps ahead."""
         return self.task.horizon
 
     @property
-    def levels(self: _HasTask) -> tuple[float, ...]:
+    def levels(self) -> tuple[float, ...]:
         """Quantile levels."""
         return self.task.levels
 
+    @abstractmethod
+    def begin(self, history: Series) -> Track:
+        """A series after a history, which may be empty.
 
-class Carrying(OfTask):
-    """A forecaster that carries its newest quantiles, or whatever else, from step to step beside the newest values."""
+        Raises:
+            SeriesError: the history has another step, or negative or infinite values.
+        """
 
-    def step(self: _Carrying, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels)."""
-        after = push(self.task, state, value)
-        if not after.seen:
-            return after, self.current(after)
-        after = replace(after, carried=self.carry(state, after, value))
-        return after, self.current(after)
+    @abstractmethod
+    def resume(self, kept: bytes) -> tuple[Track, State]:
+        """A series as it was when its state was kept, and that state.
 
-    def current(self: _HasTask, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
-        if state.carried is None:
-            return np.full((self.task.horizon, len(self.task.levels)), np.nan)
-        quantiles: Floats = state.carried.quantiles
-        return quantiles
-
-
-class _Carrying(_HasTask, Protocol):
-    def current(self, state: State) -> Floats: ...
-    def carry(self, before: State, after: State, value: float) -> Any:
-        """What is carried one step later, given the state before and, without what is carried, the one after."""
+        Raises:
+            OnlineError: the bytes are no state of this forecaster.
+        """
 
 
 def begin(task: Task, history: Series, context: int = 0) -> State:
@@ -187,24 +160,6 @@ def check_history(task: Task, history: Series) -> Floats:
     return check_load(history.values)
 
 
-def push(task: Task, state: State, value: float) -> State:
-    """The state one step later; a NaN is filled as `fill` does."""
-    if not math.isnan(value):
-        check_load(np.array([value]))
-    else:
-        value = _stand_in(state.values, len(state.values), task)
-    seen = state.seen + 1 if state.seen or not math.isnan(value) else 0
-    return State(state.time + task.step_s, np.append(state.values[1:], value), seen)
-
-
-def fill(values: Floats, task: Task) -> Floats:
-    """(T,) values with each gap filled from before it: same time last week, else yesterday, else the last value."""
-    filled = values.astype(np.float64, copy=True)
-    for at in np.flatnonzero(np.isnan(filled)):
-        filled[at] = _stand_in(filled, int(at), task)
-    return filled
-
-
 def check_load(values: Floats) -> Floats:
     """The values, which must be finite or NaN, and not negative.
 
@@ -219,8 +174,17 @@ def check_load(values: Floats) -> Floats:
     return values
 
 
-def _stand_in(values: Floats, at: int, task: Task) -> float:
+def fill(values: Floats, task: Task) -> Floats:
+    """(T,) values with each gap filled from before it: same time last week, else yesterday, else the last value."""
+    filled = values.astype(np.float64, copy=True)
+    for at in np.flatnonzero(np.isnan(filled)):
+        filled[at] = stand_in(filled, int(at), task)
+    return filled
+
+
+def stand_in(values: Floats, at: int, task: Task) -> float:
+    """What fills a gap at an index: the value a week, else a day, else a step before it; NaN without any."""
     for lag in (task.week, task.day, 1):
-        if at >= lag and np.isfinite(values[at - lag]):
-            return float(values[at - lag])
+        if at >= lag and math.isfinite(found := values[at - lag]):
+            return float(found)
     return math.nan

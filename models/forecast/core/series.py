@@ -73,9 +73,7 @@ class Partial:
     carried: tuple[tuple[float, float, float], ...] = ()
 
 
-def regular(
-    times: Sequence[float] | Floats, values: Sequence[float] | Floats, spans: Sequence[float] | Floats, step_s: float
-) -> Series:
+def regular(times: Column, values: Column, spans: Column, step_s: float) -> Series:
     """Mean per step of records that each cover `[time, time + span)`, weighted by the seconds they lie in the step.
 
     Steps are multiples of `step_s` since the epoch. The series ends with the last step that a record covers to its
@@ -95,27 +93,22 @@ def regular(
     _check(t, v, s, step_s)
     if len(t) == 0:
         return Series(0.0, step_s, np.empty(0))
-    first = _step_of(t, step_s)
-    last = np.maximum(_step_of(t + s, step_s, closing=True), first)
-    origin = int(first.min())
-    complete = _complete(origin, (t + s).max(), step_s)
-    pieces = last - first + 1  # a record may straddle several steps
+    first, until = _step_of(t, step_s), float((t + s).max())
+    _complete(int(first.min()), until, step_s)  # before a record of a year is cut into its seconds
+    pieces = np.maximum(_step_of(t + s, step_s, closing=True), first) - first + 1  # a record may straddle steps
     record = np.repeat(np.arange(len(t)), pieces)
     step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
     seen = np.minimum((t + s)[record], (step + 1) * step_s) - np.maximum(t[record], step * step_s)
     seen = np.maximum(seen, 0.0)
-    size = int(last.max()) - origin + 1
-    sums = (np.bincount(step - origin, weights=w, minlength=size) for w in (seen, seen * v[record]))
-    weight, total = (column[: complete - origin].astype(np.float64) for column in sums)
-    return _series(origin, weight, total, step_s)
+    return combined(step, seen, seen * v[record], until, step_s)
 
 
 def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:
-    """The same of records that were summed by step before, in any order.
+    """The same of records that were cut at the steps before, in any order.
 
     Args:
-        steps: (N,) index since the epoch of every step that a record begins or lies in, each once.
-        weights: (N,) seconds seen of it, of all its records.
+        steps: (N,) index since the epoch of a step that a record begins or lies in.
+        weights: (N,) seconds seen of it.
         totals: (N,) values times seconds seen.
         until: latest end of a record, epoch seconds.
         step_s: seconds per step.
@@ -126,26 +119,22 @@ def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: f
     if len(steps) == 0:
         return Series(0.0, step_s, np.empty(0))
     origin = int(steps.min())
-    complete = _complete(origin, until, step_s)
-    weight, total = np.zeros((2, complete - origin))
-    kept = steps < complete
-    weight[steps[kept] - origin], total[steps[kept] - origin] = weights[kept], totals[kept]
-    return _series(origin, weight, total, step_s)
+    count = _complete(origin, until, step_s)
+    kept = steps < origin + count
+    weight, total = (np.bincount(steps[kept] - origin, each[kept], count) for each in (weights, totals))
+    means = np.divide(total, weight, out=np.full(count, np.nan), where=weight >= COVERED * step_s)
+    return Series(origin * step_s, step_s, means)
 
 
 def _complete(origin: int, until: float, step_s: float) -> int:
-    complete = max(int(_step_of(until, step_s)), origin)
-    if complete - origin > MAX_STEPS:
+    """How many steps from the origin on are complete."""
+    count = max(int(_step_of(until, step_s)) - origin, 0)
+    if count > MAX_STEPS:
         raise SeriesError(
-            f"the times span {complete - origin} steps of {step_s:g} s (at most {MAX_STEPS}). "
+            f"the times span {count} steps of {step_s:g} s (at most {MAX_STEPS}). "
             "Look for a wrong time, or choose a longer step."
         )
-    return complete
-
-
-def _series(origin: int, weight: Floats, total: Floats, step_s: float) -> Series:
-    means = np.divide(total, weight, out=np.full(len(weight), np.nan), where=weight >= COVERED * step_s)
-    return Series(origin * step_s, step_s, means)
+    return count
 
 
 @dataclass(frozen=True)
@@ -154,9 +143,7 @@ class Accumulator:
 
     step_s: float
 
-    def push(
-        self, state: Partial, time: float, value: float, span_s: float
-    ) -> tuple[Partial, list[tuple[float, float]]]:
+    def push(self, state: Partial, time: float, value: float, span_s: float) -> tuple[Partial, Steps]:
         """Take in one record that covers `[time, time + span_s)`.
 
         Returns:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.core.forecaster import Described, State
+from models.forecast.core.forecaster import Forecaster, State
 from models.forecast.core.series import Floats, Series
 
 _FORM = 2
@@ -45,14 +45,14 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=lambda found: _plain(found))
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
-def write(forecaster: Described, newest: _Values, carried: Any) -> bytes:
+def write(forecaster: Forecaster, newest: _Values, carried: Any) -> bytes:
     """The bytes of a series' state: its newest values, and dataclasses of numbers and arrays that are carried."""
     values = newest.values.tobytes()
     kept = _Kept(_FORM, _made_by(forecaster), newest.time, newest.seen, _encoder.encode(carried), values)
     return _encoder.encode(kept)
 
 
-def read(forecaster: Described, kept: bytes, carried: Any) -> State:
+def read(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
     """The state in those bytes, bit by bit; `carried` is the type of what is carried.
 
     Raises:
@@ -92,7 +92,7 @@ def since(state: State, history: Series) -> Floats:
     return history.values[at:]
 
 
-def _made_by(forecaster: Described) -> list[Any]:
+def _made_by(forecaster: Forecaster) -> list[Any]:
     return [forecaster.kind, forecaster.step_s, forecaster.horizon, list(forecaster.levels)]
 
 

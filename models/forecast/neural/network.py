@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import Carrying, State, Task, begin, fill
+from models.forecast.core.forecaster import State, Task, begin, fill
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.tracks import Carrying
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import MOST, RECENT, Packed, PastWindow, rates, read
 
@@ -50,7 +51,7 @@ class Network(Carrying):
     carries: ClassVar[Any] = NetworkState
 
     @property
-    def task(self) -> Task:
+    def task(self) -> Task:  # type: ignore[override]
         """What is forecast."""
         return self.view.task
 

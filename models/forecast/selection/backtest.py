@@ -51,6 +51,11 @@ class Backtest:
             figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
         return figures
 
+    def losses(self) -> Floats:
+        """(origins,) mean pinball loss of what was forecast at each step; NaN where no outcome is known."""
+        pairs = zip(self.actual, self.quantiles, strict=True)
+        return np.array([scores.pinball(actual, quantiles, self.levels) for actual, quantiles in pairs])
+
     def averaged(self, most: int) -> Floats:
         """(origins,) for every held-out step the mean of the medians issued for it 1 to `most` steps ahead."""
         rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))

@@ -129,8 +129,6 @@ def _displaces(trial: Trial, default: Trial | None, rivals: int) -> bool:
 
 
 def _trial(made: Backtest) -> Trial:
-    rows = range(len(made.actual))
-    losses = np.sqrt([scores.pinball(made.actual[i], made.quantiles[i], made.levels) for i in rows])
-    errors = made.actual[:, 0] - made.median[:, 0]
-    rmse = math.sqrt(float(np.nanmean(errors**2))) if np.isfinite(errors).any() else math.nan
-    return Trial(rmse, float(np.mean(made.pinball_by_horizon())), errors, losses)
+    actual, median = made.actual[:, 0], made.median[:, 0]
+    pinball = float(np.mean(made.pinball_by_horizon()))
+    return Trial(scores.rmse(actual, median), pinball, actual - median, np.sqrt(made.losses()))

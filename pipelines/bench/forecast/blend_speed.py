@@ -7,9 +7,8 @@ import time
 from itertools import cycle, islice
 from typing import Any
 
-from models.forecast.blend.blend import Blend
+from models.forecast.blend.blend import Blend, BlendTrack
 from models.forecast.blend.staggered import BATCH
-from models.forecast.blend.tracks import BlendTrack
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.bench.forecast.evaluate import LEVELS
@@ -41,8 +40,9 @@ def measure(history: int, horizon: int, many: int = 1000, batches: int = BATCH) 
     begun = [one for place in places for one in _begun(blend, place.series(), history, _WARM + batches)]
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
-    single = _stepped([(begun[0][0].copied(), begun[0][1])])[0]
-    wall, processor = _stepped([(track.copied(), held) for track, held in islice(cycle(begun), many)])
+    copies = [(blend.resume(track.state())[0], held) for track, held in islice(cycle(begun), many)]
+    single = _stepped(begun[:1])[0]
+    wall, processor = _stepped(copies)
     return {
         "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
         "series": many, "different": min(len(begun), many), "batches": batches,

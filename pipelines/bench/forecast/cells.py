@@ -6,11 +6,11 @@ import json
 import multiprocessing
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from contextlib import ExitStack
 from functools import partial
-from importlib.resources import files as packaged
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ LARGE = 300
 """Test rows from which a cell is judged by its ratio; in a smaller one, by whether it is worse at 95 %."""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """The best published method of a cell, and of how many steps ahead its authors averaged the forecasts."""
 
     method: str
@@ -38,11 +37,9 @@ class Published:
 
 def published() -> dict[str, Published]:
     """By cell."""
-    read = json.loads((packaged("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
-    return {
-        cell: Published(method, rmse, read["averaged"][cell.split()[1]])
-        for cell, (method, rmse) in read["best"].items()
-    }
+    found = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
+    averaged = found["averaged"]
+    return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in found["best"].items()}
 
 
 def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -52,16 +49,12 @@ def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[
 
 
 def measure_files(
-    files: Iterable[Path],
-    read: Callable[[Path], Series],
-    models: Iterable[str],
-    horizon: int,
-    jobs: int,
+    paths: Iterable[Path], read: Callable[[Path], Series], models: Iterable[str], horizon: int, jobs: int,
     tell: Callable[[str], None],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]]:  # fmt: skip
     """`row` of every file's series in `jobs` processes, in the order of the files; `read` must be picklable."""
     work = partial(_measure_file, read=read, models=list(models), horizon=horizon)
-    return in_processes(work, [str(file) for file in files], jobs, tell)
+    return in_processes(work, [str(path) for path in paths], jobs, tell)
 
 
 def in_processes(
@@ -69,19 +62,15 @@ def in_processes(
 ) -> list[dict[str, Any]]:
     """What `work` makes of each name, in their order; `tell` is told of each that is done; one job needs no process."""
     found: dict[str, dict[str, Any]] = {}
-
-    def keep(name: str, made: dict[str, Any]) -> None:
-        found[name] = made
-        tell(f"{name} ({len(found)} of {len(names)})")
-
-    if jobs == 1:
-        for name in names:
-            keep(name, work(name))
-        return [found[name] for name in names]
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(work, name): name for name in names}
-        for done in as_completed(running):
-            keep(running[done], done.result())
+    with ExitStack() as stack:
+        done: Iterable[tuple[str, dict[str, Any]]] = ((name, work(name)) for name in names)
+        if jobs > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")))
+            running = {pool.submit(work, name): name for name in names}
+            done = ((running[one], one.result()) for one in as_completed(running))
+        for name, made in done:
+            found[name] = made
+            tell(f"{name} ({len(found)} of {len(names)})")
     return [found[name] for name in names]
 
 
@@ -99,38 +88,30 @@ def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]
     `pinball_ratio` to the best naive forecast's, `coverage` by horizon as in `figures`, and, where something was
     published, `as_published` (RMSE scored as its authors did) with `published_ratio`.
     """
-    found = figures(evaluation)
-    naive = evaluation.best_naive
+    found, naive = figures(evaluation), evaluation.best_naive
     least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]
     least_pinball = min(found["models"][name]["pinball"] for name in NAIVE)
     rows: dict[str, Any] = {}
     for name, model in found["models"].items():
-        rmse = model["horizons"]["1"]["rmse"]
+        rmse, backtest = model["horizons"]["1"]["rmse"], evaluation.rivals[name].backtest
         rows[name] = {
-            "kind": model["kind"],
+            **{key: model[key] for key in ("kind", "pinball", "train_s", "predict_us")},
             "rmse": rmse,
             "ratio": rmse / least_rmse if least_rmse else None,
-            "between": _between(evaluation, name, naive) if least_rmse else None,
-            "pinball": model["pinball"],
+            "between": _between(backtest, evaluation.rivals[naive].backtest) if least_rmse else None,
             "pinball_ratio": model["pinball"] / least_pinball if least_pinball else None,
             "coverage": {h: by["coverage"] for h, by in model["horizons"].items()},
-            "train_s": model["train_s"],
-            "predict_us": model["predict_us"],
         }
         if said is not None:
-            scored = _as_published(evaluation.rivals[name].backtest, said.averaged)
+            scored = scores.rmse(backtest.actual[:, 0], backtest.averaged(said.averaged))
             rows[name] |= {"as_published": scored, "published_ratio": scored / said.rmse}
     return {
+        **{key: found[key] for key in ("unit", "test_steps", "best_naive", "champion", "skipped")},
         "cell": evaluation.name,
         "step": step_name(evaluation.task.step_s),
-        "unit": evaluation.unit,
-        "test_steps": found["test_steps"],
         "large": found["test_steps"] >= LARGE,
-        "best_naive": naive,
-        "champion": evaluation.champion,
         "published": None if said is None else {"method": said.method, "rmse": said.rmse},
         "models": rows,
-        "skipped": found["skipped"],
     }
 
 
@@ -143,16 +124,32 @@ def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
     fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
     mine = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]
     large = [(cell, rows) for cell, rows in mine if cell["large"]]
-    compared = [(cell, rows) for cell, rows in mine if "published_ratio" in rows]
+
+    def mean(key: str) -> float | None:
+        ratios = [rows[key] for _, rows in mine if key in rows]
+        return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
+
+    def worst(key: str) -> dict[str, Any] | None:
+        return max(
+            ({"cell": cell["cell"], "ratio": rows[key]} for cell, rows in large if key in rows),
+            key=lambda found: found["ratio"],
+            default=None,
+        )
+
+    def coverage(key: str) -> dict[str, float] | None:
+        shares = [by[key] for _, rows in large for by in rows["coverage"].values() if by[key] is not None]
+        off = [100 * (share - float(key)) for share in shares]
+        return {"median": float(np.median(np.abs(off))), "worst": float(max(off, key=abs))} if off else None
+
     return {
         "cells": len(mine),
-        "ratio": _geometric(rows["ratio"] for _, rows in mine),
-        "worst": _worst(large, "ratio"),
+        "ratio": mean("ratio"),
+        "worst": worst("ratio"),
         "worse": [cell["cell"] for cell, rows in mine if not cell["large"] and rows["between"][0] > 1],
-        "published_ratio": _geometric(rows["published_ratio"] for _, rows in compared),
-        "published_worst": _worst([pair for pair in compared if pair[0]["large"]], "published_ratio"),
-        "pinball_ratio": _geometric(rows["pinball_ratio"] for _, rows in mine),
-        "coverage": {key: _deviations(large, key) for key in ("0.8", "0.9", "0.95")},
+        "published_ratio": mean("published_ratio"),
+        "published_worst": worst("published_ratio"),
+        "pinball_ratio": mean("pinball_ratio"),
+        "coverage": {key: coverage(key) for key in ("0.8", "0.9", "0.95")},
         "train_s": max((rows["train_s"] for _, rows in mine), default=None),
         "predict_us": float(np.median([rows["predict_us"] for _, rows in mine])) if mine else None,
     }
@@ -164,31 +161,6 @@ def _measure_file(file: str, read: Callable[[Path], Series], models: list[str], 
     return row(evaluate(f"{path.name} {step_name(series.step_s)}", series, horizon, models))
 
 
-def _between(evaluation: Evaluation, name: str, naive: str) -> list[float]:
-    mine, theirs = (evaluation.rivals[each].backtest for each in (name, naive))
+def _between(mine: Backtest, theirs: Backtest) -> list[float]:
     errors = [each.median[:, 0] - each.actual[:, 0] for each in (mine, theirs)]
     return list(rmse_ratio(errors[0], errors[1], np.random.default_rng(0)))
-
-
-def _as_published(backtest: Backtest, most: int) -> float:
-    return scores.rmse(backtest.actual[:, 0], backtest.averaged(most))
-
-
-def _geometric(ratios: Iterable[float]) -> float | None:
-    listed = list(ratios)
-    return float(np.exp(np.mean(np.log(listed)))) if listed else None
-
-
-def _worst(pairs: list[tuple[dict[str, Any], dict[str, Any]]], key: str) -> dict[str, Any] | None:
-    if not pairs:
-        return None
-    cell, rows = max(pairs, key=lambda pair: pair[1][key])
-    return {"cell": cell["cell"], "ratio": rows[key]}
-
-
-def _deviations(pairs: list[tuple[dict[str, Any], dict[str, Any]]], key: str) -> dict[str, float] | None:
-    """Median and worst distance from what is stated, in points."""
-    off = [100 * (by[key] - float(key)) for _, rows in pairs for by in rows["coverage"].values() if by[key] is not None]
-    if not off:
-        return None
-    return {"median": float(np.median(np.abs(off))), "worst": float(max(off, key=abs))}

@@ -7,13 +7,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import Backtest, against, origins
-from models.forecast.selection.catalogue import CATALOGUE, NAIVE, Fit, default_of, named
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_of, named
 from models.forecast.selection.champion import choose
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
@@ -70,8 +71,7 @@ class Evaluation:
     @property
     def best_naive(self) -> str:
         """The naive forecast with the lowest one-step RMSE on the test rows."""
-        naive = [name for name in NAIVE if name in self.rivals]
-        return min(naive, key=lambda name: self.rivals[name].backtest.at_horizon(1)["rmse"])
+        return min(NAIVE, key=lambda name: self.rivals[name].backtest.at_horizon(1)["rmse"])
 
 
 def evaluate(
@@ -149,21 +149,20 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
 
     Scores are in the series' own unit. `skill` is 1 − RMSE ÷ that of the best naive forecast so many steps ahead.
     """
-    horizons = range(1, evaluation.task.horizon + 1)
-    found = {name: {h: rival.backtest.at_horizon(h) for h in horizons} for name, rival in evaluation.rivals.items()}
-    naive = {h: min(found[name][h]["rmse"] for name in NAIVE) for h in horizons}
-    models = {}
+    models: dict[str, Any] = {}
     for name, rival in evaluation.rivals.items():
-        by_horizon = {
-            str(h): {**found[name][h], "skill": scores.skill(found[name][h]["rmse"], naive[h])} for h in horizons
-        }
+        by = {str(h): rival.backtest.at_horizon(h) for h in range(1, evaluation.task.horizon + 1)}
         models[name] = {
             "kind": rival.kind,
             "train_s": rival.train_s,
             "predict_us": rival.predict_us,
-            "pinball": statistics.fmean(found[name][h]["pinball"] for h in horizons),
-            "horizons": by_horizon,
+            "pinball": statistics.fmean(scored["pinball"] for scored in by.values()),
+            "horizons": by,
         }
+    for h in models[CHAMPION]["horizons"]:
+        naive = min(models[name]["horizons"][h]["rmse"] for name in NAIVE)
+        for model in models.values():
+            model["horizons"][h]["skill"] = scores.skill(model["horizons"][h]["rmse"], naive)
     whole = {
         "series": evaluation.name,
         "unit": evaluation.unit,
@@ -198,11 +197,11 @@ def _champion(
 ) -> EvaluatedModel:
     """The model that does best on the newest training rows; its test rows are those of the model itself."""
 
-    def candidate(name: str) -> Fit:
-        return lambda asked, history: fitted[name] if history is older else CATALOGUE[name](asked, history)
+    def fit(name: str, asked: Task, history: Series) -> Forecaster:
+        return fitted[name] if history is older else CATALOGUE[name](asked, history)
 
     began = time.perf_counter()
-    choice = choose(task, older, {name: candidate(name) for name in fitted}, default=default_of(fitted))
+    choice = choose(task, older, {name: partial(fit, name) for name in fitted}, default=default_of(fitted))
     chosen = rivals[choice.name]
     return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from itertools import cycle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from models.forecast.core import scores
 from models.forecast.selection.backtest import Backtest
@@ -14,43 +15,39 @@ from pipelines.html.plot import Chart, line, marks, rows, silent
 
 SHOWN = 500
 """Newest test rows in a fan chart; more cannot be told apart."""
-_COLOURS = ("@capacity", "@executors", "@other", "@bad", "@good", "@text")
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_MEASURES = {"rmse": "RMSE", "mae": "MAE", "pinball": "mean pinball loss", "wape": "WAPE"}
+_COLOURS, _DASHES = ("@capacity", "@executors", "@other", "@bad", "@good", "@text"), ("solid", "dash", "dot", "dashdot")
+MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WAPE"}
+"""Scores that are drawn by steps ahead, as they are called."""
 
 
 def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     """What was forecast so many steps before the newest test rows, as bands, and what came."""
     backtest = evaluation.rivals[name].backtest
     count = len(backtest.actual) - ahead + 1  # what was forecast so many steps before the first row is not there
-    first = max(count - SHOWN, 0)
-    times = _times(backtest, np.arange(first, count) + ahead - 1)
+    newest = slice(max(count - SHOWN, 0), count)
+    times = _times(backtest, np.arange(newest.start, count) + ahead - 1)
     data = []
     for share, opacity in ((0.95, 14), (0.8, 22)):
-        low, high = (end[first:count, ahead - 1] for end in backtest.interval(share))
-        upper = line(times, high, f"{share:.0%} interval", "@forecast/0", width=0)
-        data.append(silent(line(times, low, "", "@forecast/0", width=0)))
-        data.append({**upper, "fill": "tonexty", "fillcolor": f"@forecast/{opacity}", "hoverinfo": "skip"})
-        data[-1]["hovertemplate"] = None
-    data.append(line(times, backtest.median[first:count, ahead - 1], "median", "@forecast", width=1.8))
-    data.append(line(times, backtest.actual[first:count, ahead - 1], "what came", "@arrival", width=1.3))
+        low, high = (end[newest, ahead - 1] for end in backtest.interval(share))
+        data.append(_band(times, low, high, f"{share:.0%} interval", opacity))
+    data.append(line(times, backtest.median[newest, ahead - 1], "median", "@forecast", width=1.8))
+    data.append(line(times, backtest.actual[newest, ahead - 1], "what came", "@arrival", width=1.3))
     return {"data": data, "layout": _over_time(evaluation)}
 
 
 def fans(evaluation: Evaluation, name: str, moments: int = 6) -> Chart:
     """The whole forecast as it stood at a few moments of the newest test rows, and what came."""
     backtest, horizon = evaluation.rivals[name].backtest, evaluation.task.horizon
-    rows_shown = min(len(backtest.actual), max(moments * horizon * 3 // 2, 48), SHOWN)
-    first, data = len(backtest.actual) - rows_shown, []
+    count = len(backtest.actual)
+    first, data = count - min(count, max(moments * horizon * 3 // 2, 48), SHOWN), []
     low, high = backtest.interval(0.9)
-    for number, at in enumerate(np.linspace(first, len(backtest.actual) - horizon, moments).astype(int)):
+    for number, at in enumerate(np.linspace(first, count - horizon, moments).astype(int)):
         times = _times(backtest, np.arange(at, at + horizon))
-        band = line([*times, *times[::-1]], [*high[at], *low[at][::-1]], "90% interval", "@forecast/0", width=0)
         median = line(times, backtest.median[at], "median", "@forecast", width=2)
-        for trace in ({**band, "fill": "toself", "fillcolor": "@forecast/20"}, median):
+        for trace in (_band(times, low[at], high[at], "90% interval", 20), median):
             data.append({**silent(trace), "showlegend": number == 0})
         data.append(silent(marks(times[:1], backtest.median[at][:1], "", "circle", "@forecast")))
-    times = _times(backtest, np.arange(first, len(backtest.actual)))
+    times = _times(backtest, np.arange(first, count))
     data.append(line(times, backtest.actual[first:, 0], "what came", "@arrival", width=1.4))
     return {"data": data, "layout": _over_time(evaluation)}
 
@@ -61,16 +58,14 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
     data = []
     for name, (colour, dash, width) in styles(evaluation).items():
         by = found["models"][name]["horizons"]
-        scored = [by[str(h)][measure] for h in ahead]
-        data.append({**line(ahead, scored, _title(name, evaluation), colour, width=width, dash=dash)})
-        data[-1]["mode"] = "lines+markers" if len(ahead) < 3 else "lines"
-    unit = evaluation.unit if measure != "wape" else "a share"
-    layout = rows([(_MEASURES[measure] + (f", {unit}" if unit else ""), 1.0)])
-    layout["xaxis"] |= {"title": {"text": "steps ahead", "font": {"size": 13}}, "dtick": max(1, len(ahead) // 12)}
-    layout["hovermode"] = "closest"
-    for trace in data:
+        trace = line(
+            ahead, [by[str(h)][measure] for h in ahead], _title(name, evaluation), colour, width=width, dash=dash
+        )
         trace["hovertemplate"] = "%{fullData.name}<br>%{x} ahead: %{y:.4~g}<extra></extra>"
-    return {"data": data, "layout": layout}
+        data.append({**trace, "mode": "lines+markers" if len(ahead) < 3 else "lines"})
+    unit = evaluation.unit if measure != "wape" else "a share"
+    layout = _across(", ".join(filter(None, (MEASURES[measure], unit))), "steps ahead", max(1, len(ahead) // 12))
+    return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
 def by_hour(evaluation: Evaluation, name: str) -> Chart:
@@ -85,9 +80,8 @@ def by_hour(evaluation: Evaluation, name: str) -> Chart:
             "type": "bar", "x": list(range(24)), "y": errors, "name": _title(model, evaluation),
             "marker": {"color": colour}, "hovertemplate": "%{y:.4~g}",
         })  # fmt: skip
-    layout = rows([(f"mean absolute error one step ahead{', ' + evaluation.unit if evaluation.unit else ''}", 1.0)])
-    layout["xaxis"] |= {"title": {"text": "hour of the day, UTC", "font": {"size": 13}}, "dtick": 3}
-    return {"data": data, "layout": layout | {"bargap": 0.25, "bargroupgap": 0.05}}
+    what = ", ".join(filter(None, ("mean absolute error one step ahead", evaluation.unit)))
+    return {"data": data, "layout": _across(what, "hour of the day, UTC", 3) | {"bargap": 0.25, "bargroupgap": 0.05}}
 
 
 def calibration(evaluation: Evaluation, name: str) -> Chart:
@@ -100,9 +94,8 @@ def calibration(evaluation: Evaluation, name: str) -> Chart:
         under = (backtest.actual[known, h - 1, None] <= backtest.quantiles[known, h - 1]).mean(axis=0)
         trace = line(backtest.levels, under, f"{h} ahead", colour)
         data.append({**trace, "mode": "lines+markers", "hovertemplate": "%{x:.3~g}: %{y:.3f}"})
-    layout = rows([("share of outcomes at or under the quantile", 1.0)])
-    layout["xaxis"] |= {"title": {"text": "level of the quantile", "font": {"size": 13}}, "range": [0, 1]}
-    layout["yaxis"] |= {"range": [0, 1]}
+    layout = _across("share of outcomes at or under the quantile", "level of the quantile", 0.2)
+    layout["xaxis"]["range"] = layout["yaxis"]["range"] = [0, 1]
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
@@ -114,25 +107,19 @@ def covered(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
         share = [None if (s := by[str(h)]["coverage"][key]) is None else 100 * s for h in ahead]
         data.append(line(ahead, share, f"{100 * float(key):g} % interval", colour, width=2))
         data.append(silent(line([1, len(ahead)], [100 * float(key)] * 2, "", colour, dash="dash", width=1)))
-    layout = rows([("outcomes within the interval, %", 1.0)])
-    layout["xaxis"] |= {"title": {"text": "steps ahead", "font": {"size": 13}}, "dtick": max(1, len(ahead) // 12)}
+    layout = _across("outcomes within the interval, %", "steps ahead", max(1, len(ahead) // 12))
     lowest = min((v for trace in data for v in trace["y"] if v is not None), default=60)
-    layout["yaxis"] |= {"range": [min(60, lowest - 5), 101]}
+    layout["yaxis"]["range"] = [min(60, lowest - 5), 101]
     return {"data": data, "layout": layout}
 
 
 def styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
     """Colour, dash and width of every model's line; champion and best naive forecast stand out."""
-    found, others = {}, 0
-    for name in evaluation.rivals:
-        if name == CHAMPION:
-            found[name] = ("@forecast", "solid", 3.0)
-        elif name == evaluation.best_naive:
-            found[name] = ("@arrival", "solid", 2.4)
-        else:
-            colour, dash = _COLOURS[others % len(_COLOURS)], _DASHES[others // len(_COLOURS) % len(_DASHES)]
-            found[name], others = (colour, dash, 1.5), others + 1
-    return found
+    found = {CHAMPION: ("@forecast", "solid", 3.0), evaluation.best_naive: ("@arrival", "solid", 2.4)}
+    others = [name for name in evaluation.rivals if name not in found]
+    looks = [(colour, dash, 1.5) for dash in _DASHES for colour in _COLOURS]
+    found |= dict(zip(others, cycle(looks), strict=False))
+    return {name: found[name] for name in evaluation.rivals}
 
 
 def _title(name: str, evaluation: Evaluation) -> str:
@@ -146,8 +133,21 @@ def _mae(backtest: Backtest, some: Any) -> float | None:
 
 
 def _times(backtest: Backtest, at: Any) -> list[str]:
-    begins = [datetime.fromtimestamp(backtest.start + backtest.step_s * int(i), UTC) for i in at]
-    return [f"{begin:%Y-%m-%d %H:%M:%S}" for begin in begins]
+    begins = pd.to_datetime(backtest.start + backtest.step_s * at, unit="s")
+    return list(begins.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def _band(times: list[str], low: Any, high: Any, name: str, opacity: int) -> Chart:
+    around = line([*times, *times[::-1]], [*high, *low[::-1]], name, "@forecast/0", width=0)
+    look = {"fill": "toself", "fillcolor": f"@forecast/{opacity}", "hoverinfo": "skip", "hovertemplate": None}
+    return {**around, **look}
+
+
+def _across(what: str, over: str, tick: float) -> Chart:
+    """A layout of one row: what is shown, with its unit, over what, and the distance of its ticks."""
+    layout = rows([(what, 1.0)])
+    layout["xaxis"] |= {"title": {"text": over, "font": {"size": 13}}, "dtick": tick}
+    return layout
 
 
 def _over_time(evaluation: Evaluation) -> Chart:

@@ -13,8 +13,6 @@ from pipelines.html.document import NUMBER, PLAIN, document, holder, row, sectio
 from pipelines.html.plot import Chart
 from pipelines.traces.series_file import step_name
 
-_MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WAPE"}
-
 
 def render(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
     """Write the page; `found` are the `figures` of the evaluation."""
@@ -28,7 +26,7 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
     shown = evaluation.champion.replace("_", " ")
     ahead = sorted({1, (horizon + 1) // 2, horizon})
     figures: dict[str, Chart] = {f"fan-{h}": charts.fan(evaluation, name, h) for h in ahead}
-    figures |= {f"horizon-{m}": charts.by_horizon(evaluation, found, m) for m in _MEASURES}
+    figures |= {f"horizon-{m}": charts.by_horizon(evaluation, found, m) for m in charts.MEASURES}
     figures |= {
         "fans": charts.fans(evaluation, name),
         "hour": charts.by_hour(evaluation, name),
@@ -58,7 +56,7 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
         section(
             "Error by steps ahead",
             "On the test rows, which no model has seen.",
-            _buttons("horizon", {f"horizon-{m}": said for m, said in _MEASURES.items()})
+            _buttons("horizon", {f"horizon-{m}": said for m, said in charts.MEASURES.items()})
             + holder("horizon-rmse", 400, "error by steps ahead, a line per model", "horizon"),
         ),
         section("Is it as sure as it says?", "", _calibration(shown)),
@@ -68,18 +66,14 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
 
 
 def _models(found: dict[str, Any]) -> str:
-    last = found["horizon"]
-    titles = [title.format(last=last) for title in (*words.COLUMNS, "train, s", "predict, µs")]
+    titles = words.titles(found["horizon"])
     kinds = [PLAIN, *[NUMBER] * (len(titles) - 1)]
-    ordered = sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
     lines = []
-    for name, model in ordered:
-        mark = 'class="median"' if name == "champion" else ""
-        lines.append(row([escape(cell) for cell in words.cells(name, model, last)], kinds, mark))
-    skipped = "".join(
-        f"<p>{escape(name)} was skipped: {escape(reason)}</p>" for name, reason in found["skipped"].items()
-    )
-    return table(titles, kinds, lines, 'class="wide"') + skipped
+    for name, model in words.best_first(found):
+        mark = 'class="median"' if name == CHAMPION else ""
+        lines.append(row([escape(cell) for cell in words.cells(name, model, found["horizon"])], kinds, mark))
+    skipped = [f"<p>{escape(name)} was skipped: {escape(reason)}</p>" for name, reason in found["skipped"].items()]
+    return table(titles, kinds, lines, 'class="wide"') + "".join(skipped)
 
 
 def _buttons(place: str, choices: dict[str, str]) -> str:

@@ -8,19 +8,6 @@ from pipelines.html.columns import aligned
 from pipelines.html.numbers import number, share
 from pipelines.traces.series_file import step_name
 
-COLUMNS = (
-    "model",
-    "RMSE +1",
-    "skill +1",
-    "RMSE +{last}",
-    "skill +{last}",
-    "WAPE +1",
-    "pinball",
-    "80 %",
-    "90 %",
-    "95 %",
-)
-
 
 def described(found: dict[str, Any]) -> str:
     """One line: what was evaluated."""
@@ -45,37 +32,41 @@ def verdict(found: dict[str, Any]) -> str:
 def table(found: dict[str, Any]) -> str:
     """A line per model, the best RMSE first."""
     last = found["horizon"]
-    titles = [title.format(last=last) for title in (*COLUMNS, "train s", "predict µs")]
-    models = sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
-    lines = [titles, *(cells(name, model, last) for name, model in models)]
-    rows = aligned(lines)
+    lines = [titles(last), *(cells(name, model, last) for name, model in best_first(found))]
     why = [f"{name} was skipped: {reason}" for name, reason in found["skipped"].items()]
-    return "\n".join([described(found), verdict(found), "", *rows, *([""] if why else []), *why])
+    return "\n".join([described(found), verdict(found), "", *aligned(lines), *([""] if why else []), *why])
+
+
+def titles(last: int) -> list[str]:
+    """Of the columns, where so many steps ahead were forecast."""
+    ahead = (f"{score} +{h}" for h in (1, last) for score in ("RMSE", "skill"))
+    return ["model", *ahead, "WAPE +1", "pinball", "80 %", "90 %", "95 %", "train s", "predict µs"]
+
+
+def best_first(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Every model by its name, the lowest RMSE one step ahead first."""
+    return sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
 
 
 def cells(name: str, model: dict[str, Any], last: int) -> list[str]:
     """A model's figures as text, in the order of the columns."""
     first, far = model["horizons"]["1"], model["horizons"][str(last)]
-    covered = [number_of(first["coverage"].get(key), 100, 1) for key in ("0.8", "0.9", "0.95")]
-    title = name if name == model["kind"] else f"{name} ({model['kind']})"
     return [
-        title,
-        *(
-            number_of(first["rmse"], 1, 4),
-            share(first["skill"], 1),
-            number_of(far["rmse"], 1, 4),
-            share(far["skill"], 1),
-        ),
-        *(share(first["wape"], 2), number_of(model["pinball"], 1, 4)),
-        *covered,
-        *(f"{model['train_s']:.2f}", f"{model['predict_us']:.0f}"),
+        name if name == model["kind"] else f"{name} ({model['kind']})",
+        _four(first["rmse"]),
+        share(first["skill"], 1),
+        _four(far["rmse"]),
+        share(far["skill"], 1),
+        share(first["wape"], 2),
+        _four(model["pinball"]),
+        *(share(first["coverage"].get(key), 1).removesuffix(" %") for key in ("0.8", "0.9", "0.95")),
+        f"{model['train_s']:.2f}",
+        f"{model['predict_us']:.0f}",
     ]
 
 
-def number_of(value: float | None, factor: float, digits: int) -> str:
-    """A figure times a factor: so many digits in all, or so many after the point where it is a per cent."""
+def _four(value: float | None) -> str:
+    """To four digits; a dash for None."""
     if value is None:
         return "–"
-    if factor == 100:
-        return f"{value * factor:.{digits}f}"
-    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

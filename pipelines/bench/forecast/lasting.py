@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from models.forecast.core import scores
 from models.forecast.core.bootstrap import rmse_ratio
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Floats, Series
 from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.bench.forecast.cells import LARGE
+from pipelines.bench.forecast.cells import LARGE, in_processes
 from pipelines.bench.forecast.evaluate import LEVELS, TRAINED
 from pipelines.traces.shipped import find, shipped
 
@@ -28,14 +26,7 @@ SPANS = ("first day", "second day", "after the first day")
 
 def measure_all(model: str, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     """`measure` of every shipped cell in `jobs` processes; `tell` is told of each as it is done."""
-    names = [cell.cell for cell in shipped()]
-    found: dict[str, dict[str, Any]] = {}
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(measure, name, model): name for name in names}
-        for done in as_completed(running):
-            found[running[done]] = done.result()
-            tell(f"{running[done]} ({len(found)} of {len(names)})")
-    return [found[name] for name in names]
+    return in_processes(partial(measure, model=model), [cell.cell for cell in shipped()], jobs, tell)
 
 
 def measure(cell: str, model: str) -> dict[str, Any]:
@@ -102,10 +93,9 @@ def table(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
 
 def _errors(forecaster: Forecaster, older: Series, held: Series) -> Floats:
     """(T,) errors one step ahead."""
-    backtest = roll(forecaster, older, held)
-    found: Floats = backtest.median[:, 0] - backtest.actual[:, 0]
-    return found
+    made = roll(forecaster, older, held)
+    return np.asarray(made.median[:, 0] - made.actual[:, 0])
 
 
 def _rms(errors: Floats) -> float:
-    return scores.rmse(errors, np.zeros(len(errors)))
+    return float(np.sqrt(np.nanmean(errors**2)))

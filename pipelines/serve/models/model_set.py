@@ -106,13 +106,13 @@ def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> Non
     if made.step_s != step_s:
         raise ModelSetError(f"{named} has {made.step_s:g} s steps, training.step_s is {step_s:g}. Retrain it.")
     try:
-        state = made.init(recent)
-        quantiles = made.current(state)
+        track = made.begin(recent)
+        quantiles = track.quantiles
     except (SeriesError, ValueError, RuntimeError, IndexError) as error:  # weights of other shapes show here
         raise ModelSetError(f"{named} fails on the newest {len(recent)} windows: {error}") from None
     if quantiles.shape != (made.horizon, len(made.levels)):
         raise ModelSetError(f"{named} says {quantiles.shape}, not {(made.horizon, len(made.levels))}")
-    if made.trust(state) != "none" and not np.isfinite(quantiles).all():
+    if track.trust() != "none" and not np.isfinite(quantiles).all():
         raise ModelSetError(
             f"{named} says {quantiles.ravel()[~np.isfinite(quantiles.ravel())][0]} on the newest windows"
         )

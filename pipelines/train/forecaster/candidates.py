@@ -77,13 +77,3 @@ class Candidates:
         self.run.metrics(sources.figures(result))
         self.source = result.best()
         return result.targets[self.source]
-
-
-def log_epochs(run: TrackedRun, epochs: list[Epoch]) -> None:
-    """The losses of every epoch, as curves in MLflow."""
-    for epoch in epochs:
-        losses = {
-            f"{epoch.phase}.train_loss": epoch.train_loss,
-            f"{epoch.phase}.validation_loss": epoch.validation_loss,
-        }
-        run.metrics({name: loss for name, loss in losses.items() if loss == loss}, step=epoch.index)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
-from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.core.series import Floats, SeriesError
+from models.forecast.core.series import SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_of
 from models.forecast.selection.champion import ChampionChoice, choose
@@ -18,10 +15,10 @@ from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from pipelines.lake.load import LakeSeries, moment
 from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
+from pipelines.report.accuracy import against, by_version
 from pipelines.train.forecaster import peaks, plots
-from pipelines.train.forecaster.candidates import Candidates, log_epochs
+from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
-from pipelines.train.forecaster.live import follow
 from pipelines.train.forecaster.peaks import LiveJob
 from pipelines.train.transfer import sources
 
@@ -57,6 +54,26 @@ def train_on(
         return run.id
 
 
+def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) -> dict[str, dict[str, float]]:
+    """Score what was served against what came; noted as tags `live.*` of each version and figures of the run.
+
+    Returns:
+        Per version: `n` forecast steps that have come, `wape`, `rmse` (records/s), `coverage_90`, `wape_last_value`.
+    """
+    if source.served is None or source.served.empty:
+        return {}
+    known = {str(version.version) for version in registry.versions(job)}
+    found = {}
+    for version, errors in by_version(against(source.served, source.series)).items():
+        figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
+        if version not in known or not figures["n"]:
+            continue  # a forecast that says it is of a version we never registered, or of which nothing has come
+        registry.note(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})
+        run.metrics({f"live.v{version}.{name}": value for name, value in figures.items()})
+        found[version] = figures
+    return found
+
+
 def _challenge(
     registry: Registry, run: TrackedRun, job: str, training: Training, source: LakeSeries, live: LiveJob | None
 ) -> str:
@@ -83,8 +100,7 @@ def _challenge(
     calibrator = peaks.learned(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
-        fresh = calibrator if alike else peaks.learned(champion, source.series, live)
-        if fresh is not None:
+        if (fresh := calibrator if alike else peaks.learned(champion, source.series, live)) is not None:
             registry.keep_peaks(run, job, champion_version, fresh)
     notes = [
         _why(chosen),
@@ -105,14 +121,8 @@ def _challenge(
 
 def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
     """`gate.<rival>`: what the challenger's loss is of the champion's and of the seasonal naive forecast's at most."""
-    mine, rivals = _losses(backtests["challenger"]), [n for n in ("champion", "seasonal_naive") if n in backtests]
-    return {f"gate.{name}": Rival.of(mine, _losses(backtests[name]), 1.0, len(rivals)).at_most for name in rivals}
-
-
-def _losses(made: Backtest) -> Floats:
-    """(T,) mean pinball loss of what was forecast at each step."""
-    rows = range(len(made.actual))
-    return np.array([scores.pinball(made.actual[i], made.quantiles[i], made.levels) for i in rows])
+    mine, rivals = backtests["challenger"].losses(), [n for n in ("champion", "seasonal_naive") if n in backtests]
+    return {f"gate.{name}": Rival.of(mine, backtests[name].losses(), 1.0, len(rivals)).at_most for name in rivals}
 
 
 def _why(chosen: ChampionChoice) -> str:
@@ -147,5 +157,8 @@ def _log(run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice
     run.figure(plots.fan(backtests["challenger"], "challenger"), "plots/fan.png")
     run.figure(plots.error_by_horizon(backtests), "plots/error_by_horizon.png")
     if candidates.epochs:
-        log_epochs(run, candidates.epochs)
+        for epoch in candidates.epochs:
+            losses = {"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss}
+            known = {f"{epoch.phase}.{name}": loss for name, loss in losses.items() if loss == loss}
+            run.metrics(known, step=epoch.index)
         run.figure(plots.training_curve(candidates.epochs), "plots/training_curve.png")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from models.forecast.neural.training import Epoch
@@ -23,15 +24,13 @@ def fan(backtest: Backtest, name: str) -> Figure:
     for panel, ahead in zip(panels, (1, horizon), strict=True):
         at = hours + (ahead - 1) * backtest.step_s / 3600
         rows = backtest.quantiles[:, ahead - 1]
-        for low in range(len(backtest.levels) // 2):
-            high = len(backtest.levels) - 1 - low
-            label = f"{backtest.levels[low]:g} to {backtest.levels[high]:g}"
-            panel.fill_between(at, rows[:, low], rows[:, high], color=_FAN, alpha=0.18, linewidth=0, label=label)
+        for i, level in enumerate(backtest.levels[: len(backtest.levels) // 2]):
+            label = f"{level:g} to {backtest.levels[-1 - i]:g}"
+            panel.fill_between(at, rows[:, i], rows[:, -1 - i], color=_FAN, alpha=0.18, linewidth=0, label=label)
         panel.plot(at, backtest.median[:, ahead - 1], color=_FAN, linewidth=1.2, label="median")
         panel.plot(hours, backtest.actual[:, 0], color=_INK, linewidth=1.4, label="came")
         panel.set_title(f"{name}, {ahead} step{'s' if ahead > 1 else ''} ahead", loc="left", fontsize=10)
-        panel.set_ylabel("records/s")
-        panel.set_ylim(bottom=0)
+        panel.set(ylabel="records/s", ylim=(0, None))
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, ncols=5, fontsize=8)
     panels[1].set_xlabel("hours since the first held-out step")
@@ -40,23 +39,18 @@ def fan(backtest: Backtest, name: str) -> Figure:
 
 def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
     """Pinball loss of each forecaster, by how many steps it looked ahead."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    panel = figure.subplots()
+    figure, panel = _panel("steps ahead", "mean pinball loss, records/s")
     for (name, backtest), colour in zip(backtests.items(), _LINES, strict=False):
         losses = backtest.pinball_by_horizon()
         panel.plot(range(1, len(losses) + 1), losses, color=colour, marker="o", markersize=3, label=name)
     panel.set_yscale("log")  # the last value is an order of magnitude worse than the rest
-    panel.set_xlabel("steps ahead")
-    panel.set_ylabel("mean pinball loss, records/s")
-    panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False, fontsize=8)
     return figure
 
 
 def training_curve(epochs: Sequence[Epoch]) -> Figure:
     """Loss by epoch while the number of epochs is searched for, on training and newest rows."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    panel = figure.subplots()
+    figure, panel = _panel("epoch (0: linear start)", "pinball loss ÷ mean load")
     search = [epoch for epoch in epochs if epoch.phase == "search"]
     index = [epoch.index for epoch in search]
     panel.plot(index, [e.train_loss for e in search], color=_FAN, label="training rows")
@@ -64,8 +58,13 @@ def training_curve(epochs: Sequence[Epoch]) -> Figure:
     if search:
         best = min(search, key=lambda epoch: epoch.validation_loss)
         panel.axvline(best.index, color=_INK, linewidth=0.8, linestyle=":", label=f"epochs kept: {best.index}")
-    panel.set_xlabel("epoch (0: linear start)")
-    panel.set_ylabel("pinball loss ÷ mean load")
-    panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False, fontsize=8)
     return figure
+
+
+def _panel(over: str, what: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    panel: Axes = figure.subplots()
+    panel.set(xlabel=over, ylabel=what)
+    panel.spines[["top", "right"]].set_visible(False)
+    return figure, panel

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from configs.sections import Training
 from configs.settings import Settings, load
 from models.forecast.selection.gate import Rival, verdict
 from pipelines.lake import tables as lake
@@ -40,7 +39,7 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     from pipelines.train.forecaster.peaks import live
 
     settings = settings or load()
-    training = with_form(settings.training, form)
+    training = formed(settings.training, "training", form)
     source = read_lake(settings, job, training.step_s)
     return train_on(Registry(settings), job, training, source, because, live(settings, job))
 
@@ -81,8 +80,3 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
     """`decided.let_serve`, for what this module trains."""
     return let_serve(Registry(settings or load()), verdict)
-
-
-def with_form(training: Training, form: dict[str, Any]) -> Training:
-    """The settings with those of a form in their place; see `decided.formed`."""
-    return formed(training, "training", form)

@@ -12,8 +12,9 @@ from models.forecast.blend.blend import LEARN
 from models.forecast.blend.experts import YESTERDAY
 from models.forecast.blend.judged import USUAL
 from models.forecast.core.conformal import Conformal, ConformalState
-from models.forecast.core.forecaster import Carrying, State, Task, begin, check_load, fill
+from models.forecast.core.forecaster import State, Task, begin, check_load, fill
 from models.forecast.core.series import Floats, Series
+from models.forecast.core.tracks import Carrying
 from tests.fakes.plain_blend import weights
 from tests.fakes.plain_blend.experts import Experts, Learnt
 

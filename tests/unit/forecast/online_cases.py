@@ -12,8 +12,7 @@ from models.adapt.target import TransferTarget
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
-from models.forecast.classical.classical import Classical, Recursion
-from models.forecast.classical.harmonics import Harmonics
+from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import Recurrent

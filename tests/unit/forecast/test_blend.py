@@ -28,12 +28,12 @@ def load(steps, seed=1, level=100.0):
     return level * wave * np.exp(np.random.default_rng(seed).normal(0, 0.05, steps))
 
 
-def stepped(forecaster, values, state=None):
-    state, made = state or forecaster.init(series([])), []
+def stepped(values):
+    track, made = BLEND.begin(series([])), []
     for value in values:
-        state, quantiles = forecaster.step(state, float(value))
-        made.append(quantiles)
-    return state, made
+        track.step(float(value))
+        made.append(track.quantiles.copy())
+    return track, made
 
 
 @settings(max_examples=6, deadline=None)
@@ -41,36 +41,37 @@ def stepped(forecaster, values, state=None):
 def test_a_history_taken_at_once_is_the_history_stepped_through(steps, gaps):
     values = load(steps)
     values[[gap for gap in gaps if gap < steps]] = np.nan
-    at_once = BLEND.init(series(values))
-    one_by_one, _ = stepped(BLEND, values)
-    np.testing.assert_allclose(BLEND.current(one_by_one), BLEND.current(at_once), rtol=1e-9, atol=1e-9)
-    following = [BLEND.step(state, 77.0)[1] for state in (one_by_one, at_once)]
-    np.testing.assert_allclose(following[0], following[1], rtol=1e-9, atol=1e-9)
-    assert BLEND.trust(one_by_one) == BLEND.trust(at_once)
+    at_once = BLEND.begin(series(values))
+    one_by_one, _ = stepped(values)
+    np.testing.assert_allclose(one_by_one.quantiles, at_once.quantiles, rtol=1e-9, atol=1e-9)
+    for track in (one_by_one, at_once):
+        track.step(77.0)
+    np.testing.assert_allclose(one_by_one.quantiles, at_once.quantiles, rtol=1e-9, atol=1e-9)
+    assert one_by_one.trust() == at_once.trust()
 
 
 def test_every_forecast_rises_and_is_not_negative():
     values = np.random.default_rng(0).poisson(0.7, 300).astype(float)
     values[150:200] = 0.0
     values[250] = 500.0
-    made = np.stack(stepped(BLEND, values)[1])
+    made = np.stack(stepped(values)[1])
     assert np.isfinite(made).all() and (made >= 0).all() and (np.diff(made, axis=-1) >= 0).all()
 
 
 def test_nothing_seen_is_not_zero_and_the_first_value_is_repeated():
-    state = BLEND.init(series([]))
-    assert np.isnan(BLEND.current(state)).all() and BLEND.trust(state) == "none"
-    state, quantiles = BLEND.step(state, math.nan)
-    assert np.isnan(quantiles).all() and BLEND.trust(state) == "none"
-    state, quantiles = BLEND.step(state, 40.0)
-    np.testing.assert_allclose(quantiles, 40.0)
-    assert BLEND.trust(state) == "last value"
-    assert BLEND.trust(BLEND.init(series(load(60)))) == "blend"
+    track = BLEND.begin(series([]))
+    assert np.isnan(track.quantiles).all() and track.trust() == "none"
+    track.step(math.nan)
+    assert np.isnan(track.quantiles).all() and track.trust() == "none"
+    track.step(40.0)
+    np.testing.assert_allclose(track.quantiles, 40.0)
+    assert track.trust() == "last value"
+    assert BLEND.begin(series(load(60))).trust() == "blend"
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, 1e9])
 def test_a_constant_load_stays_what_it_is(value):
-    quantiles = BLEND.current(BLEND.init(series(np.full(250, value))))
+    quantiles = BLEND.begin(series(np.full(250, value))).quantiles
     np.testing.assert_allclose(quantiles, value, rtol=1e-6)
 
 
@@ -94,31 +95,33 @@ def test_a_day_after_a_lasting_break_it_is_no_worse_than_the_last_value(factor):
 
 def test_a_load_in_another_unit_gives_the_same_forecast_in_that_unit():
     values = load(400)
-    here, there = (BLEND.current(BLEND.init(series(factor * values))) for factor in (1.0, 1e-3))
+    here, there = (BLEND.begin(series(factor * values)).quantiles for factor in (1.0, 1e-3))
     np.testing.assert_allclose(1e3 * there, here, rtol=1e-9)
 
 
-def test_it_is_deterministic_and_stepping_changes_no_state():
-    state = BLEND.init(series(load(300)))
-    before = BLEND.current(state).copy()
-    first, second = BLEND.step(state, 90.0)[1], BLEND.step(state, 90.0)[1]
-    np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(BLEND.current(state), before)
-    np.testing.assert_array_equal(BLEND.current(BLEND.init(series(load(300)))), before)
+def test_it_is_deterministic_and_stepping_changes_no_other_track():
+    track = BLEND.begin(series(load(300)))
+    kept, before = track.state(), track.quantiles.copy()
+    first, second, third = track, BLEND.resume(kept)[0], BLEND.begin(series(load(300)))
+    for one in (first, second):
+        one.step(90.0)
+    np.testing.assert_array_equal(first.quantiles, second.quantiles)
+    np.testing.assert_array_equal(BLEND.resume(kept)[0].quantiles, before)
+    np.testing.assert_array_equal(third.quantiles, before)
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf])
 def test_what_is_no_load_is_refused(value):
     with pytest.raises(SeriesError, match="not negative"):
-        BLEND.step(BLEND.init(series(load(30))), value)
+        BLEND.begin(series(load(30))).step(value)
 
 
 def test_it_steps_by_the_second():
     blend = Blend(Task(1.0, 5, (0.1, 0.5, 0.9)))
     seconds = np.arange(200)
-    state = blend.init(series(50 + 10 * np.sin(seconds / 9), 1.0))
+    track = blend.begin(series(50 + 10 * np.sin(seconds / 9), 1.0))
     ahead = 50 + 10 * np.sin(np.arange(200, 205) / 9)
-    np.testing.assert_allclose(blend.current(state)[:, 1], ahead, rtol=0.05)
+    np.testing.assert_allclose(track.quantiles[:, 1], ahead, rtol=0.05)
 
 
 def test_every_expert_speaks_once_there_is_a_history():

@@ -35,11 +35,11 @@ def assert_same_at_once_and_stepped(task, steps, seed):
     last, plain = stepped(task, values)[-1], PlainBlend(task)
     scale = float(np.nanmax(values))
     for made in (Blend(task), plain):
-        said = made.current(made.init(Series(0.0, task.step_s, values)))
+        said = made.begin(Series(0.0, task.step_s, values)).quantiles
         np.testing.assert_allclose(last, said, rtol=1e-6, atol=1e-6 * scale)
     mine = [*stepped(task, values[:-1]), last]
     for i in range(0, steps, max(steps // 3, 1)):
-        said = plain.current(plain.init(Series(0.0, task.step_s, values[: i + 1])))
+        said = plain.begin(Series(0.0, task.step_s, values[: i + 1])).quantiles
         np.testing.assert_allclose(mine[i], said, rtol=1e-6, atol=1e-6 * scale)
 
 

@@ -4,12 +4,12 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.classical.classical import Classical, Recursion, revive_classical
-from models.forecast.classical.fit import arima_recursion, fit_classical
-from models.forecast.classical.harmonics import Harmonics, fit_harmonics
+from models.forecast.classical.classical import Classical, Harmonics, Recursion
+from models.forecast.classical.fit import arima_recursion, fit_classical, fit_harmonics
 from models.forecast.core.forecaster import Task
-from models.forecast.core.residual_window import NEWEST
+from models.forecast.core.residuals import NEWEST
 from models.forecast.core.series import Series, SeriesError
+from models.kinds import describe, revive
 
 HOUR = 3600.0
 TASK = Task(HOUR, 3, (0.1, 0.5, 0.9))
@@ -81,7 +81,7 @@ def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
     fitted = fit_classical(kind, TASK, older)
     values = held.values.copy()
     values[7] = math.nan
-    again = revive_classical(kind, TASK, json.loads(json.dumps(fitted.parameters())))
+    again = revive(json.loads(json.dumps(describe(fitted))))
     state, made = again.init(older), None
     for value in values:
         state, made = again.step(state, float(value))
@@ -120,7 +120,7 @@ def test_a_season_is_learnt_and_needs_history():
     times = clear.start + HOUR * np.arange(24)
     swing = curve.at(times) - curve.coefficients[0]
     assert np.corrcoef(swing, np.sin(2 * np.pi * np.arange(24) / 24))[0, 1] > 0.98
-    assert fit_harmonics(clear.split(24 * 20)[0]).orders == ()
+    assert fit_harmonics(clear.split(24 * 20)[0]).orders == []
 
 
 def test_bad_histories():

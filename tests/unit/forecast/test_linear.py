@@ -4,11 +4,12 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lags, revive_linear
+from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lags
 from models.forecast.core.forecaster import Task
-from models.forecast.core.residual_window import residual_window
+from models.forecast.core.residuals import residual_window
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
+from models.kinds import describe, revive
 
 HOUR = 3600.0
 TASK = Task(HOUR, 3, (0.1, 0.5, 0.9))
@@ -55,7 +56,7 @@ def test_it_beats_the_seasons_and_the_last_value():
 def test_stepping_equals_the_batch_and_json_gives_it_back():
     older, held = load(24 * 12).split(40)
     fitted = fit_linear(TASK, older)
-    again = revive_linear(TASK, json.loads(json.dumps(fitted.parameters())))
+    again = revive(json.loads(json.dumps(describe(fitted))))
     values = held.values.copy()
     values[11] = math.nan
     state, made = again.init(older), None

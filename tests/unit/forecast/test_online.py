@@ -1,4 +1,4 @@
-"""Whatever the kind: followed step by step it says what its own `step` says, many jobs what each says alone."""
+"""Whatever the kind: followed step by step it says what its plain form says, many jobs what each says alone."""
 
 import math
 

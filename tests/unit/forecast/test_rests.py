@@ -38,12 +38,10 @@ def test_a_load_that_rests_every_night_is_foreseen_in_the_evening():
 
 def test_a_quiet_night_is_no_lasting_break():
     older, newer = Series(0.0, TASK.step_s, nights(6)).split(2 * DAY)
-    blend = Blend(TASK)
-    state = blend.init(older)
-    trusted = set()
+    track, trusted = Blend(TASK).begin(older), set()
     for value in newer.values:
-        state, _ = blend.step(state, float(value))
-        trusted.add(blend.trust(state))
+        track.step(float(value))
+        trusted.add(track.trust())
     assert trusted == {"blend"}
 
 

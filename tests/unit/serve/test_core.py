@@ -257,7 +257,7 @@ def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core)
     crown(core, made)
     (*_, last) = feed(core, first, first + 30)
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
-    expected = made.current(made.init(Series(first * STEP, STEP, loads)))
+    expected = made.begin(Series(first * STEP, STEP, loads)).quantiles
     np.testing.assert_allclose(json.loads(value_of(last.forecasts[0]).message)["quantiles"], expected, rtol=1e-6)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.forecast.core.ordered import exchange
+from models.forecast.core.residuals import exchange
 
 VALUES = st.lists(st.one_of(st.just(math.nan), st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, 2.0])), max_size=60)
 
