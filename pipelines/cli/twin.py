@@ -50,22 +50,17 @@ def fit(
 
 @app.command()
 def recordings(
-    folder: Annotated[
-        Path, typer.Argument(help="A copy of dos-group/demeter (runs and load files), phoebe's profiles2.csv beside.")
-    ],
+    folder: Annotated[Path, typer.Argument(help="A copy of dos-group/demeter: runs and load files.")],
     as_json: JsonFile = None,
 ) -> None:
     """Check the twin of a restarting engine against published recordings."""
     from pipelines.backtest.fit import text as words
-    from pipelines.backtest.fit.recordings import halves, profiled_scaling, recovery
+    from pipelines.backtest.fit.recordings import halves
     from pipelines.backtest.fit.recordings import recordings as read
 
-    recorded = dict(read(folder))
-    found = {name: halves(seen) for name, seen in recorded.items()}
-    recovered, profiled = {name: recovery(seen) for name, seen in recorded.items()}, profiled_scaling(folder)
+    found = {name: halves(seen) for name, seen in read(folder)}
     print(words.of_recordings(found))
-    print(words.of_recovery(recovered, profiled))
-    write(as_json, {"halves": found, "recovery": recovered, "profiled_scaling": profiled})
+    write(as_json, {"halves": found})
 
 
 def _from_lake(settings: Any, job: str) -> Any:

@@ -8,7 +8,6 @@ small file point to it; a worker looks at that file with every decision. The key
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.contract import Contract
+from pipelines.scale.contracts import replaced
 
 Read = Callable[[Path, Contract], Any]
 """From a version's files to what they hold; a function of a module, because it is sent to the workers by name.
@@ -85,10 +85,9 @@ class ArtifactSync:
 
     def _point(self, job: str, files: Path) -> None:
         """Let the workers read a version, and remove those that none of them can be reading any more."""
-        pointer, new = _pointer(self._folder, job), self._folder / f".{job}.json"
+        pointer = _pointer(self._folder, job)
         before = json.loads(pointer.read_text())["files"] if pointer.exists() else None
-        new.write_text(json.dumps({"version": files.name, "files": str(files)}))
-        os.replace(new, pointer)
+        replaced(pointer, {"version": files.name, "files": str(files)})
         for old in files.parent.iterdir():
             if old != files and str(old) != before:
                 shutil.rmtree(old, ignore_errors=True)

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,26 +87,15 @@ def _newest(settings: Settings) -> str:
 
 def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
     """Who looks after the contracts' folder and puts the text of each on the topic `contracts`."""
-    publisher: list[Publisher] = []
+    opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
 
     def announce(contract: Contract) -> None:
-        if not publisher:
-            publisher.append(Publisher(settings.kafka, max_block_ms=5000))
         now = time.time()
         text = ContractText(contract.job, now, now, 1.0, contract.hash, contract.text)
-        publisher[0].send("contracts", contract.hash, text)
-        publisher[0].flush(5)
+        opened().send("contracts", contract.hash, text)
+        opened().flush(5)
 
     return ContractWatch(settings.contracts_dir, accepted, announce)
-
-
-def _synced(
-    settings: Settings, accepted: Accepted, folder: Path, source: ArtifactSource
-) -> tuple[ArtifactSync, SyncedArtifacts]:
-    """Who fetches what a source has, and where it will lie."""
-    _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
-    sync = ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s)
-    return sync, SyncedArtifacts(folder, source.read)
 
 
 def run(
@@ -130,19 +120,21 @@ def run(
     accepted = Accepted(accepted_file(checkpoint))
     watch = watch_contracts(settings, accepted)
     _report(watch.look())
-    synced = {
-        name: _synced(settings, accepted, checkpoint.with_name(f"{checkpoint.name}.{name}"), source)
-        for name, source in (("agents", agents), ("peaks", peaks))
-        if source is not None
-    }
-    for tick in (watch.look, *(sync.tick for sync, _ in synced.values())):
+    ticks, learned = [watch.look], {}
+    for name, source in (("agents", agents), ("peaks", peaks)):
+        if source is not None:
+            _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
+            folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
+            ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).tick)
+            learned[name] = SyncedArtifacts(folder, source.read)
+    for tick in ticks:
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
     spark = local_session("autoscaler", cores=1)
     _obey(stop)  # a SparkContext has set a handler of its own for ctrl-C
     if not stop.is_set():
-        query = start(spark, settings, checkpoint, Learned(**{name: here for name, (_, here) in synced.items()}))
+        query = start(spark, settings, checkpoint, Learned(**learned))
         _until(stop, query)
         query.stop()
     spark.stop()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from configs.contract import Contract, read_contracts
 
@@ -69,15 +70,14 @@ class ContractWatch:
         now = {**found, **{job: before[job] for job in wrong if job in before}}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
-            _write(self._accepted.file, now)
+            replaced(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})
         for job in sorted({*before, *now, *wrong}):
-            stays = f"contract {now[job].hash} stays" if job in now else "nothing is decided for it"
+            words = f"contract {now[job].hash}" if job in now else "nothing is decided for it"
             if job in wrong:
-                lines += self._once(job, f"{wrong[job]} Until then {stays}.")
-            elif job in now:
-                lines += self._once(job, f"contract {now[job].hash}")
-            else:
-                lines += self._once(job, "its contract is gone; nothing is decided for it, its executors stay")
+                words = f"{wrong[job]} Until then {words}{' stays' if job in now else ''}."
+            elif job not in now:
+                words = f"its contract is gone; {words}, its executors stay"
+            lines += self._once(job, words)
         return lines
 
     def _announce_new(self, contracts: dict[str, Contract]) -> list[str]:
@@ -98,8 +98,9 @@ class ContractWatch:
         return [f"{about}: {words}"]
 
 
-def _write(file: Path, contracts: dict[str, Contract]) -> None:
+def replaced(file: Path, data: Any) -> None:
+    """Write JSON to a file that others read meanwhile: they see the old or the new, never a part."""
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}")
-    new.write_text(json.dumps({job: contract.model_dump(mode="json") for job, contract in contracts.items()}))
+    new.write_text(json.dumps(data))
     os.replace(new, file)

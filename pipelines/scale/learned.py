@@ -5,10 +5,9 @@ The driver takes them out of the registry, a worker reads them from plain files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from configs.contract import Contract
 from configs.errors import SettingsError
@@ -21,32 +20,27 @@ from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibrato
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_peaks
-from pipelines.scale.artifact_sync import ArtifactSource, Read, SyncedArtifacts
+from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
 STAND_IN = "forecast"
 """Who decides while a policy lacks its agent or its timetable."""
-R = TypeVar("R", AgentRegistry, Registry)
 
 
 def agents(settings: Settings) -> ArtifactSource:
     """Every job's champion among the agents."""
-    return _source("agent", AgentRegistry, settings, AgentRegistry.champion_version, AgentRegistry.fetch, read_policy)
+    opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
+    return ArtifactSource(
+        "agent", lambda job: opened().champion_version(job), lambda *which: opened().fetch(*which), read_policy
+    )
 
 
 def peaks(settings: Settings) -> ArtifactSource:
     """The calibrators beside every job's champion among the forecasters."""
-    return _source(
-        "model of peaks", Registry, settings, Registry.champion_peaks,
-        lambda registry, _, name, files: registry.fetch_peaks(name, files), read_calibrator,
+    opened = lru_cache(maxsize=1)(lambda: Registry(settings))
+    return ArtifactSource(
+        "model of peaks", lambda job: opened().champion_peaks(job),
+        lambda job, version, files: opened().fetch_peaks(version, files), read_calibrator,
     )  # fmt: skip
-
-
-def _source(
-    what: str, of: type[R], settings: Settings, version_of: Callable[[R, str], str | None],
-    fetch: Callable[[R, str, str, Path], None], read: Read,
-) -> ArtifactSource:  # fmt: skip
-    opened = lru_cache(maxsize=1)(lambda: of(settings))  # when it is first asked, in the thread that asks
-    return ArtifactSource(what, lambda job: version_of(opened(), job), lambda *which: fetch(opened(), *which), read)
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:

@@ -52,40 +52,18 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
     """Fitted to one half and checked on the other, both ways: share of seconds over the target."""
     middle, found = len(seen.rate) // 2, []
     parts = seen.part(0, middle), seen.part(middle, len(seen.rate))
-    for name, mine, other in (("second", parts[0], parts[1]), ("first", parts[1], parts[0])):
-        job, calm_s = restarting(mine, 1, MOST, TARGET_S), outages(mine).calm_s
-        arrived = np.concatenate([[0.0], np.cumsum(other.rate)])
-        changes = other.changes
+    for name, mine, other in (("second", *parts), ("first", *reversed(parts))):
+        job, calm_s, changes = restarting(mine, 1, MOST, TARGET_S), outages(mine).calm_s, other.changes
         twin = replayed(
-            job, arrived, changes.astype(float), other.workers[changes].astype(np.int64), int(other.workers[0]),
-            np.arange(SEEDS), _STEP_S,
+            job, np.concatenate([[0.0], np.cumsum(other.rate)]), changes.astype(float),
+            other.workers[changes].astype(np.int64), int(other.workers[0]), np.arange(SEEDS), _STEP_S,
         )  # fmt: skip
         shares = np.array([over(one, TARGET_S) for one in as_latency(twin.waiting_s, calm_s)])
-        measured = over(other.latency_s, TARGET_S)
+        measured, simulated = over(other.latency_s, TARGET_S), float(shares.mean())
         found.append({
             "checked_on": name, "changes": len(changes), "alone": len(outages(mine).lost_s), "measured": measured,
-            "twin": float(shares.mean()), "twin_deviation": float(shares.std()),
-            "ratio": float(shares.mean() / measured), "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
+            "twin": simulated, "twin_deviation": float(shares.std()), "ratio": simulated / measured,
+            "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
             "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
         })  # fmt: skip
     return found
-
-
-def recovery(seen: Recording) -> dict[str, float]:
-    """How the rate at which backlogs are worked off goes with load and workers: exponents over single changes."""
-    found = outages(seen)
-    caught = found.rate * (1 + found.lost_s / found.back_s)
-    known = np.stack([np.ones(len(caught)), np.log(found.rate), np.log(found.workers)], axis=1)
-    _, load, workers = np.linalg.lstsq(known, np.log(caught), rcond=None)[0]
-    return {"changes": len(seen.changes), "alone": len(caught), "load": float(load), "workers": float(workers)}
-
-
-def profiled_scaling(folder: Path) -> tuple[float, int] | None:
-    """Exponent of throughput in workers over profiles under back-pressure (dos-group/phoebe), and their number."""
-    paths = sorted(folder.rglob("profiles2.csv"))
-    if not paths:
-        return None
-    frame = pd.read_csv(paths[0])
-    full = frame[frame["isBckPres"] == 1]
-    x, y = np.log(full["scaleOut"].to_numpy(float)), np.log(full["avgThr"].to_numpy(float))
-    return float(np.polyfit(x, y, 1)[0]), len(full)

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 
 from configs.sections import Kafka
@@ -47,30 +48,30 @@ def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) 
         threads that answer them), `cpu` (both).
     """
     settings = apart(settings, "bench")
+    measured, shares = [], []
     with Stack(settings, {"broker"}) as stack:
-        kafka = stack.settings.kafka
+        kafka, folder = stack.settings.kafka, settings.var_dir / "checkpoints"
         create_topics(kafka)
         _fill(kafka)
         spark = local_session("tidecast-bench", cores=psutil.cpu_count() or 1)
         spark.sparkContext.setLogLevel("ERROR")  # many queries overfill the pool of consumers, a warning each
         try:
-            folder = settings.var_dir / "checkpoints"
             for _ in range(WARM_UP):
                 _drain(spark, kafka, folder, attached=True)
-            measured, shares = [], []
             for index in range(pairs):
-                rates = {}
-                for attached in (True, False) if index % 2 else (False, True):
-                    rates[attached], share = _drain(spark, kafka, folder, attached)
-                    if attached:
-                        shares.append(share)
-                pair = {"with_rps": rates[True], "without_rps": rates[False], "ratio": rates[True] / rates[False]}
-                measured.append(pair)
-                say(f"pair {index + 1:2}: {rates[True]:9.0f} with, {rates[False]:9.0f} without, {pair['ratio']:.4f}")
+                order = (True, False) if index % 2 else (False, True)
+                found = {attached: _drain(spark, kafka, folder, attached) for attached in order}
+                shares.append(found[True][1])
+                with_rps, without_rps = found[True][0], found[False][0]
+                ratio = with_rps / without_rps
+                measured.append({"with_rps": with_rps, "without_rps": without_rps, "ratio": ratio})
+                say(f"pair {index + 1:2}: {with_rps:9.0f} with, {without_rps:9.0f} without, {ratio:.4f}")
         finally:
             spark.stop()
-            shutil.rmtree(settings.var_dir / "checkpoints", ignore_errors=True)
-    ratio, low, high = interval([pair["ratio"] for pair in measured])
+            shutil.rmtree(folder, ignore_errors=True)
+    logs = np.log([pair["ratio"] for pair in measured])
+    drawn = np.random.default_rng(7).choice(logs, (10_000, len(logs))).mean(axis=1)
+    ratio, low, high = np.exp([logs.mean(), *np.quantile(drawn, [0.025, 0.975])]).tolist()
     python, jvm = (statistics.median(share[i] for share in shares) for i in (0, 1))
     say(f"throughput with ÷ without the agent: {ratio:.4f} ({low:.4f} to {high:.4f} at 95 %, {pairs} pairs)")
     say(f"the agent's share of a core: {python + jvm:.2%} ({python:.2%} its threads, {jvm:.2%} in the JVM for them)")
@@ -78,16 +79,6 @@ def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) 
         "pairs": measured, "ratio": ratio, "ratio_low": low, "ratio_high": high,
         "cpu_python": python, "cpu_jvm": jvm, "cpu": python + jvm,
     }  # fmt: skip
-
-
-def interval(ratios: list[float], resamples: int = 10_000, seed: int = 7) -> tuple[float, float, float]:
-    """Geometric mean of ratios and its 95 % percentile bootstrap interval."""
-    import numpy as np
-
-    logs = np.log(ratios)
-    picks = np.random.default_rng(seed).integers(len(logs), size=(resamples, len(logs)))
-    low, high = np.quantile(logs[picks].mean(axis=1), [0.025, 0.975])
-    return float(np.exp(logs.mean())), float(np.exp(low)), float(np.exp(high))
 
 
 def _fill(kafka: Kafka) -> None:
@@ -101,18 +92,13 @@ def _drain(spark: SparkSession, kafka: Kafka, folder: Path, attached: bool) -> t
     """Drain the backlog once: records/s over the counted batches, and the agent's shares of a core (Python, JVM)."""
     from tidecast import attach
 
-    events = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap or "")
-        .option("subscribe", "events")
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", PER_BATCH)
-        .load()
-    )
-    work = "CAST(value AS STRING)"
-    for _ in range(HASHES):
-        work = f"sha2({work}, 512)"
-    counts = events.selectExpr("key", f"{work} AS digest").groupBy("key").agg({"digest": "max"})
+    reads = {
+        "kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "events", "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": PER_BATCH,
+    }  # fmt: skip
+    work = "sha2(" * HASHES + "CAST(value AS STRING)" + ", 512)" * HASHES
+    events = spark.readStream.format("kafka").options(**reads).load().selectExpr("key", f"{work} AS digest")
+    counts = events.groupBy("key").agg({"digest": "max"})
     writer = counts.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
     before = _jvm_threads(spark)
     query = writer.option("checkpointLocation", str(folder / uuid.uuid4().hex)).start()
@@ -123,19 +109,15 @@ def _drain(spark: SparkSession, kafka: Kafka, folder: Path, attached: bool) -> t
         readings.append((time.monotonic(), _own_threads(), jvm))
     if agent is not None:
         agent.stop()
-    ends = [_ended(p) for p in query.recentProgress if p["numInputRows"] > 0]
-    rows = [p["numInputRows"] for p in query.recentProgress if p["numInputRows"] > 0]
-    rate = sum(rows[SKIP:]) / (ends[-1] - ends[SKIP - 1])
+    batches = [p for p in query.recentProgress if p["numInputRows"] > 0]
+    ends = [
+        datetime.fromisoformat(p["timestamp"]).timestamp() + p["durationMs"]["triggerExecution"] / 1000 for p in batches
+    ]
+    rate = sum(p["numInputRows"] for p in batches[SKIP:]) / (ends[-1] - ends[SKIP - 1])
     if len(readings) <= SKIP + 1:
         return rate, (0.0, 0.0)
     (began, python, jvm), (until, python_after, jvm_after) = readings[SKIP], readings[-1]
     return rate, ((python_after - python) / (until - began), (jvm_after - jvm) / (until - began))
-
-
-def _ended(progress: Any) -> float:
-    started = datetime.fromisoformat(progress["timestamp"]).timestamp()
-    took_ms: int = progress["durationMs"]["triggerExecution"]
-    return started + took_ms / 1000
 
 
 def _own_threads() -> float:

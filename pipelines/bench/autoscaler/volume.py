@@ -58,9 +58,12 @@ def measure(settings: Settings, minutes: float, say: Callable[[str], None] = pri
         job.report(minutes * 60)
         after, seconds = _stored(kafka), time.monotonic() - began
         job.close()
-    topics = {name: _grown(before[name], after[name], seconds) for name in TOPICS}
-    for name, one in topics.items():
-        say(f"{name:<11}{one['mb_per_day']:8.2f} MB a day  {one['records_per_day']:8.0f} records")
+    topics = {}
+    for name in TOPICS:
+        grown, records = (after[name][i] - before[name][i] for i in (0, 1))
+        daily = round(grown * DAY_S / seconds / 1e6, 3), round(records * DAY_S / seconds)
+        topics[name] = {"bytes": grown, "records": records, "mb_per_day": daily[0], "records_per_day": daily[1]}
+        say(f"{name:<11}{daily[0]:8.2f} MB a day  {daily[1]:8.0f} records")
     total = round(sum(one["mb_per_day"] for one in topics.values()), 2)
     say(f"together   {total:8.2f} MB per job and day")
     return {"kafka_mb_per_day": total, "topics": topics, "seconds": round(seconds, 1), "decisions": job.decided}
@@ -74,14 +77,6 @@ def _stored(kafka: Kafka) -> dict[str, tuple[int, int]]:
     }
 
 
-def _grown(before: tuple[int, int], after: tuple[int, int], seconds: float) -> dict[str, float]:
-    more, records = (late - early for late, early in zip(after, before, strict=True))
-    return {
-        "bytes": more, "records": records, "mb_per_day": round(more * DAY_S / seconds / 1e6, 3),
-        "records_per_day": round(records * DAY_S / seconds),
-    }  # fmt: skip
-
-
 class _Job:
     """A job of which there is nothing but what its agent would say."""
 
@@ -93,12 +88,11 @@ class _Job:
         self.decided = 0
 
     def report(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        next_at = time.monotonic()
-        while next_at < end:
+        end, due = time.monotonic() + seconds, time.monotonic()
+        while due < end:
             self._second(time.time())
-            next_at += 1.0
-            while (left := next_at - time.monotonic()) > 0:
+            due += 1.0
+            while (left := due - time.monotonic()) > 0:
                 for record in self._decisions.poll(min(left, 0.1)):
                     self._follow(decode(Decision, record.value))
 
@@ -112,29 +106,28 @@ class _Job:
             self._coming.append((time.time() + self._contract.planning.lead_s, decision.executors))
 
     def _second(self, now: float) -> None:
-        since, planning = now - self._begun, self._contract.planning
-        mean = 400 * (1 - 0.7 * math.cos(2 * math.pi * since / SWING_S))
+        planning, asked = self._contract.planning, self._coming[-1][1]
+        mean = 400 * (1 - 0.7 * math.cos(2 * math.pi * (now - self._begun) / SWING_S))
         arrived = float(self._chance.poisson(mean))
         executors = next(many for at, many in reversed(self._coming) if at <= now)
         common: dict[str, Any] = {
             "job": JOB, "wall_time": round(now, 3), "lag_records": int(2 * arrived), "executors": executors,
-            "pending_executors": self._coming[-1][1] - executors if self._coming[-1][1] > executors else 0,
-            "cores": executors, "task_ceiling": 8, "mode": "act",
+            "pending_executors": max(asked - executors, 0), "cores": executors, "task_ceiling": 8, "mode": "act",
         }  # fmt: skip
-        self._outbox.send("metrics", JOB, MetricSample(
-            kind="interval", time=round(now - 1, 3), arrival_rps=arrived,
-            span_s=round(1 + 0.001 * self._chance.normal(), 3), **common
-        ))  # fmt: skip
+        span_s = round(1 + 0.001 * self._chance.normal(), 3)
+        samples = [MetricSample(kind="interval", time=round(now - 1, 3), arrival_rps=arrived, span_s=span_s, **common)]
         self._batch += 1
         if self._batch % 2 == 0:
             rows = int(2 * mean)
             work_s = planning.per_record_s * rows / executors * self._chance.normal(1, 0.03)
             took = round(planning.overhead_s + work_s, 3)
-            p50, p95, most = (round(took + late, 3) for late in (0.9, 1.9, 2.1))
-            self._outbox.send("metrics", JOB, MetricSample(
+            samples.append(MetricSample(
                 kind="batch", time=round(now - took, 3), span_s=took, processed_rps=round(rows / took, 3),
                 batch_id=self._batch, batch_rows=rows, batch_s=took, stage_s=round(0.7 * took, 3), state_rows=50_000,
-                latency_p50_s=p50, latency_p95_s=p95, latency_max_s=most, watermark_lag_s=round(took + 2.5, 3), **common
+                latency_p50_s=round(took + 0.9, 3), latency_p95_s=round(took + 1.9, 3),
+                latency_max_s=round(took + 2.1, 3), watermark_lag_s=round(took + 2.5, 3), **common,
             ))  # fmt: skip
+        for sample in samples:
+            self._outbox.send("metrics", JOB, sample)
         while self._outbox.step(0):
             pass

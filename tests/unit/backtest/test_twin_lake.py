@@ -115,12 +115,3 @@ def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
     assert "catch-up" in of_recordings({name: found})
     with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
         list(recordings.recordings(run.parent / "elsewhere"))
-
-
-def test_profiles_under_back_pressure_give_an_exponent(tmp_path: Path) -> None:
-    assert recordings.profiled_scaling(tmp_path) is None
-    workers = np.array([2.0, 4, 8, 8])
-    frame = pd.DataFrame({"scaleOut": workers, "avgThr": 100 * workers**0.9, "isBckPres": [1, 1, 1, 0]})
-    frame.loc[3, "avgThr"] = 5.0  # not at its limit
-    frame.to_csv(tmp_path / "profiles2.csv", index=False)
-    assert recordings.profiled_scaling(tmp_path) == (pytest.approx(0.9), 3)
