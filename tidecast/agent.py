@@ -123,11 +123,6 @@ class Agent:
         """What the agent does now: observe, act or freeze."""
         return self._job.mode
 
-    @property
-    def running(self) -> bool:
-        """Whether the agent still watches."""
-        return not self._job.stop.is_set()
-
     def stop(self, timeout_s: float = 10.0) -> None:
         """Publish what is queued and end; executors stay as they are. Call it before `spark.stop()`, or leave it be."""
         self._job.stop.set()

@@ -1,4 +1,4 @@
-"""Words to a running agent on the compacted topic `control`: its mode, and the clock of a replay."""
+"""Words to a running agent on the compacted topic `control`: their keys, and how its mode is set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tidecast.clock import Clock
 from tidecast.connection.transport import producer
 from tidecast.fields import job_name
 from tidecast.messages import Control, encode
@@ -32,33 +31,17 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
         ValueError: no such mode.
         ConnectionError: the broker did not take the message within 10 s.
     """
-    if mode not in Control.MODES:
-        raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
-    _send(bootstrap, mode_key(job), Control(job_name(job), time.time(), mode=mode), security, prefix)
-
-
-def set_clock(
-    bootstrap: str, job: str, clock: Clock | None, security: Mapping[str, Any] | None = None, prefix: str = ""
-) -> None:
-    """Announce a replay's clock to an agent attached with `clock=None`; None withdraws it, and the agent waits again.
-
-    Raises:
-        ConnectionError: the broker did not take the message within 10 s.
-    """
-    announced = () if clock is None else (None, clock.wall_start, clock.trace_start, clock.scale)
-    _send(bootstrap, clock_key(job), Control(job_name(job), time.time(), *announced), security, prefix)
-
-
-def _send(bootstrap: str, key: str, word: Control, security: Mapping[str, Any] | None, prefix: str) -> None:
     from kafka.errors import KafkaError
 
+    if mode not in Control.MODES:
+        raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
+    word, patience_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
+    key, topic = mode_key(job), prefix + TOPIC
     try:
-        client = producer(bootstrap, security, bootstrap_timeout_ms=int(SEND_S * 1000), max_block_ms=int(SEND_S * 1000))
+        client = producer(bootstrap, security, bootstrap_timeout_ms=patience_ms, max_block_ms=patience_ms)
         try:
-            client.send(prefix + TOPIC, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
+            client.send(topic, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
         finally:
             client.close(timeout=1)
     except KafkaError as error:
-        raise ConnectionError(
-            f"topic {prefix + TOPIC!r} at {bootstrap} did not take {key}: {error!r}. Is it there?"
-        ) from None
+        raise ConnectionError(f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None

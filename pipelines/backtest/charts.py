@@ -1,23 +1,16 @@
-"""The charts of a backtest: cost against violation, executors over a stretch of the trace."""
+"""The chart of a backtest: cost against violation."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from models.policy.core.capacity import Capacity, Floats, speeds
 from models.twin.experiment.contenders import TRUE_FUTURE
 from models.twin.experiment.frontier import frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
-from pipelines.backtest.report import TraceReport
 from pipelines.html.plot import Chart, line, rows
 
-SHOWN_S = 86_400
-"""Of the stretch in which executors are shown."""
-POINTS = 1500
-"""Of a line in it; more cannot be told apart."""
 LEAST = 1e-4
 """Fewer violations than this are shown here."""
 _STYLES: dict[str, tuple[str, str, float]] = {
@@ -55,31 +48,3 @@ def cost(found: dict[str, Any]) -> Chart:
     # From just below the lowest to twice that: what costs more is beaten anyway, and near ones must be told apart.
     layout["yaxis"] |= {"range": [0.95 * min(paid), 2 * min(paid)], "rangemode": "normal"} if paid else {}
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
-
-
-def stretch(one: TraceReport) -> Chart:
-    """Executors that chosen policies asked for over the day with the highest load, and what the load needed."""
-    scenario, looks = one.result.scenario, one.setup.looks
-    length, peak = min(SHOWN_S, len(scenario.rate)), int(np.argmax(scenario.rate))
-    first = min(max(peak - length // 2, 0), len(scenario.rate) - length)
-    seconds = np.arange(first, first + length, max(looks.every_s, length // POINTS))
-    times = pd.to_datetime(scenario.begins_s + seconds, unit="s").strftime("%Y-%m-%d %H:%M:%S")
-    need = _needed(one, scenario.rate[seconds])
-    data = [line(times, need, "needed by the load of the moment", "@other", width=1.2, fill="@other/14")]
-    for name, sheet in one.shown.items():
-        colour, dash, width = _STYLES.get(name, ("@text", "solid", 1.5))
-        at = int(np.argmin(np.abs(sheet.violation.mean(axis=1) - 0.01)))
-        targets = sheet.targets[np.minimum(seconds // looks.every_s, len(sheet.targets) - 1), at, 0]
-        said = f"{name} ({100 * float(sheet.violation[at].mean()):.2g} %)"
-        data.append(line(times, targets, said, colour, width=width, dash=dash, shape="hv"))
-    layout = rows([("executors asked for", 1.0)])
-    layout["xaxis"] |= {"type": "date", "title": {"text": "trace time, UTC", "font": {"size": 13}}}
-    return {"data": data, "layout": layout}
-
-
-def _needed(one: TraceReport, rate: Floats) -> Floats:
-    job = one.setup.the_job
-    worth = speeds(job.most, job.cores, job.tasks, job.scaling)[None]
-    capacity = Capacity(worth, np.full(1, job.overhead_s), np.full(1, job.per_record_s), one.setup.looks.batch_s)
-    bounds = (np.full(len(rate), float(edge)) for edge in (job.least, job.most))
-    return capacity.executors_for(rate, *bounds)[0]

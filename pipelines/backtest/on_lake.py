@@ -62,7 +62,7 @@ def judge(
         made = backtest([NamedLoad(job, "records/s", series)], setup, names, Effort())
         found = figures(made[0])
         run.metrics(measures(found))
-        run.text(html(made, [found]), "backtest.html")
+        run.text(html([found]), "backtest.html")
         run.text(json.dumps(found, indent=1), "backtest.json")
         run.tags({"outcome": verdict(found)})
         return {"job": job, "run": run.id, "verdict": verdict(found)}

@@ -7,27 +7,24 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.backtest import charts
 from pipelines.backtest import text as words
-from pipelines.backtest.report import TraceReport
+from pipelines.backtest.charts import cost
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
-from pipelines.html.plot import Chart
 
 _TITLES = (
     "policy", "hours at 0.1 %", "at 1 %", "at 5 %", "1 % ÷ optimum", "p99, s", "worst, s", "actions", "knob",
 )  # fmt: skip
 
 
-def render(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]], path: Path) -> Path:
-    """Write the page; `found` are the `figures` of the backtests."""
+def render(found: Sequence[dict[str, Any]], path: Path) -> Path:
+    """Write the page; `found` are the `figures` of backtests."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html(backtests, found), encoding="utf-8")
+    path.write_text(html(found), encoding="utf-8")
     return path
 
 
-def html(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]]) -> str:
+def html(found: Sequence[dict[str, Any]]) -> str:
     """The page as text."""
-    figures: dict[str, Chart] = {}
     parts = [
         "<h1>What every policy would have cost</h1>",
         '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '
@@ -35,11 +32,12 @@ def html(backtests: Sequence[TraceReport], found: Sequence[dict[str, Any]]) -> s
         "has a record that came too late. Executors are paid from the moment they are asked for. Hyper-parameters "
         "come from the part of the trace before the one shown.</p>",
     ]
-    for i, (one, data) in enumerate(zip(backtests, found, strict=True)):
-        figures |= {f"cost-{i}": charts.cost(data), f"stretch-{i}": charts.stretch(one)}
+    for i, data in enumerate(found):
         parts += _trace(i, data)
     title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
-    return document(f"Tidecast: backtest of {title}", "\n".join(parts), figures)
+    return document(
+        f"Tidecast: backtest of {title}", "\n".join(parts), {f"cost-{i}": cost(data) for i, data in enumerate(found)}
+    )
 
 
 def _trace(i: int, data: dict[str, Any]) -> list[str]:
@@ -55,11 +53,6 @@ def _trace(i: int, data: dict[str, Any]) -> list[str]:
             "Executor-hours at equal violation; latency, actions and knob are those of the point nearest to 1 %. A "
             "dash: the promise was never kept that well.",
             _table(data),
-        ),
-        (
-            "A day of it",
-            "Executors asked for on the day with the highest load, with the knob value nearest to 1 % over the target.",
-            holder(f"stretch-{i}", 380, "executors asked for, a line per policy"),
         ),
         (
             "What the forecast is worth",

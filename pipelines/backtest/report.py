@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, followed, judged, listened
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
 from models.twin.experiment.contenders import (
     DEFAULTS,
     LAST_VALUE,
     OURS,
-    REACTIVE,
     TRUE_FUTURE,
     UNFORECAST,
-    Contender,
     ablations,
     contenders,
 )
-from models.twin.experiment.evaluation import Sheet
-from models.twin.experiment.results import ALLOWED, BOUND, OPTIMUM, TraceResult, plain
+from models.twin.experiment.results import ALLOWED, BOUND, TraceResult, plain
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
-
-SHOWN_AT = 0.01
-"""Violation near which the executors of chosen policies are shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +29,12 @@ class TraceReport:
         trace: that was replayed.
         setup: of the contest.
         result: its sheets.
-        shown: policies once more, with their targets.
         left_out: policies that did not take part, and why.
     """
 
     trace: NamedLoad
     setup: Setup
     result: TraceResult
-    shown: dict[str, Sheet]
     left_out: dict[str, str]
 
 
@@ -62,19 +53,7 @@ def backtest(
     cases = [BenchmarkCase(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
     results = judged(cases, setup, everyone, effort or Effort(), tell)
-    return [
-        TraceReport(trace, setup, result, _shown(found, result), left_out)
-        for trace, result in zip(traces, results, strict=True)
-    ]
-
-
-def _shown(found: Sequence[Contender], result: TraceResult) -> dict[str, Sheet]:
-    """The cheapest reactive policy that keeps the promise, ours and the true future."""
-    costs = {name: result.hours_at(name, SHOWN_AT) for name in REACTIVE if name in result.sheets}
-    best = sorted((name for name in costs if not math.isnan(costs[name])), key=lambda name: costs[name])
-    names = [*best[:1], *OURS, TRUE_FUTURE]
-    shown = {one.name: followed(one, result, SHOWN_AT) for one in found if one.name in names}
-    return shown | ({OPTIMUM: result.sheets[OPTIMUM]} if OPTIMUM in result.sheets else {})
+    return [TraceReport(trace, setup, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 
 def figures(one: TraceReport) -> dict[str, Any]:

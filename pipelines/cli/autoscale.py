@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from configs.policies import BY_PEAKS, LEARNED, POLICIES
+from configs.policies import POLICIES
 from pipelines.cli.given import here
 
 
@@ -18,10 +18,7 @@ def autoscale(
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
     """Run the autoscaler query until stopped."""
-    from pipelines.scale import learned
-    from pipelines.scale.autoscaler import run as run_autoscaler
+    from pipelines.scale.autoscaler import run
 
     settings = here(autoscaler={"policy": policy})
-    agents = learned.agents(settings) if settings.autoscaler.policy in LEARNED else None
-    calibrators = learned.peaks(settings) if settings.autoscaler.policy in BY_PEAKS else None
-    run_autoscaler(settings, (checkpoint or settings.var_dir / "autoscaler").absolute(), agents, calibrators)
+    run(settings, (checkpoint or settings.var_dir / "autoscaler").absolute())

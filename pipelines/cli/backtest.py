@@ -93,12 +93,11 @@ def backtest(
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
-        reports = report.backtest(read, setup, names, effort, learned, _tell)
-        made = [report.figures(one) for one in reports]
+        made = [report.figures(one) for one in report.backtest(read, setup, names, effort, learned, _tell)]
         print("\n\n".join(map(text.table, made)))
         write(as_json, made[0] if len(made) == 1 else report.together(made))
         if page is not None:
-            print(f"page: {pages.render(reports, made, page)}")
+            print(f"page: {pages.render(made, page)}")
 
 
 def _agent(path: Path) -> Any:

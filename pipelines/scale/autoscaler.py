@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.contract import Contract
-from configs.errors import SettingsError
-from configs.policies import LEARNED
+from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
 from pipelines.kafka.broker import KEY, Publisher, offsets, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
-from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedArtifacts
+from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
-from pipelines.scale.learned import NOTHING, Learned
+from pipelines.scale.learned import NOTHING, Learned, agents, peaks
 from pipelines.scale.stateful import OUTPUT, stateful_processor
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
@@ -98,22 +97,18 @@ def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
     return ContractWatch(settings.contracts_dir, accepted, announce)
 
 
-def run(
-    settings: Settings, checkpoint: Path, agents: ArtifactSource | None = None, peaks: ArtifactSource | None = None
-) -> None:
+def run(settings: Settings, checkpoint: Path) -> None:
     """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
 
     Args:
-        settings: policy, broker and contracts.
-        checkpoint: where the query keeps its state; contracts and what the sources have are kept beside it.
-        agents: where those of a learned policy come from.
-        peaks: where the calibrators of peaks come from; without, policies receive the forecaster's own quantiles.
-
-    Raises:
-        SettingsError: a learned policy without a source of agents.
+        settings: policy, broker, contracts and registry.
+        checkpoint: where the query keeps its state; contracts and what was learned are kept beside it.
     """
-    if agents is None and settings.autoscaler.policy in LEARNED:
-        raise SettingsError(f"autoscaler.policy={settings.autoscaler.policy!r} needs agents; give `run` their source.")
+    policy = settings.autoscaler.policy
+    sources = {
+        **({"agents": agents(settings)} if policy in LEARNED else {}),
+        **({"peaks": peaks(settings)} if policy in BY_PEAKS else {}),
+    }
     stop = threading.Event()
     _obey(stop)
     create_topics(settings.kafka)
@@ -121,12 +116,11 @@ def run(
     watch = watch_contracts(settings, accepted)
     _report(watch.look())
     ticks, learned = [watch.look], {}
-    for name, source in (("agents", agents), ("peaks", peaks)):
-        if source is not None:
-            _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
-            folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
-            ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).tick)
-            learned[name] = SyncedArtifacts(folder, source.read)
+    for name, source in sources.items():
+        _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
+        folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
+        ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).tick)
+        learned[name] = SyncedArtifacts(folder, source.read)
     for tick in ticks:
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
     # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.

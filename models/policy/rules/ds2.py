@@ -15,8 +15,9 @@ import numpy as np
 from models.policy.core.capacity import Floats
 from models.policy.core.view import Choice, Memory, Rule, View, whole, within
 
-INTERVAL_S = 10.0
-"""Seconds from one decision to the next (`policy_interval` of the shipped configuration)."""
+INTERVAL_S, WARM_UP, SLACK = 10.0, 2, 1.0
+"""Of the shipped configuration: seconds from one decision to the next (`policy_interval`), intervals without a decision
+after a change (`warm_up_time`), and executors by which a decrease is no change yet (`consider_change`)."""
 
 
 def instances_needed(instances: Floats, processing_rps: Floats, arriving_rps: Floats, over: Floats | float) -> Floats:
@@ -37,25 +38,20 @@ def instances_needed(instances: Floats, processing_rps: Floats, arriving_rps: Fl
 
 @dataclass(frozen=True, eq=False)
 class Ds2(Rule):
-    """DS2 of a source and one operator, the executors; its activation time is 1: the first decision counts.
+    """DS2 of a source and one operator, the executors; `over` is a share of further ones on top (`scaling_factor`).
 
-    Attributes:
-        over: share of further executors on top (`scaling_factor`).
-        warm_up: intervals without a decision after a change (`warm_up_time`).
-        slack: a decrease by no more executors than these is no change (`consider_change`).
+    Its activation time is 1: the first decision counts.
     """
 
     over: Floats | float = 0.0
-    warm_up: int = 2
-    slack: float = 1.0
     knob: ClassVar[str] = "over"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """The optimal number, unless the last change is too fresh or the difference too small."""
         true_rps = view.processed_rps / np.where(view.busy > 0, view.busy, np.nan)
         needed = instances_needed(view.executors, true_rps, view.arrival_rps, self.over)
-        warming = view.since_change_s < self.warm_up * INTERVAL_S
-        small = (needed <= view.target) & (needed >= view.target - self.slack)
+        warming = view.since_change_s < WARM_UP * INTERVAL_S
+        small = (needed <= view.target) & (needed >= view.target - SLACK)
         wanted = np.where(warming | small, view.target, needed)
         idle = np.isnan(needed) & np.isfinite(view.processed_rps + view.arrival_rps)
         return memory, within(view, np.where(idle, view.target, wanted), cooldown=warming & (needed > view.target))

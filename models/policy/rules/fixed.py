@@ -45,18 +45,16 @@ class Timetable(NamedTuple):
 
 
 def learned(
-    times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S,
-    origin_s: float = 0.0,
-) -> Timetable:  # fmt: skip
+    times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S
+) -> Timetable:
     """The timetable of a history: per slot of the day the quantile of its rates, of all rates where it has none.
 
     Args:
-        times_s: (T,) clock of each rate, seconds.
+        times_s: (T,) clock of each rate, seconds since midnight UTC of some day.
         rps: (T,) records/s; NaN where none is known.
         quantile: between 0 and 1.
         slots: into which a day is cut.
         day_s: as of `Timetable`.
-        origin_s: as of `Timetable`.
 
     Raises:
         SettingsError: no rate in the history, or a negative one.
@@ -67,9 +65,9 @@ def learned(
             f"a timetable of {int(known.sum())} known rates, {int((rps[known] < 0).sum())} of them negative: "
             "give it a history of rates of at least 0."
         )
-    slot = (((times_s + origin_s) % day_s) / day_s * slots).astype(np.int64)
+    slot = ((times_s % day_s) / day_s * slots).astype(np.int64)
     groups = [rps[known & (slot == at)] for at in range(slots)]
-    return Timetable(np.array([np.quantile(g if len(g) else rps[known], quantile) for g in groups]), day_s, origin_s)
+    return Timetable(np.array([np.quantile(g if len(g) else rps[known], quantile) for g in groups]), day_s)
 
 
 @dataclass(frozen=True, eq=False)

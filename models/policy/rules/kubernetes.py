@@ -21,6 +21,10 @@ from models.policy.core.view import Choice, Memory, Rule, View, useful, whole, w
 
 SYNC_S = 15.0
 """Seconds from one decision to the next (`--horizontal-pod-autoscaler-sync-period`)."""
+TOLERANCE = 0.1
+"""Relative distance of a metric from its target that changes nothing."""
+DOWN_WINDOW_S = 300.0
+"""Scale-down goes to the highest recommendation of so many seconds."""
 UP_FACTOR, UP_PODS = 2.0, 4.0
 """One scale-up at most doubles or adds four pods per 15 s, whichever is more."""
 
@@ -34,38 +38,21 @@ class _PodAutoscaler(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Hpa(_PodAutoscaler):
-    """`ceil(ready * utilisation / target)`, unless utilisation is within the tolerance of the target.
-
-    Attributes:
-        target: busy share to aim for.
-        tolerance: relative distance from the target that changes nothing.
-        down_window_s: scale-down goes to the highest recommendation of so many seconds.
-    """
+    """`ceil(ready * utilisation / target)`, unless utilisation is within the tolerance of `target`, a busy share."""
 
     target: Floats | float = 0.7
-    tolerance: float = 0.1
-    down_window_s: float = 300.0
     knob: ClassVar[str] = "target"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Up at once within the limits, down to the highest recommendation of the window."""
-        desired = recommended(view, view.busy / self.target, self.tolerance)
-        return stabilised(memory, view, desired, self.down_window_s)
+        return stabilised(memory, view, recommended(view, view.busy / self.target))
 
 
 @dataclass(frozen=True, eq=False)
 class Keda(_PodAutoscaler):
-    """`ceil(lag / threshold)` with a threshold of `seconds` of one executor's capacity.
-
-    Attributes:
-        seconds: of one executor's capacity that may wait per executor.
-        tolerance: relative distance of the lag per executor from the threshold that changes nothing.
-        down_window_s: scale-down goes to the highest recommendation of so many seconds.
-    """
+    """`ceil(lag / threshold)`: per executor as much may wait as one works off in `seconds`."""
 
     seconds: Floats | float = 1.0
-    tolerance: float = 0.1
-    down_window_s: float = 300.0
     knob: ClassVar[str] = "seconds"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
@@ -73,12 +60,12 @@ class Keda(_PodAutoscaler):
         threshold = np.maximum(view.capacity.rps(np.ones(view.runs)) * self.seconds, 1e-9)
         partitions = useful(view.capacity)
         share = np.minimum(view.lag_records / threshold, partitions)
-        near = np.abs(share - view.target) <= self.tolerance * view.target
+        near = np.abs(share - view.target) <= TOLERANCE * view.target
         desired = np.where(near, view.target, whole(share))
-        return stabilised(memory, view, np.where(np.isnan(share), np.nan, desired), self.down_window_s)
+        return stabilised(memory, view, np.where(np.isnan(share), np.nan, desired))
 
 
-def recommended(view: View, ratio: Floats, tolerance: float) -> Floats:
+def recommended(view: View, ratio: Floats) -> Floats:
     """(runs,) pods that bring utilisation to its target, where `ratio` is utilisation over target; NaN without one.
 
     On the way up pods that start count as idle (they will take load), on the way down they are left out; a ratio that
@@ -87,20 +74,20 @@ def recommended(view: View, ratio: Floats, tolerance: float) -> Floats:
     ready, pods = view.ready, view.ready + view.starting
     rising = ratio > 1
     counted = np.where(rising, ratio * ready / np.maximum(pods, 1.0), ratio)
-    near = (np.abs(1 - counted) <= tolerance + 1e-12) | (rising & (counted < 1))
+    near = (np.abs(1 - counted) <= TOLERANCE + 1e-12) | (rising & (counted < 1))
     desired = whole(ratio * ready)
     desired = np.where(rising, np.maximum(desired, view.target), desired)
     return np.where(np.isnan(ratio), np.nan, np.where(near, view.target, desired))
 
 
-def stabilised(memory: Memory, view: View, desired: Floats, down_window_s: float) -> tuple[Memory, Choice]:
+def stabilised(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choice]:
     """Kubernetes' default behaviour around a recommendation: limited up, delayed down (`recommended` is carried).
 
     The first recommendation is the number of pods that is found. Without one (NaN) the target stays.
     """
     new = np.isneginf(window.highest(memory, "recommended"))
     noted = np.where(new, np.fmax(desired, view.target), desired)
-    memory = window.push(memory, "recommended", noted, view.now_s, down_window_s)
+    memory = window.push(memory, "recommended", noted, view.now_s, DOWN_WINDOW_S)
     limit = np.maximum(UP_FACTOR * view.target, view.target + UP_PODS)
     up, down = desired > view.target, desired < view.target
     lowest = np.minimum(window.highest(memory, "recommended"), view.target)

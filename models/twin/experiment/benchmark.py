@@ -130,10 +130,3 @@ def near(sheet: Sheet, allowed: float) -> float:
     """The knob value that came nearest to a violation, on a logarithmic scale."""
     share = np.log(np.maximum(sheet.means[0], 1e-6))
     return float(sheet.knobs[int(np.argmin(np.abs(share - np.log(allowed))))])
-
-
-def followed(contender: Contender, one: TraceResult, allowed: float) -> Sheet:
-    """The policy once more, with one seed and the knob value that came nearest to a violation, its targets kept."""
-    alone = replace(one.scenario, arrived=one.scenario.arrived[:1])
-    knob = np.array([near(one.sheets[contender.name], allowed)])
-    return compete(contender, [Lane(alone, one.settings[contender.name], knob)], keep=True)[0]

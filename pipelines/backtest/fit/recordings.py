@@ -51,8 +51,8 @@ def _column(path: Path) -> pd.Series:
 def halves(seen: Recording) -> list[dict[str, Any]]:
     """Fitted to one half and checked on the other, both ways: share of seconds over the target."""
     middle, found = len(seen.rate) // 2, []
-    parts = seen.part(0, middle), seen.part(middle, len(seen.rate))
-    for name, mine, other in (("second", *parts), ("first", *reversed(parts))):
+    first, second = seen.part(0, middle), seen.part(middle, len(seen.rate))
+    for name, mine, other in (("second", first, second), ("first", second, first)):
         job, calm_s, changes = restarting(mine, 1, MOST, TARGET_S), outages(mine).calm_s, other.changes
         twin = replayed(
             job, np.concatenate([[0.0], np.cumsum(other.rate)]), changes.astype(float),

@@ -91,7 +91,7 @@ def _challenge(
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
     run.figure(learning(curves), "plots/learning.png")
     run.figure(frontiers(result, allowed), "plots/frontier.png")
-    report = TraceReport(NamedLoad(job, "records/s", series), known.setup, result, {}, {})
+    report = TraceReport(NamedLoad(job, "records/s", series), known.setup, result, {})
     run.text(json.dumps(figures(report), indent=1), "contest.json")
     card = agent_card(agent, known, result, allowed, reason, remark)
     run.text(card, "card.md")
