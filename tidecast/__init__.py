@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tidecast.clock import WALL, Clock
+from tidecast.control import WALL, Clock
 
 if TYPE_CHECKING:
     from tidecast.agent import Agent, attach

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidecast.arrivals import SAMPLE_S, Arrivals
-from tidecast.clock import WALL, Clock
 from tidecast.commands import Commands
 from tidecast.connection.outbox import Outbox
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.security import client_options
+from tidecast.control import WALL, Clock
 from tidecast.fields import job_name
 from tidecast.guard import Limits
 from tidecast.job import Job

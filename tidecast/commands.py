@@ -7,9 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tidecast.clock import announced
 from tidecast.connection.transport import consumer
-from tidecast.control import clock_key, mode_key
+from tidecast.control import announced, clock_key, mode_key
 from tidecast.guard import judge
 from tidecast.job import Job
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, keyed

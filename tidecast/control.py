@@ -1,12 +1,12 @@
-"""Words to a running agent on the compacted topic `control`: their keys, and how its mode is set."""
+"""What stands on the compacted topic `control` for a running agent: its mode, and the clock of a replay."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tidecast.connection.transport import producer
 from tidecast.fields import job_name
 from tidecast.messages import Control, encode
 
@@ -33,6 +33,8 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
     """
     from kafka.errors import KafkaError
 
+    from tidecast.connection.transport import producer
+
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
     word, patience_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
@@ -45,3 +47,27 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
             client.close(timeout=1)
     except KafkaError as error:
         raise ConnectionError(f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Job time as a function of wall time: `trace_start + (wall - wall_start) * scale`, all in seconds."""
+
+    wall_start: float = 0.0
+    trace_start: float = 0.0
+    scale: float = 1.0
+
+    def at(self, wall: float) -> float:
+        """Job time at a wall time."""
+        return self.trace_start + (wall - self.wall_start) * self.scale
+
+
+WALL = Clock()
+"""Job time is wall time."""
+
+
+def announced(control: Control) -> Clock | None:
+    """The clock that a control message announces, None if it announces none."""
+    if control.wall_start is None or control.trace_start is None or not control.time_scale:
+        return None
+    return Clock(control.wall_start, control.trace_start, control.time_scale)

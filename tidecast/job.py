@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidecast.clock import WALL, Clock
 from tidecast.connection.outbox import Outbox
+from tidecast.control import WALL, Clock
 from tidecast.guard import Limits, Seen
 from tidecast.messages import MetricSample
 from tidecast.outcomes import Tracker

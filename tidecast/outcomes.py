@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidecast.clock import Clock
+from tidecast.control import Clock
 from tidecast.messages import Decision, Outcome
 from tidecast.spark.progress import Batch
 

@@ -116,11 +116,5 @@ def tuned(policy: Policy, knob: Floats | float) -> Policy:
     """The same policy with its knob turned."""
     if isinstance(policy, Paced):
         return replace(policy, policy=tuned(policy.policy, knob))
-    made: Policy = replace(policy, **{knob_of(policy): knob})  # type: ignore[type-var]
+    made: Policy = replace(policy, **{policy.knob: knob})  # type: ignore[type-var,attr-defined]
     return made
-
-
-def knob_of(policy: Policy) -> str:
-    """The name of the field that a backtest sweeps."""
-    name: str = knob_of(policy.policy) if isinstance(policy, Paced) else policy.knob  # type: ignore[attr-defined]
-    return name

@@ -17,7 +17,7 @@ from pipelines.kafka.broker import Publisher, read_all
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
-from tidecast.clock import announced
+from tidecast.control import announced
 from tidecast.messages import Control, MetricSample, Reject, decode
 
 pytestmark = pytest.mark.integration

@@ -42,11 +42,9 @@ class Outlook:
         return Ahead(np.array(self.offsets_s), self.levels, np.array([self.rps]))
 
     @classmethod
-    def of(cls, data: dict[str, Any] | None) -> Outlook | None:
+    def of(cls, data: Any) -> Outlook | None:
         """From its JSON."""
-        if data is None:
-            return None
-        return cls(tuple(data["offsets_s"]), tuple(data["levels"]), tuple(tuple(row) for row in data["rps"]))
+        return data and cls(tuple(data["offsets_s"]), tuple(data["levels"]), tuple(map(tuple, data["rps"])))
 
 
 @dataclass(frozen=True)
@@ -93,22 +91,20 @@ def outlook(
     rate = np.array([moment.arrival_rps])
     peaked = calibrator is not None and calibrator.fits(planning, moment.scale)
     if calibrator is not None and peaked:
-        ends, levels = calibrator.ends_s, tuple(PEAK_LEVELS)
-        said = calibrator.at(Moments(curves, rate, _trends(moment)))
+        ends, levels, what = calibrator.ends_s, tuple(PEAK_LEVELS), " of the peak"
+        before = [moment.past.rate(moment.now - ago, SMOOTH_S) for ago in TRENDS_S]
+        said = calibrator.at(Moments(curves, rate, moment.arrival_rps - np.array([before])))
     else:
-        ends, levels = _ends(curves, planning), curves.levels
+        ends, levels, what = _ends(curves, planning), curves.levels, ""
         said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
     # Six digits are more than a forecast knows, and keep the log short; what is decided on is what is logged.
-    made = Outlook(
-        tuple(ends.tolist()), levels,
-        tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist()),
-    )  # fmt: skip
+    rows = tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist())
+    made = Outlook(tuple(ends.tolist()), levels, rows)
     upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])
     if not math.isfinite(upper) or upper < 0:
         return None, None, f"no forecast: its upper quantile is {upper}"
     level = min(levels, key=lambda one: abs(one - planning.quantile))
-    what = f"{level:g} quantile of the peak" if peaked else f"{level:g} quantile"
-    return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {what}"
+    return made, upper, f"{held['model']} v{held['version']} ({held['kind']}), {level:g} quantile{what}"
 
 
 def _curves(held: dict[str, Any], moment: Moment) -> ForecastRows:
@@ -124,11 +120,4 @@ def _ends(curves: ForecastRows, planning: Planning) -> Floats:
     """Those of a backtest, and the middles of steps between them: there a line turns."""
     ends = offsets(planning.lead_s, planning.hold_s)
     middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
-    between = middles[(middles > 0) & (middles < ends[-1])]
-    return np.unique(np.concatenate([ends, between]))
-
-
-def _trends(moment: Moment) -> Floats:
-    """(1, trends) how much more arrives than as long ago as `TRENDS_S` say."""
-    before = [moment.past.rate(moment.now - ago, SMOOTH_S) for ago in TRENDS_S]
-    return moment.arrival_rps - np.array([before])
+    return np.unique(np.concatenate([ends, middles[(middles > 0) & (middles < ends[-1])]]))

@@ -60,7 +60,7 @@ class Moments:
     def some(self, rows: NDArray[np.bool_]) -> Moments:
         """Those of some rows."""
         c = self.curves
-        curves = ForecastRows(c.quantiles[rows], c.last[rows], c.age_s[rows], c.step_s, c.levels)
+        curves = replace(c, quantiles=c.quantiles[rows], last=c.last[rows], age_s=c.age_s[rows])
         return Moments(curves, self.rate_now[rows], self.trends[rows])
 
 

@@ -14,7 +14,7 @@ from pipelines.report.recorded import eventlog
 from pipelines.report.recorded.batches import QueryBatches, read_batches
 from pipelines.report.recorded.dump import DUMPED
 from pipelines.report.recorded.lines import RunError, existing, json_lines, json_object
-from tidecast.clock import Clock
+from tidecast.control import Clock
 
 _INFO = ("id", "policy", "job", "time_scale", "replay", "contract")
 

@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.clock import WALL, Clock, announced
+from tidecast.control import WALL, Clock, announced
 from tidecast.messages import Control
 
 walls = st.floats(0, 4e9)

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from tidecast.clock import WALL, Clock
+from tidecast.control import WALL, Clock
 from tidecast.messages import Decision, decode, encode
 from tidecast.outcomes import LEAST_S, MOST_S, USE_S, Tracker, patience
 from tidecast.spark.progress import Batch

@@ -12,7 +12,7 @@ from pipelines.jobs.events import decode_event
 from pipelines.jobs.replay import ReplayPlan
 from pipelines.jobs.truth import per_key
 from pipelines.traces.trace import TraceError
-from tidecast.clock import announced
+from tidecast.control import announced
 
 
 class Publisher:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from configs.contract import Contract, Executors, Planning
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from models.policy.catalogue import CATALOGUE, build, entry, knob_of, named, tuned
+from models.policy.catalogue import CATALOGUE, build, entry, named, tuned
 from models.policy.core.paced import Paced
 from models.policy.core.view import Ahead, decide
 from models.policy.rules.fixed import Static, Timetable
@@ -133,8 +133,8 @@ def test_the_catalogue_knows_every_name_and_its_sweep():
 def test_the_shipped_knob_is_the_one_that_is_built(name):
     policy = made(name)
     inner = policy.policy if isinstance(policy, Paced) else policy
-    assert getattr(inner, knob_of(policy)) == CATALOGUE[name].upstream
-    assert getattr(tuned(policy, 0.123).policy, knob_of(policy)) == 0.123
+    assert getattr(inner, inner.knob) == CATALOGUE[name].upstream
+    assert getattr(tuned(policy, 0.123).policy, inner.knob) == 0.123
 
 
 def test_an_unknown_name_lists_those_there_are():
