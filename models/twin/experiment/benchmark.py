@@ -124,9 +124,3 @@ def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
     arrived = scenario.arrived[:1, scenario.warm_s :]
     load = Load(arrived - arrived[:, :1], np.zeros(len(budgets), np.int64))
     return bound(stack([scenario.setup.the_job] * len(budgets)), load, scenario.setup.looks, np.array(budgets)) / 3600
-
-
-def near(sheet: Sheet, allowed: float) -> float:
-    """The knob value that came nearest to a violation, on a logarithmic scale."""
-    share = np.log(np.maximum(sheet.means[0], 1e-6))
-    return float(sheet.knobs[int(np.argmin(np.abs(share - np.log(allowed))))])
