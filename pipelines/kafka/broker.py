@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafka import TopicPartition
@@ -22,6 +23,8 @@ from tidecast.messages import Message, Reject, encode
 C = TypeVar("C")
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
 """A record's key as an expression of Spark: whatever the bytes are, or without any, its reader sees it and rejects."""
+STUCK_S = 30.0
+"""After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -38,19 +41,20 @@ class Record:
     key: str | None
     value: bytes
     timestamp: float
+    headers: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Publisher:
     """Sends messages; `close` waits until everything sent is acknowledged."""
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._address, self._name = _address(kafka), kafka.topic
+        self._address, self._name = address(kafka), kafka.topic
         self._failure: Exception | None = None
         self._producer = client(producer, kafka, **options)
 
-    def send(self, topic: str, key: str, message: Message, timestamp_s: float | None = None) -> None:
+    def send(self, topic: str, key: str, message: Message) -> None:
         """Queue one message; its failure shows at `flush`."""
-        self.send_bytes(topic, key.encode(), encode(message), timestamp_s=timestamp_s)
+        self.send_bytes(topic, key.encode(), encode(message))
 
     def send_bytes(
         self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
@@ -108,24 +112,6 @@ class Follower:
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r, self._prefix) for records in found.values() for r in records]
 
-    def tail(self, records: int) -> list[Record]:
-        """The newest records of each partition, so many at most; what comes next are those after them.
-
-        Raises:
-            BrokerError: the broker answers no more.
-        """
-        assigned = sorted(self._consumer.assignment())
-        first, ends = self._consumer.beginning_offsets(assigned), self._consumer.end_offsets(assigned)
-        for partition in assigned:
-            self._consumer.seek(partition, max(first[partition], ends[partition] - records))
-        found: list[Record] = []
-        until = time.monotonic() + 60
-        while any(self._consumer.position(p) < ends[p] for p in assigned):
-            if time.monotonic() > until:
-                raise BrokerError(f"topics {sorted({p.topic for p in assigned})}: their newest records do not come.")
-            found += self.poll(0.5)
-        return found
-
     def go_to(self, wall_time: float) -> None:
         """Go on with the first record of each partition that the broker stamped at a wall time or later."""
         assigned = self._consumer.assignment()
@@ -143,31 +129,40 @@ class Follower:
 
 def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
     """First and next offset of every partition of a topic."""
-    reader = client(consumer, kafka)
-    try:
+    with closing(client(consumer, kafka)) as reader:
         name = kafka.topic(topic)
         partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
         return {p.partition: (first[p], last[p]) for p in partitions}
-    finally:
-        reader.close()
 
 
-def read_all(kafka: Kafka, topic: str) -> Iterator[Record]:
-    """Every record of a topic up to the offsets at the time of the call."""
-    ends = {p: end for p, (first, end) in offsets(kafka, topic).items() if end > first}
-    if not ends:
+def read_all(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
+    """Every record of a topic up to its end at the time of the call; with `newest`, so many per partition at most.
+
+    Raises:
+        BrokerError: the broker does not answer, or no longer.
+    """
+    known = {p: (first, end) for p, (first, end) in offsets(kafka, topic).items() if end > first}
+    if not known:
         return  # a consumer without partitions cannot be told where to begin
-    reader = client(consumer, kafka)
-    try:
-        partitions = [TopicPartition(kafka.topic(topic), p) for p in ends]
-        reader.assign(partitions)
-        reader.seek_to_beginning(*partitions)
-        while any(reader.position(p) < ends[p.partition] for p in partitions):
-            for records in reader.poll(timeout_ms=500).values():
-                yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[r.partition])
-    finally:
-        reader.close()
+    ends = {TopicPartition(kafka.topic(topic), p): end for p, (_, end) in known.items()}
+    with closing(client(consumer, kafka)) as reader:
+        reader.assign(list(ends))
+        for partition, end in ends.items():
+            first, _ = known[partition.partition]
+            reader.seek(partition, first if newest is None else max(first, end - newest))
+        many, until = 0, time.monotonic() + STUCK_S
+        while any(reader.position(p) < end for p, end in ends.items()):
+            if found := reader.poll(timeout_ms=500):
+                for partition, records in found.items():
+                    yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[partition])
+                    many += len(records)
+                until = time.monotonic() + STUCK_S
+            elif time.monotonic() > until:  # the client itself would try for ever
+                raise BrokerError(
+                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {many} records were "
+                    "read. See that the broker runs (`make up` starts one), then start again."
+                )
 
 
 def spark_options(kafka: Kafka) -> Mapping[str, str]:
@@ -177,7 +172,7 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
         SettingsError: a security option that Java's client cannot follow.
     """
     secured = {f"kafka.{name}": value for name, value in java(kafka.security).items()}
-    return {"kafka.bootstrap.servers": _address(kafka), **secured}
+    return {"kafka.bootstrap.servers": address(kafka), **secured}
 
 
 def topic_in(kafka: Kafka) -> str:
@@ -197,14 +192,19 @@ def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
         BrokerError: no broker answers.
     """
     try:
-        return make(_address(kafka), kafka.security, **options)
+        return make(address(kafka), kafka.security, **options)
     except UnreachableError as error:
         raise BrokerError(
             f"{error} `make up` starts a broker; settings: TIDECAST_KAFKA__BOOTSTRAP, kafka.security."
         ) from None
 
 
-def _address(kafka: Kafka) -> str:
+def address(kafka: Kafka) -> str:
+    """The broker's address in the settings.
+
+    Raises:
+        BrokerError: none is set.
+    """
     if not kafka.bootstrap:
         raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
     return kafka.bootstrap
@@ -219,4 +219,5 @@ def _partitions(client: Any, topic: str) -> set[int]:
 
 def _record(raw: Any, prefix: str) -> Record:
     key = raw.key.decode("utf-8", "replace") if raw.key is not None else None
-    return Record(raw.topic.removeprefix(prefix), raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000)
+    topic = raw.topic.removeprefix(prefix)
+    return Record(topic, raw.partition, raw.offset, key, raw.value, raw.timestamp / 1000, dict(raw.headers))

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError
+from pipelines.kafka.broker import BrokerError, Record, address
 from pipelines.kafka.security import librdkafka
 from tidecast.connection.reach import unreachable
 
@@ -23,17 +21,12 @@ log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
 BATCH = 32
 """Records handed over at once, at most."""
-STUCK_S = 30.0
-"""After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
-
-
 _COMMON: dict[str, Any] = {
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 1000,
     "socket.nagle.disable": True,
     "log_level": 2,  # refused connections are logged many times a second; an outage shows in what does not come
 }
-
 _READER: dict[str, Any] = {
     "group.id": "tidecast-fast",  # the client demands one; partitions are assigned, nothing is committed
     "enable.auto.commit": False,
@@ -42,17 +35,9 @@ _READER: dict[str, Any] = {
     "fetch.wait.max.ms": 100,  # the broker answers at once when there is something
     "fetch.error.backoff.ms": 10,
 }
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """A record as it came, with its headers."""
-
-    partition: int
-    offset: int
-    key: str | None
-    value: bytes
-    headers: Mapping[str, bytes]
+_PASSING = (
+    KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT,
+)  # fmt: skip
 
 
 class Sender:
@@ -109,9 +94,9 @@ class Feed:
     """
 
     def __init__(
-        self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Fetched]], None]
+        self, kafka: Kafka, topic: str, start: Mapping[int, int], sink: Callable[[list[Record]], None]
     ) -> None:
-        self._topic, self._sink, self._stop = topic, sink, threading.Event()
+        self._prefix, self._sink, self._stop = kafka.prefix, sink, threading.Event()
         self._consumer = _consumer(kafka)
         self._consumer.assign([TopicPartition(kafka.topic(topic), p, offset) for p, offset in start.items()])
         self.failure: Exception | None = None
@@ -130,84 +115,37 @@ class Feed:
                 if first is not None:
                     # Asked for more than is there, `consume` waits for the rest of its time: so it gets none.
                     more = self._consumer.consume(BATCH - 1, 0)
-                    self._sink([_fetched(m) for m in (first, *more) if _good(m)])
+                    self._sink([_record(m, self._prefix) for m in (first, *more) if _good(m)])
         except Exception as error:
             self.failure = error
         finally:
             self._consumer.close()
 
 
-def read_back(kafka: Kafka, topic: str, newest: int | None = None) -> list[Fetched]:
-    """The records of a topic up to its present end, with headers; with `newest`, so many per partition at most.
-
-    Raises:
-        BrokerError: the broker does not answer, or no longer.
-    """
-    client, name = _consumer(kafka), kafka.topic(topic)
-    try:
-        found = client.list_topics(name, 10).topics[name]
-        ends: dict[int, int] = {}
-        starts = []
-        for partition in found.partitions:
-            low, high = client.get_watermark_offsets(TopicPartition(name, partition), 10)
-            if high > low:
-                ends[partition] = high
-                starts.append(TopicPartition(name, partition, low if newest is None else max(low, high - newest)))
-        client.assign(starts)
-        records: list[Fetched] = []
-        before: dict[int, int] = {}
-        moved = time.monotonic()
-        while ends:
-            for message in client.consume(1000, 0.5):
-                if _good(message):
-                    records.append(_fetched(message))
-            position = {p.partition: p.offset for p in client.position(starts)}
-            ends = {p: end for p, end in ends.items() if position[p] < end}
-            if position != before:
-                before, moved = position, time.monotonic()
-            elif time.monotonic() - moved > STUCK_S:  # the client itself would try for ever
-                raise BrokerError(
-                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {len(records)} "
-                    "records were read. See that the broker runs (`make up` starts one), then start again."
-                )
-        return records
-    except KafkaException as error:
-        raise BrokerError(f"topic {topic!r}: {unreachable(kafka.bootstrap or '', kafka.security, error)}") from None
-    finally:
-        client.close()
-
-
 def _options(kafka: Kafka) -> dict[str, Any]:
-    if not kafka.bootstrap:
-        raise BrokerError("kafka.bootstrap is not set and no stack is running. `make up` starts one.")
-    return {"bootstrap.servers": kafka.bootstrap, **_COMMON, **librdkafka(kafka.security)}
+    return {"bootstrap.servers": address(kafka), **_COMMON, **librdkafka(kafka.security)}
 
 
 def _consumer(kafka: Kafka) -> Any:
-    options = _options(kafka)
     try:
-        return Consumer(options | _READER)
+        return Consumer(_options(kafka) | _READER)
     except KafkaException as error:
-        raise BrokerError(f"{unreachable(options['bootstrap.servers'], kafka.security, error)}") from None
+        raise BrokerError(f"{unreachable(address(kafka), kafka.security, error)}") from None
 
 
 def _good(message: Any) -> bool:
     error = message.error()
     if error is None:
         return True
-    if error.code() in (KafkaError._PARTITION_EOF,) or error.retriable():
-        return False
-    if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+    if error.retriable() or error.code() in _PASSING:
         return False  # it tries again by itself
     raise KafkaException(error)
 
 
-def _fetched(message: Any) -> Fetched:
+def _record(message: Any, prefix: str) -> Record:
     key = message.key()
-    return Fetched(
-        message.partition(),
-        message.offset(),
-        key.decode("utf-8", "replace") if key is not None else None,
-        message.value() or b"",
-        dict(message.headers() or ()),
-    )
+    return Record(
+        message.topic().removeprefix(prefix), message.partition(), message.offset(),
+        key.decode("utf-8", "replace") if key is not None else None, message.value() or b"",
+        message.timestamp()[1] / 1000, dict(message.headers() or ()),
+    )  # fmt: skip

@@ -47,8 +47,9 @@ def java(security: Mapping[str, str]) -> dict[str, str]:
     """
     _check(security)
     options = {}
-    if protocol := security.get("security_protocol"):
-        options["security.protocol"] = protocol
+    for name in ("security_protocol", "ssl_password"):
+        if name in security:
+            options[_LIBRDKAFKA[name]] = security[name]
     if mechanism := security.get("sasl_mechanism"):
         options |= {"sasl.mechanism": mechanism, "sasl.jaas.config": _login(mechanism, security)}
     if "ssl_cafile" in security:
@@ -61,8 +62,6 @@ def java(security: Mapping[str, str]) -> dict[str, str]:
             )
         chain = _pem(security, "ssl_certfile")
         options |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
-    if "ssl_password" in security:
-        options["ssl.key.password"] = security["ssl_password"]
     if "ssl_check_hostname" in security:
         options["ssl.endpoint.identification.algorithm"] = "https" if _by_name(security) else ""
     return options

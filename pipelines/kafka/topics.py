@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 from kafka import KafkaAdminClient
@@ -21,8 +21,7 @@ _KNOWN_S = 30
 
 def create_topics(kafka: Kafka) -> None:
     """Create every topic that does not exist, and wait for it; `events` and `results` get the event partitions."""
-    admin = _admin(kafka)
-    try:
+    with _admin(kafka) as admin:
         existing = set(admin.list_topics())
         wanted = [
             NewTopic(
@@ -38,8 +37,6 @@ def create_topics(kafka: Kafka) -> None:
             with suppress(TopicAlreadyExistsError):  # kafka-python's own retry can meet the topic it has just created
                 admin.create_topics(wanted)
             _await(admin, [topic.name for topic in wanted])
-    finally:
-        admin.close()
 
 
 def _await(admin: KafkaAdminClient, names: list[str]) -> None:
@@ -65,27 +62,20 @@ def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:
 
 def topic_id(kafka: Kafka, topic: str) -> str:
     """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
-    admin = _admin(kafka)
-    try:
+    with _admin(kafka) as admin:
         return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
-    finally:
-        admin.close()
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
-    """What each topic takes on the brokers' disks, replicas included."""
-    admin = _admin(kafka)
-    try:
-        logs = [log for one in admin.describe_log_dirs(list(map(kafka.topic, topics))) for log in one["log_dirs"]]
-    finally:
-        admin.close()
+    """What each topic takes on the brokers' disks, replicas included, in bytes."""
     found = dict.fromkeys(topics, 0)
-    for topic in (topic for log in logs for topic in log["topics"]):
-        found[topic["name"].removeprefix(kafka.prefix)] += sum(
-            partition["partition_size"] for partition in topic["partitions"]
-        )
+    with _admin(kafka) as admin:
+        brokers = admin.describe_log_dirs([kafka.topic(topic) for topic in topics])
+    for topic in (topic for broker in brokers for log in broker["log_dirs"] for topic in log["topics"]):
+        sizes = (partition["partition_size"] for partition in topic["partitions"])
+        found[topic["name"].removeprefix(kafka.prefix)] += sum(sizes)
     return found
 
 
-def _admin(kafka: Kafka) -> KafkaAdminClient:
-    return client(partial(connected, KafkaAdminClient), kafka)
+def _admin(kafka: Kafka) -> closing[KafkaAdminClient]:
+    return closing(client(partial(connected, KafkaAdminClient), kafka))

@@ -21,7 +21,7 @@ KEY = "serving:epoch"
 
 
 class Claim:
-    """One server's claim."""
+    """One server's claim: its `epoch`, and the `epochs` of all claims that the topic holds."""
 
     def __init__(self, kafka: Kafka, publisher: Publisher, kept: int | None = None) -> None:
         """Claim; with `kept`, an epoch claimed before goes on unless another server has claimed since.
@@ -40,6 +40,7 @@ class Claim:
             message = encode(Control(job="serving", wall_time=epoch / 1000))
             newest = int(publisher.send_bytes(TOPIC, KEY.encode(), message).get(timeout=30).offset), epoch
         self._offset, self.epoch = newest
+        self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})
         self._claims = Follower(kafka, [TOPIC])
 
     def lost(self) -> bool:

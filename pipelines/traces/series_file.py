@@ -9,7 +9,7 @@ import numpy as np
 
 from models.forecast.core.series import COVERED, Floats, Series, SeriesError
 from pipelines.traces.trace import on_grid
-from pipelines.traces.trace_file import Options, TraceRow, header, read_rows
+from pipelines.traces.trace_file import Options, header, read_rows
 
 OPTIONS = Options("FILE", "--time-column", "--value-column", "--timezone")
 _TIMES = ("timestamp", "time", "datetime", "date", "ts", "ds")
@@ -38,8 +38,7 @@ def read_series(
     """
     time_column, value_column = _columns(path, time_column, value_column)
     rows = read_rows(path, time_column, value_column, timezone, OPTIONS)
-    own_s = _own_step(rows)
-    times, values = on_grid(path, rows, own_s)
+    times, values, own_s = on_grid(path, rows)
     if not np.isfinite(values).any():
         raise SeriesError(
             f"{path}: every one of {len(rows)} values in {value_column!r} is missing. Name another column."
@@ -95,11 +94,6 @@ def _columns(path: Path, time_column: str | None, value_column: str | None) -> t
     return time_column, value_column
 
 
-def _own_step(rows: list[TraceRow]) -> float:
-    """The file's own step, the most usual distance between rows."""
-    return float(np.median(np.diff([row.time for row in rows])))
-
-
 def _coarser(path: Path, start: float, values: Floats, own_s: float, step_s: float) -> tuple[float, Floats]:
     """Begin and means of longer steps."""
     many = round(step_s / own_s)
@@ -109,10 +103,8 @@ def _coarser(path: Path, start: float, values: Floats, own_s: float, step_s: flo
             f"Choose --step {step_name(own_s)} or a multiple of it."
         )
     lead = round((start - start % own_s) / own_s) % many  # of its first step, how many of the file's come too late for
-    padded = np.concatenate([np.full(lead, np.nan), values])
-    padded = np.concatenate([padded, np.full(-len(padded) % many, np.nan)]).reshape(-1, many)
-    known = np.isfinite(padded)
-    counts = known.sum(axis=1)
-    sums = np.where(known, padded, 0.0).sum(axis=1)
-    means = np.divide(sums, counts, out=np.full(len(padded), np.nan), where=counts >= COVERED * many)
+    rest = -(lead + len(values)) % many
+    padded = np.pad(values, (lead, rest), constant_values=np.nan).reshape(-1, many)
+    counts = np.isfinite(padded).sum(axis=1)
+    means = np.where(counts >= COVERED * many, np.nansum(padded, axis=1) / np.maximum(counts, 1), np.nan)
     return start - lead * own_s, means

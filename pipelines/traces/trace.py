@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from configs.sections import Replay
 from models.forecast.core.series import MAX_STEPS
-from pipelines.traces.trace_file import TraceError, TraceRow, read_rows
-
-__all__ = ["FILL_STEPS", "Trace", "TraceError", "load_trace", "on_grid"]
+from pipelines.traces.trace_file import TraceError as TraceError
+from pipelines.traces.trace_file import TraceRow, read_rows
 
 Floats = NDArray[np.float64]
-
 TRACES = Path(__file__).parent / "data"
 FILL_STEPS = 3
 """A gap of at most so many steps is filled by interpolation, and said so; a longer one cannot be replayed."""
@@ -71,8 +69,7 @@ def load_trace(replay: Replay) -> Trace:
     """
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
-    step_s = float(np.median(np.diff([row.time for row in rows])))
-    times, values = on_grid(path, rows, step_s)
+    times, values, step_s = on_grid(path, rows)
     history_start, live_start, live_end = _window(path, replay, times, step_s)
     used = (times + step_s > history_start) & (times < live_end)
     values, notes = _filled(path, times, values, used)
@@ -94,16 +91,19 @@ def _path(trace: str) -> Path:
     return path
 
 
-def on_grid(path: Path, rows: list[TraceRow], step_s: float) -> tuple[Floats, Floats]:
-    """Every step from the first row to the last; NaN where the file has no row or an empty cell.
+def on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
+    """Begin and value of every step from the first row to the last, NaN without a value, and the step's seconds.
+
+    The step is the most usual distance between rows.
 
     Raises:
         TraceError: a row that lies between two steps, or a gap so long that it is a mistake.
     """
+    strides_s = np.diff([row.time for row in rows])
+    step_s = float(np.median(strides_s))
     # Each row is placed by its distance from the row before it, so that rounding in the file's times does not add up.
-    strides = np.diff([row.time for row in rows]) / step_s
-    whole = np.rint(strides).astype(np.int64)
-    if (bad := (np.abs(strides - whole) > _OFF_GRID) | (whole < 1)).any():
+    whole = np.rint(strides_s / step_s).astype(np.int64)
+    if (bad := (np.abs(strides_s / step_s - whole) > _OFF_GRID) | (whole < 1)).any():
         before, after = rows[int(np.argmax(bad))], rows[int(np.argmax(bad)) + 1]
         raise TraceError(
             f"{path}, row {after.line}: time {after.written!r} comes {after.time - before.time:g} s after row "
@@ -119,7 +119,7 @@ def on_grid(path: Path, rows: list[TraceRow], step_s: float) -> tuple[Floats, Fl
     times = rows[0].time + step_s * np.arange(places[-1] + 1)
     values = np.full(len(times), math.nan)
     values[places] = [row.value for row in rows]
-    return times, values
+    return times, values, step_s
 
 
 def _window(path: Path, replay: Replay, times: Floats, step_s: float) -> tuple[float, float, float]:
@@ -151,20 +151,17 @@ def _window(path: Path, replay: Replay, times: Floats, step_s: float) -> tuple[f
 
 def _filled(path: Path, times: Floats, values: Floats, used: NDArray[np.bool_]) -> tuple[Floats, tuple[str, ...]]:
     """The values with short gaps interpolated, and a sentence for each gap in the part in use."""
-    missing = np.isnan(values)
-    if not missing.any():
-        return values, ()
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
-    known = np.flatnonzero(~missing)
+    known = np.flatnonzero(np.isfinite(values))
     filled, notes = values.copy(), []
-    for begin, end in edges.reshape(-1, 2):
-        where = f"{path}: {end - begin} missing step(s) from {_iso(times[begin])}"
-        inside = begin > 0 and end < len(values)
-        if end - begin <= FILL_STEPS and inside:
-            filled[begin:end] = np.interp(np.arange(begin, end), known, values[known])
-            if used[begin:end].any():
+    gaps: list[slice] = np.ma.clump_masked(np.ma.masked_invalid(values))  # type: ignore[no-untyped-call]
+    for gap in gaps:
+        steps = gap.stop - gap.start
+        where = f"{path}: {steps} missing step(s) from {_iso(times[gap.start])}"
+        if steps <= FILL_STEPS and gap.start > 0 and gap.stop < len(values):
+            filled[gap] = np.interp(np.arange(gap.start, gap.stop), known, values[known])
+            if used[gap].any():
                 notes.append(f"{where}, filled by interpolation.")
-        elif used[begin:end].any():
+        elif used[gap].any():
             raise TraceError(
                 f"{where}; at most {FILL_STEPS} in a row can be filled, and none at the ends. "
                 "Complete the file, or choose live_start, live_hours and history_days so that they leave the gap out."

@@ -62,25 +62,23 @@ def read_rows(
     zone = _zone(path, timezone, options)
     rows: list[TraceRow] = []
     for line, written, cell in _cells(path, time_column, value_column, options):
-        value = _value(path, line, value_column, cell)
-        time = _time(path, line, written, zone, rows[-1].time if rows else -math.inf, options)
+        try:
+            value = _value(value_column, cell)
+            time = _time(written, zone, rows[-1].time if rows else -math.inf, options)
+        except ValueError as error:
+            raise TraceError(f"{path}, row {line}: {error}") from None
         row = TraceRow(line, time, written, value)
         if not rows or time > rows[-1].time:
             rows.append(row)
         elif time < rows[-1].time or not np.array_equal(value, rows[-1].value, equal_nan=True):
-            raise TraceError(f"{path}, {_misplaced(rows[-1], row, time_column)}{_hint(timezone, options)}.")
+            # A file of local times looks doubled or unordered where its clock was set back.
+            zoned = f", or, if its clock was set back here, name its zone in {options.zone}"
+            wrong = _misplaced(rows[-1], row, time_column)
+            raise TraceError(f"{path}, {wrong}{zoned if timezone == 'UTC' else ''}.")
     if len(rows) < 2:
         found = "one row" if rows else "no rows"
         raise TraceError(f"{path}: {found} under the header. A trace needs at least two, one step apart.")
     return rows
-
-
-def _misplaced(before: TraceRow, row: TraceRow, time_column: str) -> str:
-    if row.time < before.time:
-        place = f"row {row.line}: time {row.written!r} lies before {before.written!r} of row {before.line}"
-        return f"{place}. Sort the file by {time_column!r}"
-    place = f"rows {before.line} and {row.line}: time {row.written!r} twice"
-    return f"{place}, with the values {before.value:g} and {row.value:g}. Keep one of them"
 
 
 def header(path: Path, options: Options = REPLAY) -> list[str]:
@@ -91,6 +89,14 @@ def header(path: Path, options: Options = REPLAY) -> list[str]:
     """
     with _reading(path, options) as file:
         return _header(path, file)[0]
+
+
+def _misplaced(before: TraceRow, row: TraceRow, time_column: str) -> str:
+    if row.time < before.time:
+        place = f"row {row.line}: time {row.written!r} lies before {before.written!r} of row {before.line}"
+        return f"{place}. Sort the file by {time_column!r}"
+    place = f"rows {before.line} and {row.line}: time {row.written!r} twice"
+    return f"{place}, with the values {before.value:g} and {row.value:g}. Keep one of them"
 
 
 def _header(path: Path, file: IO[str]) -> tuple[list[str], str]:
@@ -115,72 +121,63 @@ def _reading(path: Path, options: Options) -> Iterator[IO[str]]:
 
 def _cells(path: Path, time_column: str, value_column: str, options: Options) -> Iterator[tuple[int, str, str]]:
     with _reading(path, options) as file:
-        header, separator = _header(path, file)
+        names, separator = _header(path, file)
         for column in (time_column, value_column):
-            if column not in header:
+            if column not in names:
                 raise TraceError(
-                    f"{path}, row 1: no column {column!r} among {', '.join(map(repr, header))}. "
+                    f"{path}, row 1: no column {column!r} among {', '.join(map(repr, names))}. "
                     f"Set {options.time} and {options.value}."
                 )
-        at, of = header.index(time_column), header.index(value_column)
         reader = csv.reader(file, delimiter=separator)
         for cells in reader:
             line = reader.line_num + 1
             if not any(cell.strip() for cell in cells):
                 continue
-            if len(cells) != len(header):
-                found = f"{len(cells)} cells {cells!r}, {len(header)} are expected"
+            if len(cells) != len(names):
+                found = f"{len(cells)} cells {cells!r}, {len(names)} are expected"
                 raise TraceError(f"{path}, row {line}: {found}. Correct the row.")
-            yield line, cells[at].strip(), cells[of].strip()
+            yield line, cells[names.index(time_column)].strip(), cells[names.index(value_column)].strip()
 
 
-def _value(path: Path, line: int, column: str, cell: str) -> float:
+def _value(column: str, cell: str) -> float:
+    """The cell's number, NaN where it is empty; ValueError says what is wrong with another."""
     if not cell:
         return math.nan
-    try:
-        value = float(cell)
-    except ValueError:
-        raise TraceError(
-            f"{path}, row {line}: {column}={cell!r} is not a number. Correct it, or leave the cell empty."
-        ) from None
+    value = _number(cell)
+    if value is None:
+        raise ValueError(f"{column}={cell!r} is not a number. Correct it, or leave the cell empty.")
     if not math.isfinite(value):
-        raise TraceError(
-            f"{path}, row {line}: {column}={cell}; a finite number is expected. A missing value is an empty cell."
-        )
+        raise ValueError(f"{column}={cell}; a finite number is expected. A missing value is an empty cell.")
     if value < 0:
-        raise TraceError(f"{path}, row {line}: {column}={cell}; a load is 0 or more. Correct it.")
+        raise ValueError(f"{column}={cell}; a load is 0 or more. Correct it.")
     return value
 
 
-def _time(path: Path, line: int, written: str, zone: ZoneInfo, before: float, options: Options) -> float:
+def _time(written: str, zone: ZoneInfo, before: float, options: Options) -> float:
     """Epoch seconds; `before` is the time of the row before, by which the second of two equal local hours is known."""
-    if (number := _number(written)) is not None and abs(number) < _LAST:
+    number = None if len(written) == 8 and written.isdigit() else _number(written)  # eight digits are a date
+    if number is not None and abs(number) < _LAST:
         return number
     try:
-        if number is not None:
-            raise ValueError("milliseconds, or no finite number")
-        moment = datetime.fromisoformat(written)
+        moment = datetime.fromisoformat(written if number is None else "")  # no milliseconds, and no infinity
     except ValueError:
         expected = "neither ISO 8601 (2014-10-22 04:00:00) nor epoch seconds"
-        raise TraceError(f"{path}, row {line}: time {written!r} is {expected}. Correct it.") from None
+        raise ValueError(f"time {written!r} is {expected}. Correct it.") from None
     if moment.tzinfo is not None:
         return moment.timestamp()
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
-        raise TraceError(
-            f"{path}, row {line}: time {written!r} does not exist in {zone.key}, where clocks were set forward. "
+        raise ValueError(
+            f"time {written!r} does not exist in {zone.key}, where clocks were set forward. "
             f"If the file's times lie on a regular grid, set {options.zone} to UTC."
         )
     # The same wall time again, or an earlier one, is the hour after clocks were set back.
     return second.timestamp() if first.timestamp() <= before < second.timestamp() else first.timestamp()
 
 
-def _number(written: str) -> float | None:
-    """The time as a number, None if it is none; eight digits are a date."""
-    if len(written) == 8 and written.isdigit():
-        return None
+def _number(text: str) -> float | None:
     try:
-        return float(written)
+        return float(text)
     except ValueError:
         return None
 
@@ -192,10 +189,3 @@ def _zone(path: Path, name: str, options: Options) -> ZoneInfo:
         raise TraceError(
             f"{path}: {options.zone}={name!r} is not a time zone. Name one such as UTC or Europe/Berlin."
         ) from None
-
-
-def _hint(timezone: str, options: Options) -> str:
-    """A file of local times looks doubled or unordered where its clock was set back."""
-    if timezone != "UTC":
-        return ""
-    return f", or, if its clock was set back here, name its zone in {options.zone}"

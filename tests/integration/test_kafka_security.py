@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import UserScramCredentialUpsertion
 
 from pipelines.kafka.broker import BrokerError, Follower, Publisher, offsets, read_all, spark_options
-from pipelines.kafka.librdkafka import Feed, Sender, read_back
+from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.secure_broker import PASSWORD, USER, secure_broker, with_login
@@ -57,7 +57,7 @@ def test_every_client_of_the_ring_gets_in(secured, spark, mechanism, tmp_path):
     sender.close()
     wait_until(lambda: len(fed) == 2, "librdkafka's feed")
     feed.close()
-    assert {r.value for r in read_back(kafka, "metrics", newest=2)} == {b"kafka-python", b"librdkafka"}
+    assert {r.value for r in read_all(kafka, "metrics", newest=2)} == {b"kafka-python", b"librdkafka"}
 
     source = spark.readStream.format("kafka").options(**spark_options(kafka)).option("subscribe", "metrics")
     values = source.option("startingOffsets", f'{{"metrics": {{"0": {before}}}}}').load().select("key", "value")
@@ -82,7 +82,7 @@ def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
     assert threading.active_count() == threads
 
 
-@pytest.mark.parametrize("call", [create_topics, lambda kafka: read_back(kafka, "metrics")])
+@pytest.mark.parametrize("call", [create_topics, lambda kafka: list(read_all(kafka, "metrics"))])
 def test_the_pipeline_names_a_wrong_password(secured, call):
     with pytest.raises(BrokerError, match="sasl_plain_password"):
         call(secured(sasl_plain_password="guessed"))

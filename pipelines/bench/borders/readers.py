@@ -14,8 +14,7 @@ from models.policy.live.memory import fresh
 from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
-from pipelines.serve.fast.arrivals import Arrival
-from pipelines.serve.fast.core import Core
+from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.stream.fleet_step import FleetStep
 from pipelines.store import Store

@@ -11,9 +11,9 @@ from pipelines.bench.fastpath.champions import promote, shelve
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed
 from pipelines.bench.fastpath.local import frozen
-from pipelines.kafka.broker import offsets
+from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
-from pipelines.kafka.librdkafka import Fetched, Sender
+from pipelines.kafka.librdkafka import Sender
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
@@ -29,7 +29,7 @@ class Ask:
     """A producer on one topic and a reader of another, librdkafka's both."""
 
     def __init__(self, kafka: Kafka, into: str, out: str) -> None:
-        self._into, self._came = into, queue.SimpleQueue[list[Fetched]]()
+        self._into, self._came = into, queue.SimpleQueue[list[Record]]()
         self._sender = Sender(kafka)
         ends = {partition: end for partition, (_, end) in offsets(kafka, out).items()}
         self._feed = TopicFeed(kafka, out, ends, self._came.put)
@@ -116,7 +116,7 @@ def produce(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
 def _begin(kafka: Kafka, feed: SampleFeed) -> None:
     """The job's history, and a first forecast, before which nothing is counted."""
     produce(kafka, feed.history(feed.jobs, BEGUN))
-    heard = queue.SimpleQueue[list[Fetched]]()
+    heard = queue.SimpleQueue[list[Record]]()
     reader = TopicFeed(kafka, "forecasts", dict.fromkeys(offsets(kafka, "forecasts"), 0), heard.put)
     try:
         heard.get(timeout=2 * _PATIENCE_S)

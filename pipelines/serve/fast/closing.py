@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.serve.fast.model_cache import ModelCache
+import msgspec
+
+from pipelines.serve.net.wire import Found
 from pipelines.serve.step.event import issued_in, record, sampled
 from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation
-from pipelines.serve.step.keys import checkpoint_key, forecast_key, sample_key, state_key
+from pipelines.serve.step.keys import checkpoint_key, forecast_key, quarantine_key, sample_key, state_key
 from pipelines.serve.step.records import ForecastValue, Outgoing, StateValue, packed
-from pipelines.serve.step.stepping import Stepper
 from pipelines.serve.step.windower import Window
-from pipelines.serve.step.windows import Windows
+from pipelines.store import Store
 from pipelines.store.writing.event import Event
+from tidecast.messages import Reject, encode
 
 
 class Left(NamedTuple):
@@ -24,13 +26,16 @@ class Left(NamedTuple):
     event_time: int
     value: bytes
 
+    def found(self) -> Found:
+        """The record, once its transaction stands."""
+        return Found(self.version, self.event.ts, self.event_time, self.value)
+
 
 class Closing:
     """Closes windows into events; what nobody `sends` does not wait in the outbox."""
 
-    def __init__(self, windows: Windows, cache: ModelCache, epoch: int, sends: bool) -> None:
+    def __init__(self, sends: bool) -> None:
         self._sends = sends
-        self.stepper = Stepper(windows, cache.find, epoch)
         self.adopted: dict[tuple[str, int], ForecastValue] = {}
         """Forecasts that were sent before this store was rebuilt: they keep their bytes (seed section 7)."""
         self.leaving: list[tuple[Event, Outgoing]] = []
@@ -48,50 +53,68 @@ class Closing:
             wall_time: of the record that closed it.
             time_scale: of the same.
         """
-        job, step_s, version = following.job, following.step_s, window.version
         happened = round(wall_time * 1e9)
-        event.put(sample_key(job, step_s), packed(sampled(window, time_scale)), version, happened)
-        by = self.stepper.step(following, window)
+        value = packed(sampled(window, time_scale))
+        event.put(sample_key(following.job, following.step_s), value, window.version, happened)
+        by = following.step(window)
         left = self.issue(event, following, by, happened, time_scale)
-        self._keep_state(event, following, version)
+        self._keep_state(event, following, window.version)
         return left
 
     def issue(
         self, event: Event, following: Following, by: Generation | None, happened: int, time_scale: float
     ) -> Left | None:
         """Put the forecast after the newest window, and into the outbox what is to be sent of it."""
-        version, job = following.newest or 0, following.job
+        version, job, key = following.newest or 0, following.job, forecast_key(following.job, following.step_s)
         value = self.adopted.get((job, version))
-        if value is None:
-            if by is None:
-                return None
-            issued, reason = self.stepper.issue(following, by, happened, time_scale)
+        if value is not None:
+            following.issued = issued_in(value)
+        elif by is None:
+            return None
+        else:
+            issued, reason = following.forecast(by, happened, time_scale)
             assert following.streak is not None, "a window was taken"
             value = record(issued, reason, following.streak, by)
             if issued is not None:
                 following.issued = issued
-            if issued is not None and self._sends:
-                note = packed(record(None, "", following.streak, by))
-                entry = Outgoing("forecasts", job, forecast_key(job, following.step_s), version, note, value.message)
-                event.outbox(packed(entry))
-                self.leaving.append((event, entry))
-        else:
-            following.issued = issued_in(value)
+                if self._sends:
+                    note = packed(record(None, "", following.streak, by))
+                    self._leave(event, Outgoing("forecasts", job, key, version, note, value.message))
         stored = packed(value)
-        event.put(forecast_key(job, following.step_s), stored, version, happened)
+        event.put(key, stored, version, happened)
         return Left(event, version, happened, stored)
+
+    def set_aside(self, event: Event, store: Store, reject: Reject) -> None:
+        """Keep a record of the log that cannot be accepted, with the reason, and send it to `rejects`.
+
+        Args:
+            event: open.
+            store: where the others are.
+            reject: the record and the reason.
+        """
+        value, key = encode(reject), quarantine_key(reject.topic)
+        newest = store.get(key)
+        waiting = sum(entry.key == key for _, entry in self.leaving)  # in the open transaction, too
+        version = (0 if newest is None else newest.version) + 1 + waiting
+        event.put(key, value, version)
+        self._leave(event, Outgoing("rejects", reject.topic, key, version, b"", value))
 
     def committed(self, job: str, version: int) -> None:
         """A forecast is in the store: what was adopted for it is needed no more."""
         self.adopted.pop((job, version), None)
 
+    def _leave(self, event: Event, entry: Outgoing) -> None:
+        event.outbox(packed(entry))
+        self.leaving.append((event, entry))
+
     def _keep_state(self, event: Event, following: Following, version: int) -> None:
         job, step_s, streak = following.job, following.step_s, following.streak
         assert streak is not None, "a window was taken"
-        carried = b"" if following.online is None else following.carried(version)
-        at, first = max(following.at, 0), following.first or 0
-        state = StateValue(at, first, streak.imputed, streak.row, streak.warming, carried)
+        carried = following.carried(version)
+        state = StateValue(
+            max(following.at, 0), following.first or 0, streak.imputed, streak.row, streak.warming, carried
+        )
         if following.heavy and carried:
             event.put(checkpoint_key(job, step_s), packed(state), version)
-            state = StateValue(at, first, streak.imputed, streak.row, streak.warming, b"")
+            state = msgspec.structs.replace(state, carried=b"")
         event.put(state_key(job, step_s), packed(state), version)

@@ -10,31 +10,47 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-
-import msgspec
+from typing import NamedTuple
 
 from models.forecast.core.series import SeriesError
-from pipelines.serve.fast.arrivals import CURSOR as CURSOR
-from pipelines.serve.fast.arrivals import Arrival as Arrival
-from pipelines.serve.fast.arrivals import Made, answered, move, set_aside
 from pipelines.serve.fast.closing import Closing, Left
 from pipelines.serve.fast.model_cache import ModelCache, StoreWindows
 from pipelines.serve.fast.outbox import StoreOutbox
 from pipelines.serve.fast.restoring import read
-from pipelines.serve.net.wire import Answer, Found, Refused
-from pipelines.serve.step.following import Following
+from pipelines.serve.net.wire import Answer, Found, Refused, took
+from pipelines.serve.step.following import SILENT_S, Following, Serving
 from pipelines.serve.step.keys import filling_name, forecast_key, sample_key
-from pipelines.serve.step.pulse import SILENT_S
-from pipelines.serve.step.records import SampleValue, unpacked
+from pipelines.serve.step.records import SampleValue, packed, unpacked
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.windower import Filled, Window
 from pipelines.store import Store
 from pipelines.store.writing.event import Event
 from pipelines.store.writing.transactions import EventBatch
-from tidecast.messages import Heartbeat, MessageError, MetricSample
+from tidecast.messages import Heartbeat, MessageError, MetricSample, Reject
 
+CURSOR = "cursor"
+"""Under which it is kept where to go on in the log."""
 _GRAIN_S = 1e-3
-_MSGPACK = msgspec.msgpack.Encoder()
+
+
+class Arrival(NamedTuple):
+    """A sample as it came.
+
+    Attributes:
+        raw: the message, JSON.
+        at: (topic, partition, offset) of a record of the log; None for what came by socket.
+        cursor: what the cursor is after it.
+        key: of a record of the log; None where nobody looked.
+    """
+
+    raw: bytes
+    at: tuple[str, int, int] | None = None
+    cursor: bytes = b""
+    key: str | None = None
+
+
+Effect = Refused | tuple[str, Sequence[Left | Found]]
+"""What an arrival did, once its transaction stands: refused, or the verdict and its forecasts."""
 
 
 class Core:
@@ -54,15 +70,14 @@ class Core:
             follows: whether a log is followed; then forecasts go out to it, and a sample by socket is taken only where
                 it continues what was taken, because gaps are decided from the log alone.
         """
-        self.store, self.step_s, self._follows = store, step_s, follows
+        self.store, self.step_s, self.known, self._follows = store, step_s, known, follows
         self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()
-        self.windows = StoreWindows(store, step_s)
-        self.closing = Closing(self.windows, self.cache, epoch, follows)
+        self.windows, self.closing = StoreWindows(store, step_s), Closing(follows)
+        self.serving = Serving(self.windows, self.cache.find, epoch)
         self.sent: dict[str, int] = {}
         """Newest window by job that a forecast was sent for, as the end of the topic tells."""
         self.heartbeats: list[Heartbeat] = []
         """Due to be sent, where a log is followed; the outbox is for what must not be lost."""
-        self.known = known
         self._jobs: dict[str, Following] = {}
         self._touched: dict[str, Following] = {}
         self._values: dict[tuple[str, int], tuple[Window, Left | None]] = {}
@@ -70,7 +85,7 @@ class Core:
     def job(self, name: str) -> Following:
         """A job as it is followed now."""
         if name not in self._jobs:
-            self._jobs[name] = read(self.store, self.windows, self.cache, name)
+            self._jobs[name] = read(self.store, self.serving, name)
         return self._jobs[name]
 
     def needed(self) -> set[tuple[str, str, str]]:
@@ -97,10 +112,10 @@ class Core:
         now = time.time() if now is None else now
         try:
             with self.store.batch() as batch:
-                made = [self._one(batch, arrival, now) for arrival in arrivals]
+                effects = [self._one(batch, arrival, now) for arrival in arrivals]
         except BaseException:
             for name in self._touched:  # they have taken in what the store has not
-                self._jobs.pop(name, None)
+                self.forget(name)
             self.heartbeats.clear()
             raise
         else:
@@ -110,12 +125,11 @@ class Core:
         finally:
             for following in self._touched.values():
                 following.unsaved.clear()
-            self.closing.leaving.clear()
-            self._touched.clear()
-            self._values.clear()
-        return [answered(one) for one in made]
+            for open_ in (self.closing.leaving, self._touched, self._values):
+                open_.clear()
+        return [_answer(effect) for effect in effects]
 
-    def _one(self, batch: EventBatch, arrival: Arrival, now: float) -> Made:
+    def _one(self, batch: EventBatch, arrival: Arrival, now: float) -> Effect:
         try:
             sample = read_sample(arrival.raw, now, arrival.key)
             if sample.job not in self.known:
@@ -124,23 +138,18 @@ class Core:
             filled = following.fill(sample)
         except (MessageError, SeriesError) as error:
             return self._refuse(batch, arrival, "message", str(error), now)
-        until = following.filling.until
-        if arrival.at is None and self._follows and not filled.late and sample.time > until + _GRAIN_S:
-            why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
-            return self._refuse(batch, arrival, "gap", why, now)
         if filled.late:
             return self._again(batch, arrival, sample, filled.again, now)
+        until = following.filling.until
+        if arrival.at is None and self._follows and sample.time > until + _GRAIN_S:
+            why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
+            return self._refuse(batch, arrival, "gap", why, now)
         return self._fresh(batch, arrival, following, sample, filled, now)
 
     def _fresh(
-        self,
-        batch: EventBatch,
-        arrival: Arrival,
-        following: Following,
-        sample: MetricSample,
-        filled: Filled,
+        self, batch: EventBatch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled,
         now: float,
-    ) -> Made:
+    ) -> Effect:  # fmt: skip
         """A sample whose time is new: the windows that it closes, and the one in progress."""
         left = []
         self._touched[sample.job] = following
@@ -151,12 +160,13 @@ class Core:
         with batch.event() as event:
             if filled.closed:
                 left.append(self._close(event, following, filled.closed[-1], sample))
-            event.set_meta(filling_name(sample.job), _MSGPACK.encode(filled.filling))
-            move(event, arrival)
+            event.set_meta(filling_name(sample.job), packed(filled.filling))
+            if arrival.at is not None:
+                event.set_meta(CURSOR, arrival.cursor)
         if self._follows and now - sample.wall_time < SILENT_S:  # a replay of what was long ago says nothing of now
-            self.heartbeats += following.pulse.beat(sample, sample.wall_time, following.issued)
+            self.heartbeats += following.beat(sample, sample.wall_time)
         self.counts["windows"] += len(filled.closed)
-        return Made("applied" if filled.closed else "pending", [one for one in left if one is not None])
+        return "applied" if filled.closed else "pending", [one for one in left if one is not None]
 
     def _close(self, event: Event, following: Following, window: Window, sample: MetricSample) -> Left | None:
         left = self.closing.close(event, following, window, sample.wall_time, sample.time_scale)
@@ -165,13 +175,13 @@ class Core:
 
     def _again(
         self, batch: EventBatch, arrival: Arrival, sample: MetricSample, window: Window | None, now: float
-    ) -> Made:
+    ) -> Effect:
         """A sample whose time is over: the same again, another for the same window, or a late part of one."""
         stored = None if window is None else self._stored(sample.job, window.version)
         if window is None or stored is None:
             self.counts["stale"] += 1
             self._pass(batch, arrival)
-            return Made("stale")
+            return "stale", []
         if not math.isclose(stored.rate, window.rate, rel_tol=1e-9) or stored.lag != window.lag:
             why = f"window {window.version} of {sample.job} is closed with {stored.rate} records/s, not {window.rate}"
             return self._refuse(batch, arrival, "conflict", why, now)
@@ -179,11 +189,9 @@ class Core:
         self._pass(batch, arrival)
         _, left = self._values.get((sample.job, window.version), (None, None))
         if left is not None:
-            return Made("duplicate", [left])
+            return "duplicate", [left]
         record = self.store.get(forecast_key(sample.job, self.step_s), window.version)
-        return Made(
-            "duplicate", (), [Found(record.version, record.ts, record.event_time, record.value)] if record else ()
-        )
+        return "duplicate", [] if record is None else [Found.of(record)]
 
     def _stored(self, job: str, version: int) -> SampleValue | Window | None:
         if (job, version) in self._values:
@@ -191,16 +199,25 @@ class Core:
         record = self.store.get(sample_key(job, self.step_s), version)
         return None if record is None else unpacked(SampleValue, record.value)
 
-    def _refuse(self, batch: EventBatch, arrival: Arrival, code: str, why: str, now: float) -> Made:
+    def _refuse(self, batch: EventBatch, arrival: Arrival, code: str, why: str, now: float) -> Refused:
         """A sample that cannot be accepted: a record of the log is kept aside, the client is answered."""
         self.counts[f"refused {code}"] += 1
         if arrival.at is not None:
-            with batch.event() as event:
-                set_aside(event, self.store, self.closing.leaving, arrival, why, now)
-                move(event, arrival)
-        return Made("refused", refused=Refused(code, why))
+            self._pass(batch, arrival, Reject.of(*arrival.at, "serving", why, arrival.raw, now))
+        return Refused(code, why)
 
-    def _pass(self, batch: EventBatch, arrival: Arrival) -> None:
-        if arrival.at is not None:
-            with batch.event() as event:
-                move(event, arrival)
+    def _pass(self, batch: EventBatch, arrival: Arrival, reject: Reject | None = None) -> None:
+        """Put the cursor behind a record of the log that leaves nothing, or its reject."""
+        if arrival.at is None:
+            return
+        with batch.event() as event:
+            if reject is not None:
+                self.closing.set_aside(event, self.store, reject)
+            event.set_meta(CURSOR, arrival.cursor)
+
+
+def _answer(effect: Effect) -> Answer:
+    if isinstance(effect, Refused):
+        return effect
+    verdict, forecasts = effect
+    return took(verdict, [one.found() if isinstance(one, Left) else one for one in forecasts])

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 
 import msgspec
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import offsets
-from pipelines.kafka.librdkafka import Feed, Fetched, read_back
+from pipelines.kafka.broker import Record, offsets, read_all
+from pipelines.kafka.librdkafka import Feed
 from pipelines.kafka.topics import topic_id
 from pipelines.serve.fast.core import CURSOR, Arrival, Core
 from pipelines.serve.fast.outbox import NOTE
@@ -25,8 +26,6 @@ log = logging.getLogger(__name__)
 TOPIC = "metrics"
 TAIL = 10_000
 """Newest forecasts of the topic that are looked at after an ordinary restart."""
-
-
 MOST = 10_000
 """Records that wait at most."""
 
@@ -38,15 +37,11 @@ class Cursor(msgspec.Struct, array_like=True):
     next: dict[int, int]
 
 
-_DECODER = msgspec.msgpack.Decoder(Cursor)
-_ENCODER = msgspec.msgpack.Encoder()
-
-
 class LogFeed:
     """Records wait here until the loop takes them; `came` is called in the reading thread, where it may take them."""
 
     def __init__(self, kafka: Kafka, store: Store, came: Callable[[], None]) -> None:
-        self._waiting: deque[Fetched] = deque()
+        self._waiting: deque[Record] = deque()
         self._tell, self._closing = came, threading.Event()
         self.cursor = begin(kafka, store)
         self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._came)
@@ -56,8 +51,8 @@ class LogFeed:
         found, after = [], dict(self.cursor.next)
         for record in list(islice(self._waiting, most)):
             after[record.partition] = record.offset + 1
-            at = (TOPIC, record.partition, record.offset)
-            found.append(Arrival(record.value, at, _ENCODER.encode(Cursor(self.cursor.topic, after)), record.key or ""))
+            at, cursor = (TOPIC, record.partition, record.offset), Cursor(self.cursor.topic, after)
+            found.append(Arrival(record.value, at, msgspec.msgpack.encode(cursor), record.key or ""))
         return found
 
     def taken(self, count: int) -> None:
@@ -79,7 +74,7 @@ class LogFeed:
         self._closing.set()
         self._feed.close()
 
-    def _came(self, records: list[Fetched]) -> None:
+    def _came(self, records: list[Record]) -> None:
         self._waiting.extend(records)
         self._tell()
         while len(self._waiting) > MOST and not self._closing.wait(0.01):
@@ -93,14 +88,14 @@ def begin(kafka: Kafka, store: Store) -> Cursor:
     """
     present, ends = topic_id(kafka, TOPIC), offsets(kafka, TOPIC)
     raw = store.get_meta(CURSOR)
-    kept = _DECODER.decode(raw) if raw is not None else Cursor(present, {})
+    kept = Cursor(present, {}) if raw is None else msgspec.msgpack.decode(raw, type=Cursor)
     if kept.topic != present:
         log.warning("topic %s was created anew: reading it from its beginning", TOPIC)
         kept = Cursor(present, {})
     return Cursor(present, {p: max(kept.next.get(p, 0), first) for p, (first, _) in ends.items()})
 
 
-def recall(kafka: Kafka, core: Core, rebuilt: bool) -> None:
+def recall(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool) -> None:
     """Learn from the end of `forecasts` what was sent; what of it the store lacks it adopts (seed section 7).
 
     It lacks all after it was begun anew, the rest where that was cut off by a kill, and the last after a host crash.
@@ -108,23 +103,26 @@ def recall(kafka: Kafka, core: Core, rebuilt: bool) -> None:
     Args:
         kafka: the broker.
         core: before its first event.
+        claims: epochs that servers have claimed; what bears another one no server has issued.
         rebuilt: whether the store holds no samples, so that all is to be read.
     """
     stored = {job: -1 if (made := core.last_sent(job)) is None else made for job in core.known}
-    if not _adopt(kafka, core, stored, None if rebuilt else TAIL):
-        _adopt(kafka, core, stored, None)
+    if rebuilt or not _adopt(kafka, core, claims, stored, TAIL):
+        _adopt(kafka, core, claims, stored, None)
 
 
-def _adopt(kafka: Kafka, core: Core, stored: Mapping[str, int], newest: int | None) -> bool:
+def _adopt(kafka: Kafka, core: Core, claims: Collection[int], stored: Mapping[str, int], newest: int | None) -> bool:
     """Read so many of the newest forecasts, or all; whether that reaches back to what is stored of every job."""
     oldest: dict[str, int] = {}
-    for record in read_back(kafka, "forecasts", newest):
+    now = time.time()
+    for record in read_all(kafka, "forecasts", newest):
         try:
-            issued = decode(Forecast, record.value)
+            issued = decode(Forecast, record.value, now)
         except MessageError:
             continue
-        if issued.job not in stored or NOTE not in record.headers or issued.step_s != core.step_s:
-            continue  # of another server
+        ours = issued.job in stored and NOTE in record.headers and issued.step_s == core.step_s
+        if not ours or issued.epoch not in claims:
+            continue  # of another server, or of nobody
         origin = origin_of(issued)
         core.sent[issued.job] = max(core.sent.get(issued.job, origin), origin)
         oldest[issued.job] = min(oldest.get(issued.job, origin), origin)
@@ -132,4 +130,4 @@ def _adopt(kafka: Kafka, core: Core, stored: Mapping[str, int], newest: int | No
             note = unpacked(ForecastValue, record.headers[NOTE])
             value = msgspec.structs.replace(note, message=record.value)
             core.closing.adopted.setdefault((issued.job, origin), value)
-    return newest is None or all(origin <= stored[job] + 1 for job, origin in oldest.items())
+    return all(origin <= stored[job] + 1 for job, origin in oldest.items())

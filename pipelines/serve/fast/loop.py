@@ -9,47 +9,27 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pipelines.kafka.broker import BrokerError
 from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.outbox import Sends
 from pipelines.serve.fast.reading import answer, refusal
 from pipelines.serve.fast.swapping import swap
-from pipelines.serve.http.status import STATUS, status
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.net.socket_server import BATCH, SocketServer
 from pipelines.serve.net.wire import Answer
+from pipelines.serve.step.records import STATUS, Status, packed
 from pipelines.store import StoreError
 from tidecast.messages import encode
+
+if TYPE_CHECKING:
+    from pipelines.kafka.librdkafka import Sender
+    from pipelines.serve.fast.log_feed import LogFeed
 
 EVERY_S = 0.1
 """Between two rounds of housekeeping."""
 FULL_S = 1.0
 """After the store took nothing, log and champions wait so long before they are tried again."""
-
-
-class Log(Protocol):
-    """What is followed beside the socket: `pipelines.serve.fast.log_feed.LogFeed`."""
-
-    def __len__(self) -> int: ...
-
-    def arrivals(self, most: int) -> list[Arrival]:
-        """What waits, oldest first; given again until `taken`."""
-
-    def taken(self, count: int) -> None:
-        """So many of the oldest are in the store."""
-
-    @property
-    def failure(self) -> Exception | None:
-        """What ended the reading for good; None while it goes on."""
-
-
-class RecordSender(Sends, Protocol):
-    """Who sends and says later what arrived."""
-
-    def poll(self) -> None:
-        """Call back what has arrived."""
 
 
 class Loop:
@@ -61,7 +41,10 @@ class Loop:
         Raises:
             SocketError: it cannot be opened.
         """
-        self.core, self.log, self.sender, self.loader = core, None, None, None
+        self.core = core
+        self.log: LogFeed | None = None
+        self.sender: Sender | None = None
+        self.loader: Loader | None = None
         self._selector = selectors.DefaultSelector()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._bell, selectors.EVENT_READ, self._heard)
@@ -71,10 +54,6 @@ class Loop:
         """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
         self._wanted = True
         """Whether the loop waits for its turn; until its first round nobody else has one."""
-
-    log: Log | None
-    sender: RecordSender | None
-    loader: Loader | None
 
     def wake(self) -> None:
         """Let the loop look at once; from any thread."""
@@ -181,9 +160,9 @@ class Loop:
     def _note(self) -> None:
         if self.log is not None and (failure := self.log.failure) is not None:
             raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
+        core = self.core
+        said = Status(time.time(), os.getpid(), core.serving.epoch, dict(core.counts), len(core.outbox))
         try:
-            self.core.store.set_meta(
-                STATUS, status(time.time(), self.core.closing.stepper.epoch, self.core.counts, len(self.core.outbox))
-            )
+            core.store.set_meta(STATUS, packed(said))
         except StoreError as error:
             print(f"serving: {error}", flush=True)

@@ -6,45 +6,22 @@ import math
 
 from models.forecast.core.series import SeriesError
 from pipelines.serve.fast.core import Core
-from pipelines.serve.net.wire import (
-    MOST_VERSIONS,
-    ROOM,
-    Absent,
-    Answer,
-    AsOf,
-    Edge,
-    Found,
-    Frontier,
-    Get,
-    History,
-    Ping,
-    Pong,
-    Put,
-    Refused,
-    Request,
-    Versions,
-    WhatIf,
-    WireForecast,
-)
+from pipelines.serve.net import wire
+from pipelines.serve.net.wire import Answer, Refused, Request
 from pipelines.store import Conflict, Fenced, NotStable, Pruned, StoredRecord, StoreError, StoreFull
 from pipelines.store.disk.errors import BadInput
 from pipelines.store.disk.limits import check_key
 
 _CODES = {
-    Conflict: "conflict",
-    NotStable: "not_stable",
-    Pruned: "pruned",
-    BadInput: "input",
-    StoreFull: "full",
+    Conflict: "conflict", NotStable: "not_stable", Pruned: "pruned", BadInput: "input", StoreFull: "full",
     Fenced: "fenced",
-}
+}  # fmt: skip
 _ASIDE = "/what-if"
 
 
 def refusal(error: StoreError) -> Refused:
     """A refusal of the store in the words of the wire."""
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "store")
-    return Refused(code, str(error))
+    return Refused(next((code for kind, code in _CODES.items() if isinstance(error, kind)), "store"), str(error))
 
 
 def answer(core: Core, request: Request) -> Answer:
@@ -56,32 +33,32 @@ def answer(core: Core, request: Request) -> Answer:
 
 
 def _answer(core: Core, request: Request) -> Answer:
-    if isinstance(request, (Get, AsOf, Versions)):
+    if isinstance(request, (wire.Get, wire.AsOf, wire.Versions)):
         check_key(request.key)
     match request:
-        case Ping(payload):
-            return Pong(payload)
-        case Get(key, version):
+        case wire.Ping(payload):
+            return wire.Pong(payload)
+        case wire.Get(key, version):
             return _found(key, core.store.get(key, version))
-        case AsOf(key, t):
+        case wire.AsOf(key, t):
             return _found(key, core.store.get_at_time(key, t))
-        case Versions(key, lo, hi):
-            return History(core.store.list_versions(key, lo, hi)[:MOST_VERSIONS])
-        case Frontier():
-            return Edge(*core.store.frontier())
-        case WhatIf(job, rate):
+        case wire.Versions(key, lo, hi):
+            return wire.History(core.store.list_versions(key, lo, hi)[: wire.MOST_VERSIONS])
+        case wire.Frontier():
+            return wire.Edge(*core.store.frontier())
+        case wire.WhatIf(job, rate):
             return _what_if(core, job, rate)
-        case Put():
+        case wire.Put():
             raise AssertionError("puts are taken together")
 
 
 def _found(key: str, record: StoredRecord | None) -> Answer:
     if record is None:
-        return Absent()
-    if (size := len(record.value)) > ROOM:  # a model's weights, a large state
-        why = f"{key} version {record.version} has {size} bytes; an answer has room for {ROOM}"
+        return wire.Absent()
+    if (size := len(record.value)) > wire.ROOM:  # a model's weights, a large state
+        why = f"{key} version {record.version} has {size} bytes; an answer has room for {wire.ROOM}"
         return Refused("oversized", f"{why}. Read it from the store itself: pipelines.store.Reader.open(folder).")
-    return Found(record.version, record.ts, record.event_time, record.value)
+    return wire.Found.of(record)
 
 
 def _what_if(core: Core, job: str, rate: float) -> Answer:
@@ -93,14 +70,13 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     following = core.job(job)
     online, newest = following.online, following.newest
     if online is None or newest is None:
-        return WireForecast([], [])
-    history = following.history(core.windows, newest, newest)
+        return wire.WireForecast([], [])
     try:
-        online.restore(_ASIDE, online.state(job), history)
+        online.restore(_ASIDE, online.state(job), following.history(newest, newest))
         quantiles = online.step(_ASIDE, rate)
     except (SeriesError, ValueError) as error:
         return Refused("model", f"{job}: {error}")
     finally:
         if _ASIDE in online:
             online.forget(_ASIDE)
-    return WireForecast(quantiles.tolist(), list(online.forecaster.levels))
+    return wire.WireForecast(quantiles.tolist(), list(online.forecaster.levels))

@@ -11,8 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
+from contextlib import ExitStack, closing
 
 from configs.settings import Settings
 from pipelines.kafka.broker import Publisher
@@ -39,14 +38,10 @@ SWITCH_S = 0.0005
 
 def keeps(history: int) -> list[Keep]:
     """How many versions of what are kept (seed section 5)."""
-    return [
-        Keep("/sample", versions=history),
-        Keep("/forecast", versions=history),
-        Keep("/state", versions=2),
-        Keep("/checkpoint", versions=2),
-        Keep("/model", versions=5),
-        Keep("/quarantine", versions=1000),
-    ]
+    versions = {
+        "/sample": history, "/forecast": history, "/state": 2, "/checkpoint": 2, "/model": 5, "/quarantine": 1000,
+    }  # fmt: skip
+    return [Keep(prefix, versions=kept) for prefix, kept in versions.items()]
 
 
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
@@ -72,23 +67,18 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
         loop = _loop(settings, store, known, ends, stop)
         redo(loop.core)
-        loader = Loader(
-            loop.core.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s,
-            loop.wake,
-        )  # fmt: skip
+        opens, every_s = champions or (lambda: Registry(settings)), settings.serving.alias_poll_s
+        loop.loader = loader = Loader(loop.core.windows, opens, known, every_s, loop.wake)
         for job in known:
             if generations := loop.core.job(job).generations:
                 loader.serving[job] = generations[-1].model_version
-        loop.loader = loader
         loader.start()
         ends.callback(loader.close)
         ends.callback(Endpoint(settings, loop.core.counts).close)
         gc.collect()
         gc.freeze()
-        print(
-            f"serving fast: epoch {loop.core.closing.stepper.epoch}, process {os.getpid()}, socket {folder / SOCKET}",
-            flush=True,
-        )
+        where = f"process {os.getpid()}, socket {folder / SOCKET}"
+        print(f"serving fast: epoch {loop.core.serving.epoch}, {where}", flush=True)
         ends.callback(loop.rest)  # first of all: a successor may serve already
         while not stop.is_set():
             loop.round()
@@ -96,36 +86,26 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
 
 def _loop(settings: Settings, store: Store, known: Contracted, ends: ExitStack, stop: threading.Event) -> Loop:
     """The loop over the store, with the log where there is one."""
-    path, step_s = settings.store_dir / SOCKET, settings.training.step_s
-    if not settings.kafka.bootstrap:
-        return _opened(Core(store, step_s, known, store.epoch), path, ends)
+    path, step_s, kafka = settings.store_dir / SOCKET, settings.training.step_s, settings.kafka
+    if not kafka.bootstrap:
+        return ends.enter_context(closing(Loop(Core(store, step_s, known, store.epoch), path)))
     from pipelines.kafka.librdkafka import Sender
 
-    create_topics(settings.kafka)
+    create_topics(kafka)
     ends.callback(store.flush)  # after the sender's end: what was sent leaves the outbox
-    publisher = Publisher(settings.kafka)
-    ends.callback(publisher.close)
+    publisher = ends.enter_context(closing(Publisher(kafka)))
     kept = store.get_meta(EPOCH, "persistent")
-    claim = Claim(settings.kafka, publisher, None if kept is None else int(kept))
-    ends.callback(claim.close)
+    claim = ends.enter_context(closing(Claim(kafka, publisher, None if kept is None else int(kept))))
     store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
     core = Core(store, step_s, known, claim.epoch, True)
-    recall(settings.kafka, core, rebuilt=store.get_meta(CURSOR) is None)
-    loop = _opened(core, path, ends)
-    loop.sender = sender = Sender(settings.kafka)
-    ends.callback(sender.close)
-    loop.log = feed = LogFeed(settings.kafka, store, loop.came)
-    ends.callback(feed.close)
+    recall(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)
+    loop = ends.enter_context(closing(Loop(core, path)))
+    loop.sender = ends.enter_context(closing(Sender(kafka)))
+    loop.log = ends.enter_context(closing(LogFeed(kafka, store, loop.came)))
     watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
     watch.start()
     ends.callback(lambda: watch.join(5))
     ends.callback(stop.set)
-    return loop
-
-
-def _opened(core: Core, path: Path, ends: ExitStack) -> Loop:
-    loop = Loop(core, path)
-    ends.callback(loop.close)
     return loop
 
 

@@ -59,7 +59,7 @@ def _activate(core: Core, following: Following, made: Generation, online: Online
         event.put(active_key(job), packed(made), made.number)
         # Otherwise windows of the older generation are still to come.
         if online is not None and newest is not None and newest >= made.first_origin - 1:
-            following.begin(core.windows, online, made, warm)
+            following.begin(online, made, warm)
             if newest >= made.first_origin:  # the first generation speaks for the newest window at once
                 record = store.get(sample_key(job, following.step_s), newest)
                 assert record is not None, "the newest window is kept"

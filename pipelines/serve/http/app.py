@@ -6,6 +6,7 @@ the interpreter. It listens on the loopback and demands a bearer token, except f
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import time
@@ -14,18 +15,23 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pipelines.serve.http.status import STATUS, read_status
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, unpacked
 from pipelines.store import NotStable, Pruned, StoredRecord, StoreError
 from pipelines.store.disk.errors import BadInput
 from pipelines.store.reading.reads import Reads
 
 SILENT_S = 5.0
 """A server that has said nothing of itself for so long is not there."""
+CONNECTIONS = 128
+"""At once; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
+HEAD_BYTES = 16_384
+PATIENCE_S = 10.0
+"""A connection on which no request is being answered is closed after so long; one that is not read, after two."""
 _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
@@ -56,7 +62,7 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
     @made.get("/health")
     def health() -> JSONResponse:
         """Whether a server is at work; no token, and no word more."""
-        status = read_status(reader.get_meta(STATUS))
+        status = _status(reader)
         alive = status is not None and time.time() - status.wall_time < SILENT_S
         return JSONResponse({"serving": alive}, 200 if alive else 503)
 
@@ -105,36 +111,66 @@ def shown(record: StoredRecord) -> dict[str, Any]:
 
 def exposition(reader: Reads, step_s: float, jobs: Collection[str]) -> bytes:
     """Counts and ages in Prometheus' text."""
-    return generate_latest(_registry(_Figures(reader, step_s, jobs)))
+    registry = CollectorRegistry()
+    if (status := _status(reader)) is not None:
+        registry.register(_Events(status.counts))
+        for name, what, value in (
+            ("tidecast_fast_outbox_messages", "Messages that wait for the broker.", status.waiting),
+            ("tidecast_fast_status_age_seconds", "Since the server last said that it lives.", _age_s(status.wall_time)),
+        ):
+            Gauge(name, what, registry=registry).set(value)
+    newest = Gauge("tidecast_fast_forecast_age_seconds", "Since a forecast was known.", ["job"], registry=registry)
+    for job in sorted(jobs):
+        if (record := reader.get(forecast_key(job, step_s))) is not None:
+            newest.labels(job).set(_age_s(record.ts / 1e9))
+    return generate_latest(registry)
 
 
-class _Figures:
-    """Collected anew each time it is asked."""
+class _Events:
+    """Samples by what became of them; a counter of Prometheus' own begins at 0."""
 
-    def __init__(self, reader: Reads, step_s: float, jobs: Collection[str]) -> None:
-        self._reader, self._step_s, self._jobs = reader, step_s, jobs
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
 
     def collect(self) -> Any:
-        """Every figure."""
-        status = read_status(self._reader.get_meta(STATUS))
+        """The one family."""
         events = CounterMetricFamily("tidecast_fast_events", "Samples by what became of them.", labels=["what"])
-        waiting = GaugeMetricFamily("tidecast_fast_outbox_messages", "Messages that wait for the broker.")
-        age = GaugeMetricFamily("tidecast_fast_status_age_seconds", "Since the server last said that it lives.")
-        if status is not None:
-            for what, count in sorted(status.counts.items()):
-                events.add_metric([what], count)
-            waiting.add_metric([], status.waiting)
-            age.add_metric([], time.time() - status.wall_time)
-        yield from (events, waiting, age)
-        newest = GaugeMetricFamily("tidecast_fast_forecast_age_seconds", "Since a forecast was known.", labels=["job"])
-        for job in sorted(self._jobs):
-            record = self._reader.get(forecast_key(job, self._step_s))
-            if record is not None:
-                newest.add_metric([job], time.time() - record.ts / 1e9)
-        yield newest
+        for what, count in sorted(self._counts.items()):
+            events.add_metric([what], count)
+        yield events
 
 
-def _registry(figures: _Figures) -> CollectorRegistry:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(figures)
-    return registry
+def _age_s(wall_time: float) -> float:
+    return time.time() - wall_time
+
+
+def _status(reader: Reads) -> Status | None:
+    raw = reader.get_meta(STATUS)
+    return None if raw is None else unpacked(Status, raw)
+
+
+class Limited(H11Protocol):
+    """uvicorn's own waits for ever for the rest of a head, and takes as many connections as there are descriptors."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, and look after it."""
+        super().connection_made(transport)
+        self._seen: Any = None
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+        else:
+            self._later = self.loop.call_later(PATIENCE_S, self._look)
+
+    def _look(self) -> None:
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or cycle is self._seen:
+            self.transport.abort()
+        else:
+            self._seen = cycle
+            self._later = self.loop.call_later(PATIENCE_S, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Look no more."""
+        if hasattr(self, "_later"):
+            self._later.cancel()
+        super().connection_lost(exc)

@@ -97,8 +97,7 @@ def main() -> None:
     """Serve until the parent ends, whose process id is the argument: by now it may be gone already."""
     import uvicorn
 
-    from pipelines.serve.http.app import app
-    from pipelines.serve.http.limits import HEAD_BYTES, Limited
+    from pipelines.serve.http.app import HEAD_BYTES, Limited, app
 
     settings, parent = load(), int(sys.argv[1])
     folder = settings.store_dir

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from configs.errors import CorrectableError
@@ -52,9 +51,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -125,42 +125,39 @@ class SocketServer:
                 request = read_request(frame)
             except WireError as error:
                 self._settle(waiting)
-                self._send(connection, [Refused(error.code, str(error))])
+                self._send(connection, Refused(error.code, str(error)))
                 continue
             if isinstance(request, Put):
                 waiting.append((connection, request.sample))
-                if len(waiting) == BATCH:
-                    self._settle(waiting)
-                continue
-            self._settle(waiting)
-            self._send(connection, [self._read(request)])
+            if len(waiting) == BATCH or not isinstance(request, Put):
+                self._settle(waiting)
+            if not isinstance(request, Put):
+                self._send(connection, self._read(request))
         self._settle(waiting)
         for connection in dict.fromkeys(connection for connection, _ in frames):
             if connection.refused is not None:  # after the answers to what came before
                 self._dismiss(connection, connection.refused)
 
     def _settle(self, waiting: list[tuple[Connection, bytes]]) -> None:
-        if not waiting:
-            return
-        answers = self._puts([sample for _, sample in waiting])
-        for (connection, _), answer in zip(waiting, answers, strict=True):
-            self._send(connection, [answer])
-        waiting.clear()
+        if waiting:
+            answers = self._puts([sample for _, sample in waiting])
+            for (connection, _), answer in zip(waiting, answers, strict=True):
+                self._send(connection, answer)
+            waiting.clear()
 
-    def _send(self, connection: Connection, answers: Sequence[Answer]) -> None:
+    def _send(self, connection: Connection, answer: Answer) -> None:
         if connection not in self.clients:
             return
-        for answer in answers:
-            try:
-                connection.going += framed(answer)
-            except WireError as error:
-                connection.going += framed(Refused(error.code, str(error)))
+        try:
+            connection.going += framed(answer)
+        except WireError as error:
+            connection.going += framed(Refused(error.code, str(error)))
         self._flush(connection)
 
     def _dismiss(self, connection: Connection, refused: Refused) -> None:
         """Tell a client a last word, and let it go once it has read that."""
         connection.ending = True
-        self._send(connection, [refused])
+        self._send(connection, refused)
 
     def _flush(self, connection: Connection) -> None:
         try:

@@ -7,8 +7,12 @@ order of the requests of a connection, so that a client may send several before 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+
+if TYPE_CHECKING:
+    from pipelines.store import StoredRecord
 
 MOST = 1 << 20
 """Longest frame, bytes."""
@@ -80,6 +84,11 @@ class Found(msgspec.Struct, array_like=True, tag=16):
     event_time: int
     value: bytes
 
+    @classmethod
+    def of(cls, record: StoredRecord) -> Self:
+        """The version that a record of the store holds."""
+        return cls(record.version, record.ts, record.event_time, record.value)
+
 
 class Took(msgspec.Struct, array_like=True, tag=17):
     """What a sample did.
@@ -144,8 +153,7 @@ class Refused(msgspec.Struct, array_like=True, tag=23):
 Request = Put | Get | AsOf | Versions | Frontier | Ping | WhatIf
 Answer = Found | Took | Absent | History | Edge | Pong | WireForecast | Refused
 _ENCODER = msgspec.msgpack.Encoder()
-_REQUEST: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
-_ANSWER: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+_REQUEST, _ANSWER = msgspec.msgpack.Decoder(Request), msgspec.msgpack.Decoder(Answer)
 
 
 def framed(message: Request | Answer) -> bytes:
@@ -170,12 +178,10 @@ def unframe(buffer: bytearray) -> list[bytes]:
     at = 0
     while len(buffer) - at >= 4:
         (length,) = _LENGTH.unpack_from(buffer, at)
-        if length > MOST and found:
-            break  # those before it are whole
-        if length > MOST:
+        if length > MOST and not found:
             raise WireError("oversized", f"a frame of {length} bytes is announced; at most {MOST} are taken")
-        if len(buffer) - at - 4 < length:
-            break
+        if length > MOST or len(buffer) - at - 4 < length:
+            break  # those before it are whole
         found.append(bytes(buffer[at + 4 : at + 4 + length]))
         at += 4 + length
     del buffer[:at]
@@ -183,24 +189,19 @@ def unframe(buffer: bytearray) -> list[bytes]:
 
 
 def read_request(frame: bytes) -> Request:
-    """The request in a frame.
-
-    Raises:
-        WireError: it is none.
-    """
-    try:
-        return _REQUEST.decode(frame)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError("frame", f"{len(frame)} bytes are no request: {error}") from None
+    """The request in a frame; WireError where it is none."""
+    request: Request = _read(_REQUEST, frame, "request", "")
+    return request
 
 
 def read_answer(frame: bytes) -> Answer:
-    """The answer in a frame.
+    """The answer in a frame; WireError where it is none."""
+    answer: Answer = _read(_ANSWER, frame, "answer", ". Is the server older?")
+    return answer
 
-    Raises:
-        WireError: it is none.
-    """
+
+def _read(decoder: msgspec.msgpack.Decoder[Any], frame: bytes, what: str, remedy: str) -> Any:
     try:
-        return _ANSWER.decode(frame)
+        return decoder.decode(frame)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError("frame", f"{len(frame)} bytes are no answer: {error}. Is the server older?") from None
+        raise WireError("frame", f"{len(frame)} bytes are no {what}: {error}{remedy}") from None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from models.forecast.online import Online
-from pipelines.serve.step.following import Following
+from pipelines.serve.step.following import Following, Serving
 from pipelines.serve.step.generations import Generation, serving
 from pipelines.serve.step.samples import read_sample
-from pipelines.serve.step.stepping import Stepper
 from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import Recent
 from tidecast.messages import Forecast, MessageError, MetricSample
@@ -28,14 +27,13 @@ class ServedJobs:
             find: who steps a job in a generation.
             epoch: of the server, in every forecast.
         """
-        self.windows, self._known = windows, known
-        self._stepper = Stepper(windows, find, epoch)
+        self.windows, self._known, self._by = windows, known, Serving(windows, find, epoch)
         self._jobs: dict[str, Following] = {}
 
     def job(self, name: str) -> Following:
         """A job as it is followed now."""
         if name not in self._jobs:
-            self._jobs[name] = Following(name, self.windows.step_s)
+            self._jobs[name] = Following(name, self._by)
         return self._jobs[name]
 
     def take(self, key: str, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
@@ -56,14 +54,14 @@ class ServedJobs:
     def step(self, job: str, window: Window) -> None:
         """Take a closed window into the job and its model."""
         following = self.job(job)
-        self._stepper.step(following, window)
+        following.step(window)
         self.windows.add(job, following.unsaved)
         following.unsaved.clear()
 
-    def issue(self, sample: MetricSample) -> Forecast | None:
+    def forecast(self, sample: MetricSample) -> Forecast | None:
         """The forecast after the job's newest window, dated by its newest sample; None where there is none."""
         following = self.job(sample.job)
-        by = None if following.newest is None else serving(following.generations, following.newest)
-        if by is None:
+        made = None if following.newest is None else serving(following.generations, following.newest)
+        if made is None:
             return None
-        return self._stepper.issue(following, by, round(sample.wall_time * 1e9), sample.time_scale)[0]
+        return following.forecast(made, round(sample.wall_time * 1e9), sample.time_scale)[0]

@@ -82,14 +82,33 @@ class Outgoing(msgspec.Struct, frozen=True, array_like=True):
     value: bytes
 
 
-V = TypeVar("V", SampleValue, StateValue, ForecastValue, Generation, Outgoing)
-Value = SampleValue | StateValue | ForecastValue | Generation | Outgoing
+class Status(msgspec.Struct, frozen=True, array_like=True):
+    """What the server says of itself ten times a second, so that whoever asks does not disturb it.
+
+    Attributes:
+        wall_time: when that was.
+        process: its id.
+        epoch: its claim on `control`.
+        counts: what came and what became of it, by name.
+        waiting: messages that wait for the broker.
+    """
+
+    wall_time: float
+    process: int
+    epoch: int
+    counts: dict[str, int]
+    waiting: int
+
+
+STATUS = "status"
+"""Under which the status is kept beside the objects."""
+V = TypeVar("V", SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)
 _ENCODER = msgspec.msgpack.Encoder()
-_KINDS = (SampleValue, StateValue, ForecastValue, Generation, Outgoing)
+_KINDS = (SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)
 _DECODERS: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind) for kind in _KINDS}
 
 
-def packed(value: Value) -> bytes:
+def packed(value: msgspec.Struct) -> bytes:
     """The value as it is stored."""
     return _ENCODER.encode(value)
 

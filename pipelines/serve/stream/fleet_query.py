@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
 from pipelines.kafka.broker import KEY, spark_options, topic_out
-from pipelines.serve.stream.fleet_step import publish as publish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,16 +61,13 @@ def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
             """One job's new records into its state; forecasts and rejects out of it, as rows for Kafka."""
-            from pipelines.serve.stream.fleet_step import (
-                FleetStep,  # seconds, and Spark makes processes that never step
-            )
+            from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 
             found = [record for frame in rows for record in frame.to_dict("records")]
             found.sort(key=lambda row: (row["partition"], row["offset"]))
             held = self.state.get() if self.state.exists() else None
             before = None if held is None else bytes(held[0])
-            step = FleetStep(key[0], step_s, folder, known, epoch)
-            after, out = step.take(before, found, time.time())
+            after, out = FleetStep(key[0], step_s, folder, known, epoch).take(before, found, time.time())
             self.state.update((after,))
             yield pd.DataFrame([(t, k, v.decode()) for t, k, v in out], columns=["topic", "key", "value"])
 

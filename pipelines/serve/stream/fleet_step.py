@@ -30,7 +30,7 @@ class Kept(msgspec.Struct, array_like=True):
     filling: Filling
     first: int | None = None
     newest: int | None = None
-    streak: tuple[int, int, bool] | None = None
+    streak: Streak | None = None
     at: int = 0
     carried: bytes = b""
     windows: list[tuple[int, float]] = []
@@ -45,11 +45,11 @@ class SetFile(msgspec.Struct, array_like=True):
 
 def publish(folder: Path, job: str, made: Generation, members: dict[str, bytes]) -> None:
     """Put a generation where the workers look; it is whole or not there."""
-    home = folder / job
-    home.mkdir(parents=True, exist_ok=True)
-    new = home / f"{made.number}.new"
+    path = _path(folder, job, made.number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
     new.write_bytes(msgspec.msgpack.encode(SetFile(made, members)))
-    new.replace(home / f"{made.number:08}.set")
+    new.replace(path)
 
 
 class FleetStep:
@@ -67,7 +67,7 @@ class FleetStep:
             rows: key, value, partition and offset of records, in the order of their offsets.
             now: wall time.
         """
-        kept = Kept(Filling()) if raw is None else _KEPT.decode(raw)
+        kept = Kept(Filling()) if raw is None else msgspec.msgpack.decode(raw, type=Kept)
         jobs = ServedJobs(Recent(self._step_s), self._known, self._find, self._epoch)
         self._restore(jobs, kept)
         out: Rows = []
@@ -81,50 +81,45 @@ class FleetStep:
                 continue
             for window in windows:
                 jobs.step(self.job, window)
-                issued = jobs.issue(sample)
-                out += [("forecasts", self.job, encoded(issued))] if issued is not None else []
+                if (issued := jobs.forecast(sample)) is not None:
+                    out.append(("forecasts", self.job, encoded(issued)))
         return self._packed(jobs), out
 
     def _restore(self, jobs: ServedJobs, kept: Kept) -> None:
         jobs.windows.add(self.job, kept.windows)
         following = jobs.job(self.job)
         following.filling, following.newest, following.first = kept.filling, kept.newest, kept.first
-        following.streak = None if kept.streak is None else Streak(*kept.streak)
-        following.generations = [made.generation for made in _sets(self._folder, self.job)]
-        by = next((made for made in following.generations if made.number == kept.at), None)
-        if by is not None and kept.carried and kept.newest is not None:
-            following.resume(jobs.windows, self._find(self.job, by), by, kept.carried, kept.newest)
+        following.streak = kept.streak
+        files = sorted((self._folder / self.job).glob("*.set"))
+        following.generations = [_set(str(path)).generation for path in files]
+        made = next((made for made in following.generations if made.number == kept.at), None)
+        if made is not None and kept.carried and kept.newest is not None:
+            following.resume(made, kept.carried, kept.newest)
 
     def _packed(self, jobs: ServedJobs) -> bytes:
         following = jobs.job(self.job)
-        streak = None if following.streak is None else tuple(following.streak)
         carried = b"" if following.online is None else following.online.state(self.job)
-        newest = following.newest if following.newest is not None else -1
-        windows = jobs.windows.rates(self.job, 0, newest)
-        at = max(following.at, 0)
-        after = (following.filling, following.first, following.newest, streak, at, carried, windows)
-        return msgspec.msgpack.encode(after)
+        windows = [] if following.newest is None else jobs.windows.rates(self.job, 0, following.newest)
+        first, newest, at = following.first, following.newest, max(following.at, 0)
+        kept = Kept(following.filling, first, newest, following.streak, at, carried, windows)
+        return msgspec.msgpack.encode(kept)
 
     def _find(self, job: str, by: Generation) -> Online:
-        for made in _sets(self._folder, job):
-            if made.generation.number == by.number:
-                return _online(str(self._folder / job / f"{by.number:08}.set"))
-        raise ModelSetError(f"{job}: generation {by.number} is not in {self._folder}. Publish it again.")
+        path = _path(self._folder, job, by.number)
+        if not path.is_file():
+            raise ModelSetError(f"{job}: generation {by.number} is not in {self._folder}. Publish it again.")
+        return _online(str(path))
 
 
-def _sets(folder: Path, job: str) -> list[SetFile]:
-    return [_set(str(path)) for path in sorted((folder / job).glob("*.set"))]
+def _path(folder: Path, job: str, number: int) -> Path:
+    return folder / job / f"{number:08}.set"
 
 
 @lru_cache(maxsize=256)
 def _set(path: str) -> SetFile:
-    return _SET.decode(Path(path).read_bytes())
+    return msgspec.msgpack.decode(Path(path).read_bytes(), type=SetFile)
 
 
 @lru_cache(maxsize=64)
 def _online(path: str) -> Online:
     return Online(unpack(_set(path).members).forecaster)
-
-
-_KEPT = msgspec.msgpack.Decoder(Kept)
-_SET = msgspec.msgpack.Decoder(SetFile)

@@ -9,26 +9,31 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.kafka.broker import Follower, Publisher, Record, offsets
+from pipelines.kafka.broker import Follower, Publisher, Record, offsets, read_all
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, signals
 from pipelines.serve.contracted import Contracted
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import Ready
-from pipelines.serve.step.generations import Generation, first_origin
+from pipelines.serve.step.following import SILENT_S
+from pipelines.serve.step.generations import first_origin
 from pipelines.serve.step.jobs import ServedJobs
-from pipelines.serve.step.pulse import SILENT_S
-from pipelines.serve.step.windows import Recent
-from pipelines.serve.stream.beginning import rewind
+from pipelines.serve.step.samples import read_sample
+from pipelines.serve.step.windows import KEPT_STEPS, Recent
 from tidecast.messages import MessageError, MetricSample
 
 log = logging.getLogger(__name__)
+TAIL = 10_000
+"""Newest records that tell which jobs report, and how fast their time runs."""
+MARGIN_S = 60.0
+"""What a sender's clock may lag behind, wall seconds."""
 
 
 class Server:
@@ -44,24 +49,23 @@ class Server:
         Raises:
             BrokerError: the broker does not answer.
         """
-        kafka, self._poll_s = settings.kafka, settings.serving.poll_s
+        kafka, step_s = settings.kafka, settings.training.step_s
+        self._poll_s, look_s = settings.serving.poll_s, settings.serving.alias_poll_s
         create_topics(kafka)
         self._publisher = Publisher(kafka)
         self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
-        known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
-        self._jobs = ServedJobs(Recent(settings.training.step_s), known, self._model, self.epoch)
-        self._models: dict[tuple[str, int], Online] = {}
+        known = Contracted(settings.contracts_dir, look_s)
+        self._jobs = ServedJobs(Recent(step_s), known, lambda job, by: self._models[job], self.epoch)
+        self._models: dict[str, Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._fresh_from = dict(self._behind)
         self._metrics = Follower(kafka, ["metrics"])
-        rewind(self._metrics, settings.training.step_s)
+        self._metrics.go_to(needed_from(_samples(read_all(kafka, "metrics", TAIL)), step_s))
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, tuple[int | None, int]] = {}
-        self._loader = Loader(
-            self._jobs.windows, champions or (lambda: Registry(settings)), known, settings.serving.alias_poll_s
-        )
+        self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, look_s)
         self._loader.start()
 
     def tick(self) -> bool:
@@ -109,24 +113,22 @@ class Server:
         """What has changed since the last word about the job, and its heartbeat while it reports."""
         job, following = sample.job, self._jobs.job(sample.job)
         state = following.newest, following.at
-        if self._issued.get(job) != state and (forecast := self._jobs.issue(sample)) is not None:
+        if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
             self._publisher.send("forecasts", job, forecast)
             self._issued[job], following.issued = state, forecast
-        if now - sample.wall_time >= SILENT_S:
-            return
-        for beat in following.pulse.beat(sample, now, following.issued):
-            self._publisher.send("heartbeats", job, beat)
+        if now - sample.wall_time < SILENT_S:
+            for beat in following.beat(sample, now):
+                self._publisher.send("heartbeats", job, beat)
 
     def _promote(self, ready: Ready, now: float) -> None:
         job, following = ready.job, self._jobs.job(ready.job)
         number = following.generations[-1].number + 1 if following.generations else 1
         begins = first_origin(following.generations, following.newest, None)
         made = ready.generation(number, begins, self._jobs.windows.step_s)
-        self._models = {key: online for key, online in self._models.items() if key[0] != job}
-        self._models[job, number] = ready.online
+        self._models[job] = ready.online
         following.generations[:] = [made]
         try:
-            following.begin(self._jobs.windows, ready.online, made, ready.warm)
+            following.begin(ready.online, made, ready.warm)
         except Exception:  # one job's model may not stop the others; it begins anew at the next window
             log.exception("serving %s: version %s failed", job, ready.version)
             following.online, following.at = None, -1
@@ -134,8 +136,22 @@ class Server:
         if job in self._newest:
             self._publish(self._newest[job], now)
 
-    def _model(self, job: str, by: Generation) -> Online:
-        return self._models[job, by.number]
+
+def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
+    """Wall time from which on `KEPT_STEPS` windows of every job of these samples were measured; 0 without any.
+
+    Each job's time runs at its own pace: in a replay of 720 s a second, 60 days of it are two hours on the wall.
+    """
+    newest = {sample.job: sample for sample in samples}.values()
+    depth_s = (KEPT_STEPS + 2) * step_s  # the first and the last window are parts
+    return max(min((s.wall_time - depth_s / s.time_scale - MARGIN_S for s in newest), default=0.0), 0.0)
+
+
+def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
+    now = time.time()
+    for record in records:
+        with suppress(MessageError):  # it was rejected when it came
+            yield read_sample(record.value or b"", now)
 
 
 def serve_stream(settings: Settings) -> None:

@@ -271,9 +271,9 @@ def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))
     lengths, history = [], Following.history
 
-    def measured(self, windows, first, last):
+    def measured(self, first, last):
         lengths.append(last - first + 1)
-        return history(self, windows, first, last)
+        return history(self, first, last)
 
     monkeypatch.setattr(Following, "history", measured)
     swap(core, ready)

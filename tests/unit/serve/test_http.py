@@ -11,10 +11,10 @@ from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.swapping import swap
 from pipelines.serve.http import app as http_app
 from pipelines.serve.http.app import app
-from pipelines.serve.http.status import STATUS, status
 from pipelines.serve.models.model_set import pack
 from pipelines.serve.models.ready import prepare
 from pipelines.serve.step.keys import forecast_key
+from pipelines.serve.step.records import STATUS, Status, packed
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -37,6 +37,11 @@ def core(tmp_path_factory):
 @pytest.fixture(scope="module")
 def web(core):
     return TestClient(app(core.store, STEP, {JOB, "rides"}, "s3cret"))
+
+
+def say(core, now):
+    """What a server says of itself."""
+    core.store.set_meta(STATUS, packed(Status(now, 1, 7, dict(core.counts), len(core.outbox))))
 
 
 def test_a_forecast_as_it_is_and_as_it_was(core, web):
@@ -72,9 +77,9 @@ def test_nothing_is_told_without_the_token(web, path, headers):
 
 def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web, monkeypatch):
     monkeypatch.setattr(http_app, "time", SimpleNamespace(time=lambda: NOW))
-    core.store.set_meta(STATUS, status(NOW - http_app.SILENT_S, 7, core.counts, len(core.outbox)))
+    say(core, NOW - http_app.SILENT_S)
     assert web.get("/health").status_code == 503
-    core.store.set_meta(STATUS, status(NOW - http_app.SILENT_S + 1, 7, core.counts, len(core.outbox)))
+    say(core, NOW - http_app.SILENT_S + 1)
     assert web.get("/health").json() == {"serving": True}
 
 
@@ -84,7 +89,7 @@ def test_health_where_no_server_ever_was(tmp_path):
 
 
 def test_prometheus_reads_counts_and_ages(core, web):
-    core.store.set_meta(STATUS, status(time.time(), 7, core.counts, len(core.outbox)))
+    say(core, time.time())
     text = web.get("/metrics", headers=BEARER).text
     assert 'tidecast_fast_events_total{what="windows"} 31.0' in text
     assert 'tidecast_fast_forecast_age_seconds{job="orders"}' in text

@@ -11,10 +11,9 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.fast.arrivals import Arrival
-from pipelines.serve.fast.core import Core
+from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.swapping import swap
-from pipelines.serve.http.limits import CONNECTIONS, HEAD_BYTES, PATIENCE_S
+from pipelines.serve.http.app import CONNECTIONS, HEAD_BYTES, PATIENCE_S
 from pipelines.serve.http.process import ADDRESS, TOKEN, Endpoint
 from pipelines.serve.models.model_set import pack
 from pipelines.serve.models.ready import prepare

@@ -6,7 +6,7 @@ from models.forecast.baselines.naive import Naive
 from pipelines.registry import RegistryError
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import KEPT_STEPS, Recent
-from pipelines.serve.stream.beginning import MARGIN_S, needed_from
+from pipelines.serve.stream.server import MARGIN_S, needed_from
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, sample
 from tests.fakes.waiting import wait_until

@@ -1,9 +1,11 @@
 """What a server learns at its start from the forecasts that were sent before."""
 
+import dataclasses
+
 import pytest
 
 from models.forecast.baselines.naive import Naive
-from pipelines.kafka.librdkafka import Fetched
+from pipelines.kafka.broker import Record
 from pipelines.serve.fast import log_feed
 from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.outbox import NOTE
@@ -13,6 +15,7 @@ from pipelines.serve.models.ready import prepare
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
+from tidecast.messages import Forecast, decode, encode
 
 JOB = "orders"
 LOG = [Arrival(raw(JOB, BEGIN + i, 100.0 + i), ("metrics", 0, i), str(i + 1).encode()) for i in range(60)]
@@ -25,17 +28,17 @@ class Topic:
         self.records = []
 
     def send(self, topic, key, value, headers, taken=None):
-        self.records.append(Fetched(0, len(self.records), key, value, dict(headers)))
+        self.records.append(Record(topic, 0, len(self.records), key, value, NOW, dict(headers)))
         taken(True)
 
-    def read_back(self, kafka, topic, newest=None):
+    def read_all(self, kafka, topic, newest=None):
         return self.records if newest is None else self.records[-newest:]
 
 
 @pytest.mark.parametrize("tail", [5, 10_000])
 def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, tail):
     topic = Topic()
-    monkeypatch.setattr(log_feed, "read_back", topic.read_back)
+    monkeypatch.setattr(log_feed, "read_all", topic.read_all)
     monkeypatch.setattr(log_feed, "TAIL", tail)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
@@ -47,11 +50,31 @@ def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, t
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
         swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
-        log_feed.recall(None, core, True)
+        log_feed.recall(None, core, {7}, True)
         core.take(LOG[:30], NOW)  # and here the process is killed
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        log_feed.recall(None, core, False)
+        log_feed.recall(None, core, {7}, False)
         core.take(LOG[30:], NOW)
         core.outbox.send(topic)
     assert len(topic.records) == len(sent) + 10 and topic.records[: len(sent)] == sent
+
+
+def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
+    topic = Topic()
+    monkeypatch.setattr(log_feed, "read_all", topic.read_all)
+    with Store.open(tmp_path / "whole") as store:
+        core = Core(store, STEP, {JOB}, 7, True)
+        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
+        core.take(LOG, NOW)
+        core.outbox.send(topic)
+        newest = core.last_sent(JOB)
+    (*_, last) = topic.records
+    forged = decode(Forecast, last.value)
+    for epoch, ahead in ((8, 5), (6, 3), (7, 10**6)):  # nobody's epoch, or a server's with a time beyond every clock
+        changed = dataclasses.replace(forged, epoch=epoch, time=forged.time + ahead * STEP, time_scale=1.0)
+        topic.send("forecasts", JOB, encode(changed), [(NOTE, last.headers[NOTE])], lambda good: None)
+    with Store.open(tmp_path / "again") as store:
+        core = Core(store, STEP, {JOB}, 7, True)
+        log_feed.recall(None, core, {7}, True)
+        assert core.last_sent(JOB) == newest == max(origin for _, origin in core.closing.adopted)

@@ -11,8 +11,8 @@ import time
 
 from configs.sections import Kafka
 from configs.settings import load
-from pipelines.kafka.broker import offsets
-from pipelines.kafka.librdkafka import Feed, Fetched, Sender
+from pipelines.kafka.broker import Record, offsets
+from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.serve.fast.server import SWITCH_S
 from pipelines.stack.state import addressed
 
@@ -21,7 +21,7 @@ def echo(kafka: Kafka, come: str, go: str) -> None:
     """Answer with the same bytes and headers, from the reading thread itself, until ended."""
     sender = Sender(kafka)
 
-    def back(records: list[Fetched]) -> None:
+    def back(records: list[Record]) -> None:
         for record in records:
             sender.send(go, record.key or "", record.value, list(record.headers.items()))
         sender.poll()

@@ -10,9 +10,9 @@ from time import perf_counter_ns
 from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.kafka import produce
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, SampleFeed
-from pipelines.kafka.broker import offsets
+from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
-from pipelines.kafka.librdkafka import Fetched, Sender
+from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.topics import create_topics
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.step.event import origin_of
@@ -26,7 +26,7 @@ BEGUN = 400
 """Windows of history: more than a GRU looks back, and not long to read."""
 PER_S = 4.0
 _PATIENCE_S = 300.0
-Heard = queue.SimpleQueue[tuple[int, list[Fetched]]]
+Heard = queue.SimpleQueue[tuple[int, list[Record]]]
 
 
 def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) -> list[int]:
