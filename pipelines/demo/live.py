@@ -17,7 +17,7 @@ from configs.contract import load_contract
 from configs.errors import CorrectableError
 from configs.settings import Settings
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.jobs.results import compare, counted
+from pipelines.jobs.truth import compare, counted
 from pipelines.kafka.broker import BrokerError, Follower
 from pipelines.report.recorded.dump import dump
 from pipelines.stack.processes import Process

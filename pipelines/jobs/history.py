@@ -17,7 +17,7 @@ from pipelines.traces.trace import load_trace
 from tidecast.messages import MetricSample
 
 
-def publish_history(settings: Settings, job: str | None = None) -> int:
+def publish_history(settings: Settings) -> int:
     """Publish one interval per step of the trace before the live part; returns how many.
 
     Raises:
@@ -26,7 +26,7 @@ def publish_history(settings: Settings, job: str | None = None) -> int:
     """
     trace = load_trace(settings.replay)
     times, rates = trace.history()
-    return _publish(settings, job or settings.job.name, times, rates, trace.step_s)
+    return _publish(settings, settings.job.name, times, rates, trace.step_s)
 
 
 def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:

@@ -19,6 +19,7 @@ import signal
 import sys
 import threading
 import time
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from tidecast.messages import Control
 HEAD_START_S = 1.0
 """The clock is announced so long before the first record, so that every agent knows it by then."""
 _TICK_S = 0.01
-_OUTAGE_S = 300
+_OUTAGE_MS = 300_000
 _ACKNOWLEDGE_S = 120.0
 _WARM_UP_SEQ = 1_000_000_000
 _WARM_UP_ROUNDS, _WARM_UP_PAUSE_S, _WARM_UP_RECORDS = 3, 1.5, 2
@@ -63,23 +64,19 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
             "Choose an earlier replay.live_start."
         )
     plan = plan_replay(trace, settings.replay)
-    partitions = sorted(offsets(settings.kafka, "events"))
-    publisher = _publisher(settings)
+    publisher, partitions = _publisher(settings)
     wall_start = time.time() + HEAD_START_S
     _announce(publisher, settings, trace, wall_start)
     sent, produced_at = _produce(publisher, plan, trace, settings.replay, partitions, wall_start, stop)
     wall_end = time.time()
-    good = _acknowledged([future for _, future in sent])
-    warm = read_warm_up(run_dir)
-    replayed = [event for (event, _), ok in zip(sent, good, strict=True) if ok]
-    late = plan.late[: len(sent)][good]
+    good, warm = _acknowledged(sent), read_warm_up(run_dir)
+    taken, late = list(compress(sent, good)), plan.late[: len(sent)][good]
     truth = {
-        "produced": len(replayed) + len(warm), "warm_up": len(warm), "late": int(late.sum()), "planned": len(plan),
+        "produced": len(taken) + len(warm), "warm_up": len(warm), "late": int(late.sum()), "planned": len(plan),
         "unacknowledged": int((~good).sum()), "wall_start": wall_start, "wall_end": wall_end,
-        "per_key": per_key([*replayed, *warm]),
+        "per_key": per_key([*(event for event, _ in taken), *warm]),
     }  # fmt: skip
-    places = [future.value for (_, future), ok in zip(sent, good, strict=True) if ok]
-    write_truth(run_dir, truth, places, produced_at[good], late)
+    write_truth(run_dir, truth, [future.value for _, future in taken], produced_at[good], late)
     return truth
 
 
@@ -87,8 +84,7 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
     """Send a few records to every partition, some batches long; returns how many were acknowledged."""
     earlier = read_warm_up(run_dir)
     time_of_all = load_trace(settings.replay).live_start
-    partitions = sorted(offsets(settings.kafka, "events"))
-    publisher = _publisher(settings)
+    publisher, partitions = _publisher(settings)
     sent: Sent = []
     for turn in range(_WARM_UP_ROUNDS):
         for partition in partitions * _WARM_UP_RECORDS:
@@ -97,9 +93,9 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
             sent.append(_send(publisher, event, partition, time.time()))
         if turn + 1 < _WARM_UP_ROUNDS:
             time.sleep(_WARM_UP_PAUSE_S)
-    good = _acknowledged([future for _, future in sent])
-    write_warm_up(run_dir, earlier + [event for (event, _), ok in zip(sent, good, strict=True) if ok])
-    return int(good.sum())
+    taken = [event for event, _ in compress(sent, _acknowledged(sent))]
+    write_warm_up(run_dir, earlier + taken)
+    return len(taken)
 
 
 def key_name(index: int) -> str:
@@ -107,9 +103,10 @@ def key_name(index: int) -> str:
     return f"key-{index:03d}"
 
 
-def _publisher(settings: Settings) -> Publisher:
-    """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record."""
-    return Publisher(settings.kafka, delivery_timeout_ms=_OUTAGE_S * 1000, max_block_ms=_OUTAGE_S * 1000)
+def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
+    """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record; its partitions."""
+    partitions = sorted(offsets(settings.kafka, "events"))
+    return Publisher(settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS), partitions
 
 
 def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:
@@ -122,14 +119,9 @@ def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start
 
 
 def _produce(
-    publisher: Publisher,
-    plan: ReplayPlan,
-    trace: Trace,
-    settings: Replay,
-    partitions: list[int],
-    wall_start: float,
+    publisher: Publisher, plan: ReplayPlan, trace: Trace, settings: Replay, partitions: list[int], wall_start: float,
     stop: threading.Event,
-) -> tuple[Sent, NDArray[np.float64]]:
+) -> tuple[Sent, NDArray[np.float64]]:  # fmt: skip
     """Send every record when it is due; a slow moment is caught up, never skipped. Returns what was sent, and when."""
     event_times = trace.live_start + plan.happened_at * settings.speed
     names = [key_name(index) for index in range(settings.keys)]
@@ -151,13 +143,13 @@ def _send(publisher: Publisher, event: LoadEvent, partition: int, now: float) ->
     return event, publisher.send_bytes("events", event.key.encode(), value, partition=partition, timestamp_s=now)
 
 
-def _acknowledged(futures: list[Any]) -> NDArray[np.bool_]:
+def _acknowledged(sent: Sent) -> NDArray[np.bool_]:
     """Which records the broker has confirmed; waits for those under way."""
     deadline = time.monotonic() + _ACKNOWLEDGE_S
-    for future in futures:
+    for _, future in sent:
         while not future.is_done and time.monotonic() < deadline:
             time.sleep(_TICK_S)
-    return np.array([future.is_done and future.succeeded() for future in futures], dtype=bool)
+    return np.array([future.is_done and future.succeeded() for _, future in sent], dtype=bool)
 
 
 def main(argv: list[str] | None = None) -> int:

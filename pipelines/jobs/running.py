@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.contract import load_contract
+from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings, load
 from pipelines.kafka.broker import BrokerError, offsets, spark_options, topic_out
@@ -76,13 +76,12 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     """
     parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
-    parser.add_argument(
-        "--no-agent", action="store_true", help="run without Tidecast's agent, with the least number of executors"
-    )
+    least = "run without Tidecast's agent, with the least number of executors"
+    parser.add_argument("--no-agent", action="store_true", help=least)
     args = parser.parse_args(argv)
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.set())
     try:
         settings = addressed(load())
         contract = load_contract(job, settings.contracts_dir)
@@ -98,45 +97,48 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     log = ProgressLog(args.run_dir, job, spark.sparkContext)
     spark.streams.addListener(_listener(log))
     query = start_query(Launch(job, spark, settings, args.run_dir, start))
-    agent = None
-    if not args.no_agent:
-        from tidecast import attach
-
-        # This process is ours: while a broker is away its client says so ten times a second, and the agent once.
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
-
-        bounds, kafka = contract.executors, settings.kafka
-        agent = attach(
-            query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
-            prefix=kafka.prefix,
-            executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
-        )  # fmt: skip
+    agent = None if args.no_agent else _attached(query, job, settings, contract)
     while query.isActive and not stop.wait(0.2):
         pass
     return _finish(spark, query, agent, log)
 
 
+def _attached(query: StreamingQuery, job: str, settings: Settings, contract: Contract) -> Any:
+    """The query's agent. This process is ours: while a broker is away its client says so often, and the agent once."""
+    from tidecast import attach
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    bounds, kafka = contract.executors, settings.kafka
+    return attach(
+        query, job=job, bootstrap=kafka.bootstrap, mode="act", clock=None, security=kafka.security,
+        prefix=kafka.prefix, executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
+    )  # fmt: skip
+
+
 def start_of(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     """First offset per topic and partition that belongs to the run in this folder."""
-    written = json.loads((run_dir / f"{job}.start.json").read_text())
+    written = json.loads(_start(run_dir, job).read_text())
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
 def begin(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     """Where `events` and `results` end before a new run's first record; a run that goes on keeps its own begin."""
-    if not (run_dir / f"{job}.start.json").is_file():
-        ends = {
-            topic: {p: end for p, (_, end) in offsets(settings.kafka, topic).items()} for topic in ("events", "results")
-        }
-        (run_dir / f"{job}.start.json").write_text(json.dumps(ends))
+    if not _start(run_dir, job).is_file():
+        known = {topic: offsets(settings.kafka, topic) for topic in ("events", "results")}
+        ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
+        _start(run_dir, job).write_text(json.dumps(ends))
     return start_of(run_dir, job)
+
+
+def _start(run_dir: Path, job: str) -> Path:
+    return run_dir / f"{job}.start.json"
 
 
 class ProgressLog:
     """Writes every progress as one line, and keeps the totals of what the job observed."""
 
     def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
-        self._lines = (run_dir / f"{job}.progress.jsonl").open("a")
+        self._lines = run_dir / f"{job}.progress.jsonl"
         self._summary = run_dir / f"{job}.json"
         self.totals: dict[str, Any] = {
             "batches": 0, "rows": 0, "late": 0, "rejected": 0,
@@ -151,13 +153,9 @@ class ProgressLog:
         self.totals["rows"] += progress.get("numInputRows", 0)
         for name in ("late", "rejected"):
             self.totals[name] += seen.get(name) or 0
-        self._lines.write(json.dumps(progress, separators=(",", ":")) + "\n")
-        self._lines.flush()
+        with self._lines.open("a") as file:
+            file.write(json.dumps(progress, separators=(",", ":")) + "\n")
         self._summary.write_text(json.dumps(self.totals))
-
-    def close(self) -> None:
-        """Nothing more will come."""
-        self._lines.close()
 
 
 def _listener(log: ProgressLog) -> Any:
@@ -186,7 +184,6 @@ def _finish(spark: SparkSession, query: StreamingQuery, agent: Any, log: Progres
     for end in (query.stop, spark.stop):
         with suppress(Exception):
             end()
-    log.close()
     if failure is not None:
         print(f"query {log.totals}: {failure}", file=sys.stderr)
         return 1

@@ -1,18 +1,23 @@
-"""The truth of a run: what was produced, record for record, as files in the run's folder."""
+"""The truth of a run: what was produced, record for record, as files; and how what was counted compares."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from configs.sections import Kafka
 from pipelines.jobs.events import LoadEvent
+from pipelines.kafka.broker import read_all
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Number of events (`n`) and sum of their sequence numbers (`seq_sum`), by key."""
 
 
 def per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
@@ -36,12 +41,9 @@ def write_warm_up(run_dir: Path, events: Sequence[LoadEvent]) -> None:
 
 
 def write_truth(
-    run_dir: Path,
-    truth: dict[str, Any],
-    places: Sequence[Any],
-    produced_at: NDArray[np.float64],
+    run_dir: Path, truth: dict[str, Any], places: Sequence[Any], produced_at: NDArray[np.float64],
     late: NDArray[np.bool_],
-) -> None:
+) -> None:  # fmt: skip
     """Write `truth.json`, `produced.csv` and `produced.npz`.
 
     Args:
@@ -63,3 +65,33 @@ def write_truth(
         csv.writer(file).writerows([("second", "produced"), *enumerate(seconds)])
     # Last: whoever sees it finds the others complete.
     (run_dir / "truth.json").write_text(json.dumps(truth, indent=1))
+
+
+def counted(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
+    """The running total of every key on `results`: its last record is the one that holds.
+
+    Args:
+        kafka: the broker.
+        start: first offset per partition that belongs to this run (`running.start_of`); None reads the whole topic.
+    """
+    first, records = start or {}, read_all(kafka, "results")
+    totals = (json.loads(r.value) for r in records if r.value is not None and r.offset >= first.get(r.partition, 0))
+    return {total["key"]: {"n": total["n"], "seq_sum": total["seq_sum"]} for total in totals}
+
+
+def compare(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
+    """Records lost and duplicated, key by key: `truth` is `truth.json`, `found` comes from `counted`.
+
+    Counts that agree while the sums of the sequence numbers differ mean that one record at least was lost and
+    another counted twice.
+    """
+    expected: Counts = truth["per_key"]
+    lost = duplicated = 0
+    nothing = {"n": 0, "seq_sum": 0}
+    for key in set(expected) | set(found):
+        want, have = expected.get(key, nothing), found.get(key, nothing)
+        swapped = want["n"] == have["n"] and want["seq_sum"] != have["seq_sum"]
+        lost += max(0, want["n"] - have["n"]) + swapped
+        duplicated += max(0, have["n"] - want["n"]) + swapped
+    total = sum(entry["n"] for entry in found.values())
+    return {"produced": truth["produced"], "counted": total, "lost": lost, "duplicated": duplicated}

@@ -11,8 +11,8 @@ import pytest
 
 from configs.settings import load
 from pipelines.jobs.history import publish_history
-from pipelines.jobs.results import compare, counted
 from pipelines.jobs.running import start_of
+from pipelines.jobs.truth import compare, counted
 from pipelines.kafka.broker import Publisher, read_all
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS

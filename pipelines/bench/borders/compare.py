@@ -1,15 +1,36 @@
-"""The corpus before every reader: who differs from whom, and whom a record has stopped."""
+"""The corpus before every reader: who differs from whom, and whom a record has stopped.
+
+Each reader is the code that runs live, on a state of its own.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from pipelines.bench.borders.corpus import OddRecord, corpus
-from pipelines.bench.borders.readers import ingested, readers
+from configs.contract import Contract
+from models.policy.live.memory import fresh
+from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, corpus
+from pipelines.ingest.columns import KINDS as INGESTED
+from pipelines.scale.processor import Scaler
+from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.step.samples import read_sample
+from pipelines.serve.stream.fleet_step import FleetStep
+from pipelines.store import Store
+from tidecast.commands import Commands
+from tidecast.control import mode_key
+from tidecast.guard import Limits
+from tidecast.job import Job
+from tidecast.messages import MessageError, decode, encode, keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+STEP_S = 60.0
 
 
 def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
@@ -22,26 +43,115 @@ def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
     entries = corpus(now, seed)
     found: dict[str, Any] = {"records": len(entries), "stopped": [], "differing": [], "unexpected": []}
     verdicts: list[dict[str, bool]] = [{} for _ in entries]
-    with readers() as known:
-        for entry, given in zip(entries, verdicts, strict=True):
-            for name, (topics, read) in known.items():
-                if entry.topic in topics:
-                    try:
-                        given[name] = read(entry, now)
-                    except Exception as error:  # what would end the reader for every job
-                        found["stopped"].append([_said(entry), name, repr(error)[:200]])
+    for entry, given in zip(entries, verdicts, strict=True):
+        for name, (topics, read) in READERS.items():
+            if entry.topic in topics:
+                try:
+                    given[name] = read(entry, now)
+                except Exception as error:  # what would end the reader for every job
+                    found["stopped"].append([_named(entry), name, repr(error)[:200]])
     if spark is not None:
-        for place, verdict in ingested(spark, entries, now).items():
+        for place, verdict in _ingested(spark, entries, now).items():
             verdicts[place]["ingest"] = verdict
     for entry, given in zip(entries, verdicts, strict=True):
         wanted = given.get("decode")
         if entry.good is not None and wanted is not entry.good:
-            found["unexpected"].append([_said(entry), "decode", wanted])
-        found["differing"] += [[_said(entry), name, mine] for name, mine in given.items() if mine is not wanted]
+            found["unexpected"].append([_named(entry), "decode", wanted])
+        found["differing"] += [[_named(entry), name, mine] for name, mine in given.items() if mine is not wanted]
     found["verdicts"] = sum(len(given) for given in verdicts)
     found["readers"] = sorted({name for given in verdicts for name in given})
     return found | {f"n_{name}": len(found[name]) for name in ("stopped", "differing", "unexpected")}
 
 
-def _said(entry: OddRecord) -> str:
+def _named(entry: OddRecord) -> str:
     return f"{entry.topic}: {entry.name}"
+
+
+def _ingested(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
+    """What the lake's gate makes of those of its topics, by their place in the list."""
+    from pipelines.ingest.parse import parsed
+
+    found: dict[int, bool] = {}
+    for topic, kind in INGESTED.items():
+        rows = [(one.key, one.value, 0, i) for i, one in enumerate(entries) if one.topic == topic]
+        frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
+        judged = parsed(frame, kind, now).select("kafka_offset", "problem", "wall_time").collect()
+        # A row that its columns lost would be stored as nulls.
+        found |= {row.kafka_offset: row.problem is None and row.wall_time is not None for row in judged}
+    return found
+
+
+def _key(entry: OddRecord) -> str | None:
+    return None if entry.key is None else entry.key.decode("utf-8", "replace")
+
+
+def _decode(entry: OddRecord, now: float) -> bool:
+    try:
+        if entry.topic not in ("control", "rejects"):
+            keyed(KINDS[entry.topic], _key(entry), entry.value, now)
+        else:
+            message: Any = decode(KINDS[entry.topic], entry.value, now)
+            return entry.topic != "control" or _key(entry) == mode_key(message.job)
+    except MessageError:
+        return False
+    return True
+
+
+def _sample(entry: OddRecord, now: float) -> bool:
+    try:
+        read_sample(entry.value or b"", now, _key(entry) or "")
+    except MessageError:
+        return False
+    return True
+
+
+def _fast(entry: OddRecord, now: float) -> bool:
+    with tempfile.TemporaryDirectory() as home, Store.open(Path(home), 1 << 26) as store:
+        core = Core(store, STEP_S, {JOB}, epoch=1)
+        core.take([Arrival(entry.value or b"", ("metrics", 0, 0), b"1", _key(entry) or "")], now)
+        return not any(name.startswith("refused") for name in core.counts)
+
+
+def _stream(entry: OddRecord, now: float) -> bool:
+    key = _key(entry) or ""
+    row = {"key": key, "value": entry.value, "partition": 0, "offset": 0}
+    _, out = FleetStep(key, STEP_S, Path("/nowhere"), {JOB}, 1).take(None, [row], now)
+    return not any(topic == "rejects" for topic, _, _ in out)
+
+
+def _scaler(entry: OddRecord, now: float) -> bool:
+    contract = Contract(job=JOB)
+    row = {"topic": entry.topic, "value": entry.value, "partition": 0, "offset": 0}
+    _, _, rejects = Scaler(_key(entry) or "", contract, "forecast", "act").take(fresh(contract), [row], now)
+    return not rejects
+
+
+def _agent(entry: OddRecord, now: float) -> bool:
+    sent = _Sent()
+    nothing: Any = None  # an agent that observes touches no executor
+    job = Job(JOB, "observe", None, Limits(1, 4), nothing, cast(Any, sent), ())
+    commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    if entry.topic != "control" and _key(entry) != JOB:
+        return False  # another job's: it is not looked at
+    commands._take(SimpleNamespace(topic=entry.topic, key=entry.key, value=entry.value, partition=0, offset=0))
+    return "rejects" not in sent.topics
+
+
+class _Sent:
+    def __init__(self) -> None:
+        self.topics: list[str] = []
+
+    def send(self, topic: str, key: str, message: Any) -> None:
+        encode(message)
+        self.topics.append(topic)
+
+
+READERS: dict[str, tuple[frozenset[str], Callable[[OddRecord, float], bool]]] = {
+    "decode": (frozenset(KINDS), _decode),
+    "fast reader": (frozenset({"metrics"}), _sample),
+    "fast server": (frozenset({"metrics"}), _fast),
+    "stream server": (frozenset({"metrics"}), _stream),
+    "autoscaler": (frozenset({"metrics", "forecasts", "heartbeats"}), _scaler),
+    "agent": (frozenset({"decisions", "control", "heartbeats"}), _agent),
+}
+"""By name: the topics that a reader follows, and whether it accepts a record at a wall time."""

@@ -6,23 +6,9 @@ import json
 import random
 from typing import Any, NamedTuple
 
-from tidecast.messages import (
-    ContractText,
-    Control,
-    Decision,
-    Forecast,
-    Heartbeat,
-    MetricSample,
-    Outcome,
-    Reject,
-    encode,
-)
+from tidecast import messages as sent
 
 JOB = "orders"
-KINDS: dict[str, type] = {
-    "metrics": MetricSample, "forecasts": Forecast, "decisions": Decision, "outcomes": Outcome,
-    "heartbeats": Heartbeat, "contracts": ContractText, "control": Control, "rejects": Reject,
-}  # fmt: skip
 DRAWN = 60
 """Records by draw on every topic."""
 
@@ -48,7 +34,7 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
     draw = random.Random(seed)
     found = []
     for topic, kind in KINDS.items():
-        good = json.loads(encode(sound(now)[topic]))
+        good = json.loads(sent.encode(sound(now)[topic]))
         key = _key(topic, good)
         for name, fields, fine in _changed(good, now):
             found.append(OddRecord(topic, key, json.dumps(fields).encode(), name, fine))
@@ -67,19 +53,23 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
 
 def sound(now: float) -> dict[str, Any]:
     """A message of every topic that nobody objects to."""
-    time = now - 10
+    time, levels, rows = now - 10, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 2
     return {
-        "metrics": MetricSample(JOB, "interval", time, now, arrival_rps=12.5, lag_records=3, executors=2),
-        "forecasts": Forecast(
-            JOB, time, now, 1.0, 60.0, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 2, "m", "1", "champion", "network", 9, 1
+        "metrics": sent.MetricSample(JOB, "interval", time, now, arrival_rps=12.5, lag_records=3, executors=2),
+        "forecasts": sent.Forecast(JOB, time, now, 1.0, 60.0, levels, rows, "m", "1", "champion", "network", 9, 1),
+        "decisions": sent.Decision(
+            "d1", JOB, time, now, 1.0, "act", "forecast", 3, "why", ["up"], {"lag": {"a": 1}}, {}
         ),
-        "decisions": Decision("d1", JOB, time, now, 1.0, "act", "forecast", 3, "why", ["up"], {"lag": {"a": 1}}, {}),
-        "outcomes": Outcome("d1", JOB, time, now, 1.0, "confirmed", "1 to 3", 1, 3, 3, now, now),
-        "heartbeats": Heartbeat(JOB, "serving", time, now, 1.0, "1", time),
-        "contracts": ContractText(JOB, time, now, 1.0, "00ff", "{}"),
-        "control": Control(JOB, now, mode="observe"),
-        "rejects": Reject("metrics", 0, 7, "autoscaler", "not JSON", "{", now),
+        "outcomes": sent.Outcome("d1", JOB, time, now, 1.0, "confirmed", "1 to 3", 1, 3, 3, now, now),
+        "heartbeats": sent.Heartbeat(JOB, "serving", time, now, 1.0, "1", time),
+        "contracts": sent.ContractText(JOB, time, now, 1.0, "00ff", "{}"),
+        "control": sent.Control(JOB, now, mode="observe"),
+        "rejects": sent.Reject("metrics", 0, 7, "autoscaler", "not JSON", "{", now),
     }
+
+
+KINDS = {topic: type(message) for topic, message in sound(0.0).items()}
+"""Class of the messages on every topic."""
 
 
 def _key(topic: str, good: dict[str, Any]) -> bytes:

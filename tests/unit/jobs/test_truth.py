@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.jobs.results import compare
+from pipelines.jobs.truth import compare
 
 entries = st.dictionaries(
     st.sampled_from("abcd"), st.fixed_dictionaries({"n": st.integers(1, 50), "seq_sum": st.integers(0, 1000)})
