@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
 import numpy as np
 
@@ -25,8 +26,7 @@ def publish_history(settings: Settings) -> int:
         BrokerError: no broker, or no topic `metrics`.
     """
     trace = load_trace(settings.replay)
-    times, rates = trace.history()
-    return _publish(settings, settings.job.name, times, rates, trace.step_s)
+    return _publish(settings, settings.job.name, *trace.history(), trace.step_s)
 
 
 def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
@@ -69,12 +69,10 @@ def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
 
 def _publish(settings: Settings, job: str, times: Floats, rates: Floats, step_s: float) -> int:
     """`time` is the step's begin in trace time; the record itself is stamped with the moment it is published."""
-    publisher = Publisher(settings.kafka)
-    for begin, rate in zip(times.tolist(), rates.tolist(), strict=True):
-        sample = MetricSample(
-            job=job, kind="interval", time=begin, wall_time=time.time(), time_scale=settings.replay.speed,
-            span_s=step_s, arrival_rps=rate,
-        )  # fmt: skip
-        publisher.send("metrics", job, sample)
-    publisher.close()
+    with closing(Publisher(settings.kafka)) as publisher:
+        for begin, rate in zip(times.tolist(), rates.tolist(), strict=True):
+            sample = MetricSample(
+                job, "interval", begin, time.time(), settings.replay.speed, span_s=step_s, arrival_rps=rate
+            )
+            publisher.send("metrics", job, sample)
     return len(times)

@@ -48,28 +48,19 @@ def checked(events: DataFrame) -> DataFrame:
 
 
 def _reason() -> Column:
-    """Why an event is refused, null if it is not."""
+    """Why an event is refused, null if it is not: the first rule that does not hold."""
     from pyspark.sql import functions as F
 
     seq, time, key = F.col("event.seq"), F.col("event.time"), F.col("event.key")
-    return (
-        F.when(
-            ~F.coalesce(F.is_valid_utf8(F.col("value").cast("string")), F.lit(False)),
-            "not JSON: not UTF-8, or nothing at all",
-        )
-        .when(
-            ~F.coalesce(seq.between(0, MAX_SEQ), F.lit(False)), f"seq: a whole number from 0 to {MAX_SEQ} is expected"
-        )
-        .when(~F.coalesce((time >= 0) & ~F.isnan(time), F.lit(False)), "time: epoch seconds are expected")
-        .when(
-            time > F.col("timestamp").cast("double") + FUTURE_S,
-            "time lies ahead of its production; set the sender's clock",
-        )
-        .when(
-            ~F.coalesce(F.length(key).between(1, MAX_KEY), F.lit(False)),
-            f"key: text of 1 to {MAX_KEY} characters is expected",
-        )
-    )
+    rules = (
+        (F.is_valid_utf8(F.col("value").cast("string")), "not JSON: not UTF-8, or nothing at all"),
+        (seq.between(0, MAX_SEQ), f"seq: a whole number from 0 to {MAX_SEQ} is expected"),
+        ((time >= 0) & ~F.isnan(time), "time: epoch seconds are expected"),
+        (time <= F.col("timestamp").cast("double") + FUTURE_S,
+         "time lies ahead of its production; set the sender's clock"),
+        (F.length(key).between(1, MAX_KEY), f"key: text of 1 to {MAX_KEY} characters is expected"),
+    )  # fmt: skip
+    return F.coalesce(*(F.when(~F.coalesce(holds, F.lit(False)), why) for holds, why in rules))
 
 
 def windows(events: DataFrame) -> DataFrame:
@@ -80,13 +71,12 @@ def windows(events: DataFrame) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    observed = checked(events).observe(
-        "events", F.count(F.lit(1)).alias("seen"), F.count_if(F.col("rejected").isNotNull()).alias("rejected")
-    )
+    seen, rejected = F.count(F.lit(1)).alias("seen"), F.count_if(F.col("rejected").isNotNull()).alias("rejected")
+    sleep = F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(SERVICE_MS).cast("long"))
     counts = (
-        observed.withColumn(
-            "served", F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(SERVICE_MS).cast("long"))
-        )
+        checked(events)
+        .observe("events", seen, rejected)
+        .withColumn("served", sleep)
         .where("served IS NULL OR served IS NOT NULL")  # whoever does not use the answer does not wait for it
         .withWatermark("at", PATIENCE)
         .groupBy(F.window("at", WINDOW), "key", "rejected")

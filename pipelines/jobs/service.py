@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pipelines.jobs.events import EventError, decode_event
@@ -17,6 +18,10 @@ OUTPUT = "key string, seq string, late string"
 TYPED = ["key", "CAST(seq AS LONG) AS seq", "late IS NOT NULL AS late"]
 """The same columns with their types."""
 
+SOURCE = ["value", "partition", "offset", "CAST(timestamp AS DOUBLE) AS produced_at"]
+"""What the stage reads of Kafka's record."""
+
+Columns = dict[str, list[str | None]]
 Stage = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 
@@ -46,33 +51,27 @@ def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
     return stage
 
 
-SOURCE = ["value", "partition", "offset", "CAST(timestamp AS DOUBLE) AS produced_at"]
-"""What the stage reads of Kafka's record."""
-
-
-def _decoded(
-    batch: pa.RecordBatch, newest: dict[int, float]
-) -> tuple[dict[str, list[str | None]], list[tuple[Any, ...]]]:
+def _decoded(batch: pa.RecordBatch, newest: dict[int, float]) -> tuple[Columns, list[tuple[Any, ...]]]:
     """Columns of the stage, and (partition, offset, value, stamp, reason) of what was refused; updates `newest`."""
-    columns: dict[str, list[str | None]] = {"key": [], "seq": [], "late": []}
+    columns: Columns = {"key": [], "seq": [], "late": []}
     bad = []
     names = ("value", "partition", "offset", "produced_at")
     rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
     for raw, partition, offset, produced_at in rows:
+        key, seq, late = None, 0, None
         try:
             seq, event_time, key = decode_event(raw, produced_at)
-            late = event_time < newest.get(partition, -math.inf)
-            newest[partition] = max(newest.get(partition, -math.inf), event_time)
+            before = newest.get(partition, -math.inf)
+            late = "late" if event_time < before else None
+            newest[partition] = max(before, event_time)
         except EventError as error:
             bad.append((partition, offset, raw, produced_at, str(error)))
-            seq, key, late = 0, None, False
-        columns["key"].append(key)
-        columns["seq"].append(str(seq))
-        columns["late"].append("late" if late else None)
+        for name, value in zip(columns, (key, str(seq), late), strict=True):
+            columns[name].append(value)
     return columns, bad
 
 
-def _batch(columns: dict[str, list[str | None]]) -> pa.RecordBatch:
+def _batch(columns: Columns) -> pa.RecordBatch:
     """The columns as Arrow text; built by a builder, because `pyarrow.array` imports pandas: 0.8 s of a cold worker."""
     import pyarrow as pa
 
@@ -88,7 +87,6 @@ def _publish_rejects(kafka: dict[str, Any], by: str, bad: list[tuple[Any, ...]])
     from configs.sections import Kafka
     from pipelines.kafka.broker import Publisher, Record
 
-    publisher = Publisher(Kafka(**kafka))
-    for partition, offset, raw, produced_at, reason in bad:
-        publisher.reject(Record("events", partition, offset, None, raw or b"", produced_at), by, reason)
-    publisher.close()
+    with closing(Publisher(Kafka(**kafka))) as publisher:
+        for partition, offset, raw, produced_at, reason in bad:
+            publisher.reject(Record("events", partition, offset, None, raw or b"", produced_at), by, reason)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import msgspec
 
 from pipelines.serve.net.wire import Found
-from pipelines.serve.step.event import issued_in, record, sampled
+from pipelines.serve.step.event import issued_in, record
 from pipelines.serve.step.following import Following
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import checkpoint_key, forecast_key, quarantine_key, sample_key, state_key
-from pipelines.serve.step.records import ForecastValue, Outgoing, StateValue, packed
+from pipelines.serve.step.records import ForecastValue, Outgoing, SampleValue, StateValue, packed
 from pipelines.serve.step.windower import Window
 from pipelines.store import Store
 from pipelines.store.writing.event import Event
@@ -44,17 +44,12 @@ class Closing:
     def close(
         self, event: Event, following: Following, window: Window, wall_time: float, time_scale: float
     ) -> Left | None:
-        """Put what a window leaves into an event; the forecast, where a model serves it.
+        """Take a window into its job and put what it leaves into an open event; the forecast, where a model serves it.
 
-        Args:
-            event: open.
-            following: the job; it takes the window in.
-            window: newer than all before.
-            wall_time: of the record that closed it.
-            time_scale: of the same.
+        `wall_time` and `time_scale` are those of the record that closed it.
         """
         happened = round(wall_time * 1e9)
-        value = packed(sampled(window, time_scale))
+        value = packed(SampleValue(window.rate, window.lag, window.busy_s, time_scale))
         event.put(sample_key(following.job, following.step_s), value, window.version, happened)
         by = following.step(window)
         left = self.issue(event, following, by, happened, time_scale)
@@ -85,13 +80,7 @@ class Closing:
         return Left(event, version, happened, stored)
 
     def set_aside(self, event: Event, store: Store, reject: Reject) -> None:
-        """Keep a record of the log that cannot be accepted, with the reason, and send it to `rejects`.
-
-        Args:
-            event: open.
-            store: where the others are.
-            reject: the record and the reason.
-        """
+        """Keep a record of the log that cannot be accepted, with the reason, and send it to `rejects`."""
         value, key = encode(reject), quarantine_key(reject.topic)
         newest = store.get(key)
         waiting = sum(entry.key == key for _, entry in self.leaving)  # in the open transaction, too

@@ -11,8 +11,7 @@ from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.gaps import Streak
 from models.forecast.core.series import Floats, Series
 from pipelines.serve.step.generations import Generation
-from pipelines.serve.step.records import ForecastValue, SampleValue
-from pipelines.serve.step.windower import Window
+from pipelines.serve.step.records import ForecastValue
 from tidecast.messages import Forecast, encode
 
 _JSON = msgspec.json.Encoder()
@@ -44,21 +43,8 @@ class ForecastOrigin:
     rate: float | None
 
 
-def sampled(window: Window, time_scale: float) -> SampleValue:
-    """The window as it is stored."""
-    return SampleValue(window.rate, window.lag, window.busy_s, time_scale)
-
-
 def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at: ForecastOrigin) -> Forecast:
-    """The forecast after a window as it goes on the topic.
-
-    Args:
-        quantiles: (horizon, levels) records/s, finite.
-        trust: what they rest on.
-        made: the forecaster; its levels.
-        by: the generation that serves this window.
-        at: when and where.
-    """
+    """The forecast after a window as it goes on the topic: finite quantiles (horizon, levels), records/s."""
     return Forecast(
         job=at.job, time=(at.version + 1) * at.step_s, wall_time=at.wall_time, time_scale=at.time_scale,
         step_s=at.step_s, levels=list(made.levels), quantiles=np.maximum(quantiles, 0.0).tolist(), model=by.model,
@@ -90,16 +76,6 @@ def origin_of(issued: Forecast) -> int:
 
 
 def series(windows: list[tuple[int, float]], first: int, last: int, step_s: float) -> Series:
-    """Windows `first` to `last` as a series; NaN where one is missing.
-
-    Args:
-        windows: (version, records/s).
-        first: oldest version.
-        last: newest version; the series is empty where it is less than the first.
-        step_s: seconds per window.
-    """
-    values = np.full(max(last - first + 1, 0), np.nan)
-    for version, rate in windows:
-        if first <= version <= last:
-            values[version - first] = rate
-    return Series(first * step_s, step_s, values)
+    """Of windows (version, records/s) those from `first` to `last` as a series; NaN where one is missing."""
+    rates = dict(windows)
+    return Series(first * step_s, step_s, np.array([rates.get(v, np.nan) for v in range(first, last + 1)]))
