@@ -76,8 +76,8 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     """
     parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
-    least = "run without Tidecast's agent, with the least number of executors"
-    parser.add_argument("--no-agent", action="store_true", help=least)
+    alone = "run without Tidecast's agent, with the least number of executors"
+    parser.add_argument("--no-agent", action="store_true", help=alone)
     args = parser.parse_args(argv)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
