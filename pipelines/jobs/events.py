@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FUTURE_S = 300.0
 """An event whose time lies further ahead of the moment it was produced than this is refused."""
@@ -44,7 +44,8 @@ def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
         raise EventError(f"not JSON: {error}") from None
     if not isinstance(data, dict):
         raise EventError(f"a JSON {type(data).__name__}; an object is expected")
-    seq, time, key = (data.get(name) for name in LoadEvent._fields)
+    seq, key = data.get("seq"), data.get("key")
+    time: Any = data.get("time")
     if type(seq) is not int or not 0 <= seq <= MAX_SEQ:
         raise EventError(f"seq={seq!r:.60}: a whole number from 0 to {MAX_SEQ} is expected")
     if type(time) not in (int, float) or not 0 <= time < _ENDLESS_S:
