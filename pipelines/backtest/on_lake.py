@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import Effort
 from models.twin.experiment.setup import NOISE, Setup
 from models.twin.sim.job import TwinJob
+from pipelines.backtest.fit.measured import configured
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.page import html
@@ -78,12 +80,9 @@ def setup_of(settings: Settings, job: str) -> Setup:
 
 def of_contract(contract: Contract) -> TwinJob:
     """A job that nobody has measured yet."""
-    planning, bounds = contract.planning, contract.executors
-    return TwinJob(
-        overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,
-        cores=bounds.cores, scaling=planning.scaling, startup_s=(max(planning.lead_s, 1.0),), noise=NOISE,
-        latency_target_s=contract.latency_target_s,
-    )  # fmt: skip
+    planning = contract.planning
+    startup_s = (max(planning.lead_s, 1.0),)
+    return replace(configured(contract), scaling=planning.scaling, startup_s=startup_s, noise=NOISE)
 
 
 def newest(series: Series, days: float | None) -> Series:

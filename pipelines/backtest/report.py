@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
-from models.twin.experiment.contenders import (
-    DEFAULTS,
-    LAST_VALUE,
-    OURS,
-    TRUE_FUTURE,
-    UNFORECAST,
-    ablations,
-    contenders,
-)
+from models.twin.experiment.contenders import DEFAULTS, LAST_VALUE, OURS, TRUE_FUTURE, UNFORECAST, ablations, contenders
 from models.twin.experiment.results import ALLOWED, BOUND, TraceResult, plain
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
@@ -90,29 +82,12 @@ def figures(one: TraceReport) -> dict[str, Any]:
     return dict(plain(found))
 
 
-def together(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several traces' figures: each, and the sums of the costs of policies that keep the promise on all of them."""
-    sums: dict[str, dict[str, float | None]] = {}
-    for allowed in (f"{a:g}" for a in ALLOWED):
-        each = [one["cheapest_at_violation"][allowed] for one in found]
-        sums[allowed] = {
-            name: None if any(costs.get(name) is None for costs in each) else sum(costs[name] for costs in each)
-            for name in each[0]
-        }
-    return {"traces": list(found), "cheapest_at_violation": sums}
-
-
 def _ablation(result: TraceResult, name: str) -> dict[str, dict[str, float]]:
     """By violation: hours of one of our planners without a forecast, with the last value, ours, the true future."""
-    plain_one = name == "forecast"
-    calibrator = {
-        "no_forecast": "reactive" if plain_one else f"{name}:none",
-        LAST_VALUE: f"{name}:{LAST_VALUE}",
-        "ours": name,
-        TRUE_FUTURE: TRUE_FUTURE if plain_one else f"{name}:truth",
-    }
-    heard = {ear: known for ear, known in calibrator.items() if known in result.sheets}
-    return {f"{a:g}": {ear: result.hours_at(known, a) for ear, known in heard.items()} for a in ALLOWED}
+    none, known = ("reactive", TRUE_FUTURE) if name == "forecast" else (f"{name}:none", f"{name}:truth")
+    heard = {"no_forecast": none, LAST_VALUE: f"{name}:{LAST_VALUE}", "ours": name, TRUE_FUTURE: known}
+    there = {ear: one for ear, one in heard.items() if one in result.sheets}
+    return {f"{a:g}": {ear: result.hours_at(one, a) for ear, one in there.items()} for a in ALLOWED}
 
 
 def _setting(result: TraceResult, name: str) -> dict[str, float]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUTURE
+from models.twin.experiment.contenders import OURS, REACTIVE, TRUE_FUTURE
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
@@ -69,7 +70,7 @@ def table(found: dict[str, Any]) -> str:
 def order(found: dict[str, Any]) -> list[str]:
     """Names of the policies, the cheapest at 1 % first."""
     costs = found["cheapest_at_violation"][KEY_LEVEL]
-    return sorted(found["policies"], key=lambda name: costs[name] if costs[name] is not None else float("inf"))
+    return sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
 
 
 def cells(name: str, found: dict[str, Any]) -> list[str]:
@@ -89,14 +90,12 @@ def cells(name: str, found: dict[str, Any]) -> list[str]:
 def shipped(found: dict[str, Any]) -> list[str]:
     """A line per policy as it is shipped: what ours would take at the same violation."""
     lines = []
-    for name in (name for name in DEFAULTS if name in found["as_shipped"]):
-        one = found["as_shipped"][name]
-        theirs = [f"{ours} {hours(cost)} ({cost / one['executor_hours']:.2f} ×)"
-                  for ours, cost in one["others"].items() if cost is not None]  # fmt: skip
+    for name, one in found["as_shipped"].items():
+        paid = one["executor_hours"]
+        theirs = [f"{n} {hours(cost)} ({cost / paid:.2f} ×)" for n, cost in one["others"].items() if cost is not None]
         lines.append(
-            f"{name} as shipped ({one['knob']:g}): {hours(one['executor_hours'])} executor-hours with "
-            f"{100 * one['violation']:.2g} % over the target; at the same violation "
-            + (", ".join(theirs) or "none of ours")
+            f"{name} as shipped ({one['knob']:g}): {hours(paid)} executor-hours with {100 * one['violation']:.2g} % "
+            f"over the target; at the same violation {', '.join(theirs) or 'none of ours'}"
         )
     return lines
 

@@ -31,9 +31,6 @@ def backtest(
     job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
     executors: Annotated[int | None, typer.Option(min=1, help="That the trace's 99.9 % quantile needs.")] = None,
-    speed: Annotated[
-        float, typer.Option(min=0.001, help="Seconds of the trace per second of the job, as a demonstration runs.")
-    ] = 1.0,
     agent: Annotated[Path | None, typer.Option(help="JSON of a trained agent, for the policy dqn.")] = None,
     engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",
     target_s: Annotated[
@@ -67,7 +64,7 @@ def backtest(
     if fitted is not None and target_s is not None:
         fitted = replace(fitted, latency_target_s=target_s)
     setup = Setup(
-        executors=executors, restarts=engine == "restart", job=fitted, as_is=as_is, speed=speed,
+        executors=executors, restarts=engine == "restart", job=fitted, as_is=as_is,
         **{name: value for name, value in given.items() if value is not None},
     )  # fmt: skip
     effort = Effort(knobs, seeds)
@@ -95,7 +92,7 @@ def backtest(
 
         made = [report.figures(one) for one in report.backtest(read, setup, names, effort, learned, _tell)]
         print("\n\n".join(map(text.table, made)))
-        write(as_json, made[0] if len(made) == 1 else report.together(made))
+        write(as_json, made[0] if len(made) == 1 else {"traces": made})
         if page is not None:
             print(f"page: {pages.render(made, page)}")
 

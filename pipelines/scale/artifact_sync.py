@@ -1,8 +1,7 @@
 """What was learned, on its way into the query: fetched by alias in the driver, read from plain files in a worker.
 
-A Python worker of Spark keeps no object of the query from batch to batch, and opening the registry there would cost
-seconds and a second client of its store. So the driver fetches each new version once, tries it, and only then lets a
-small file point to it; a worker looks at that file with every decision. The keyed state is not touched.
+A worker keeps no object from batch to batch, and opening the registry there would cost seconds. So the driver fetches
+each new version once, tries it, and only then lets a small file point to it, which a worker reads at every decision.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ class ArtifactSync:
         self._source, self._contracts, self._folder, self._every_s = source, contracts, folder, every_s
         self._looked = -every_s
         self._tried: dict[str, str] = {}
-        folder.mkdir(parents=True, exist_ok=True)
 
     def tick(self, clock: float | None = None) -> list[str]:
         """Look at the aliases if it is time to; what changed or went wrong, in words. `clock` only ever rises."""
@@ -64,11 +62,11 @@ class ArtifactSync:
         return [line for job, contract in self._contracts().items() if (line := self._look(job, contract))]
 
     def _look(self, job: str, contract: Contract) -> str:
-        what = self._source.what
+        what, stays = self._source.what, f"the present {self._source.what} stays"
         try:
             version = self._source.version_of(job)
         except RuntimeError as error:
-            return self._once(job, f"?{error}", f"{job}: {error}; the present {what} stays")
+            return self._once(job, f"?{error}", f"{job}: {error}; {stays}")
         here = f"{version} {contract.hash}"
         if version is None or self._tried.get(job) == here:
             return ""
@@ -79,7 +77,7 @@ class ArtifactSync:
         except (RuntimeError, ValueError, OSError) as error:
             # What cannot be read stays so; what could not be fetched may come the next time.
             tried = here if isinstance(error, ValueError) else f"?{version} {error}"
-            return self._once(job, tried, f"{job}: {what} version {version}: {error}; the present {what} stays")
+            return self._once(job, tried, f"{job}: {what} version {version}: {error}; {stays}")
         self._point(job, files)
         return self._once(job, here, f"{job}: {what} is version {version}")
 

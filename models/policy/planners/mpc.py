@@ -1,12 +1,10 @@
 """A newsvendor (cost-quantile) planner, called `mpc`: the executors that cost least, what they risk included.
 
-The plan covers the time until a raise asked for now is of use. Inside it: the start-up delay (what is asked for now
-serves the peak of the time after lead, what is let go now would be missed before), the start-ups already under way, the
-backlog that the present capacity will leave by then, the price of an action (nothing is dropped that the plan would ask
-for again), and the reactive side, which corrects both the load (the forecast is moved to the rate of now) and the
-capacity (learned from busy batches) before the plan is made. After OptScaler (PVLDB 17(12), 2024), where forecast and
-feedback are inputs of one optimisation. A price instead of a fixed chance constraint moves the risk to where safety is
-dear: of two moments whose peaks are known equally often, the one that is less certain may be violated more often.
+The plan covers the time until a raise asked for now is of use: the start-up delay, the start-ups under way, the backlog
+that the present capacity will leave by then, and the price of an action (nothing is dropped that the plan would ask for
+again). The forecast is moved to the rate of now, and the capacity learned from busy batches, before the plan is made.
+After OptScaler (PVLDB 17(12), 2024), with a price in place of a fixed chance constraint: of two moments whose peaks are
+known equally often, the one that is less certain may be violated more often.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """How high the load will rise before executors asked for now are of use, as quantiles that are kept.
 
-A policy must cover the peak of the time that a raise asked for now serves, and let nothing go that is needed until
-then, in all but a thousandth of cases: further out than a forecaster's quantiles reach. So such a peak is regressed on
-what is known at a moment: where the load has just been, and what the forecast says at several trusts in its newest
+Such a peak is regressed on where the load has just been and what the forecast says at several trusts in its newest
 error. A second regression says how far off the first usually is at such a moment, and the quantiles of the past errors
 in that unit are those of the peak (split conformal prediction, Vovk et al. 2005; scaled residuals, Lei et al. 2018).
-Whether all this serves better than the present rate alone, and in which units, is judged on the past too: what does not
-help is not listened to.
+Whether this serves better than the present rate alone, and in which units, is judged on the past too.
 """
 
 from __future__ import annotations

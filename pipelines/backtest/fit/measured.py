@@ -79,7 +79,7 @@ def measured_run(folder: Path) -> MeasuredRun:
     )  # fmt: skip
 
 
-def configured(contract: Contract, tasks: int, trigger_s: float, batch_rows: float) -> TwinJob:
+def configured(contract: Contract, tasks: int = 64, trigger_s: float = 1.0, batch_rows: float = np.inf) -> TwinJob:
     """What a job is configured to, as far as its contract and its settings say; at least 0.05 s between triggers."""
     bounds, planning = contract.executors, contract.planning
     return TwinJob(
