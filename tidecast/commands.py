@@ -41,7 +41,7 @@ class Commands:
         self._settled = False
         self._word: str | None = None
         self._look_at = float("inf")
-        self._said = ""
+        self._undone: int | None = None
 
     def step(self) -> None:
         """Take what has come. Raises when the broker cannot be reached, or does not give what is needed."""
@@ -144,28 +144,22 @@ class Commands:
                 raise MessageError(verdict.reason)
             heard(job, decision.wall_time, now)
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
-            outcomes = self._apply(decision, now) if verdict.action == "apply" else []
+            outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
+            log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)
             outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
-        self._say(decision, verdict.action, verdict.reason)
+        elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._undone:
+            self._undone = decision.executors  # a frozen agent says what it leaves undone, once per wish
+            log.warning("%s: frozen: %s asks for %d executors, nothing is changed", job.name, decision.id, self._undone)
         for each in outcomes:
             job.outbox.send("outcomes", job.name, each)
 
-    def _apply(self, decision: Decision, now: float) -> list[Outcome]:
-        job = self._job
-        before = job.actuator.live()
+    def _apply(self, decision: Decision, reason: str, now: float) -> list[Outcome]:
+        job, before = self._job, self._job.actuator.live()
+        log.info("%s: %s asks for %d executors: %s", job.name, decision.id, decision.executors, reason)
         try:
             job.actuator.set_target(decision.executors)
         except Exception as error:  # whatever a cluster manager throws, the decision gets its answer
             log.exception("%s: %s could not be applied", job.name, decision.id)
             return [outcome(decision, "failed", f"{error}"[:500], now, job.time, executors_before=len(before))]
         return job.tracker.started(decision, before, lag(job.ends, job.committed), time.time(), job.time)
-
-    def _say(self, decision: Decision, action: str, reason: str) -> None:
-        if action == "apply":
-            log.info("%s: %s asks for %d executors: %s", self._job.name, decision.id, decision.executors, reason)
-        elif action == "refuse":
-            log.warning("%s: %s refused: %s", self._job.name, decision.id, reason)
-        elif action == "ignore" and self._job.mode == "freeze" and (said := f"{decision.executors}") != self._said:
-            self._said = said  # a frozen agent says what it leaves undone, once per wish
-            log.warning("%s: frozen: %s asks for %s executors, nothing is changed", self._job.name, decision.id, said)

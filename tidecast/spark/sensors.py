@@ -135,23 +135,20 @@ class HeavyStage:
     def __init__(self, fade: float = 0.95) -> None:
         self._fade = fade
         self._batches = 0
-        self._sums: dict[int, tuple[float, float, float, float, float]] = {}  # of 1, x, xx, y, xy
+        self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
 
     def saw(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
         """One batch: `stages` are (tasks, run time summed over tasks in seconds); equally wide ones are one stage."""
-        if rows <= 0:
-            return
-        self._batches += 1
-        if self._batches <= self.COLD:
+        self._batches += rows > 0
+        if rows <= 0 or self._batches <= self.COLD:
             return
         runs: dict[int, float] = {}
         for tasks, run_s in stages:
             runs[tasks] = runs.get(tasks, 0.0) + run_s
         for tasks, run_s in runs.items():
-            old = self._sums.get(tasks, (0.0,) * 5)
             new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
-            n, x, xx, y, xy = (self._fade * a + b for a, b in zip(old, new, strict=True))
-            self._sums[tasks] = (n, x, xx, y, xy)
+            old = self._sums.get(tasks, (0.0,) * 5)
+            self._sums[tasks] = tuple(self._fade * a + b for a, b in zip(old, new, strict=True))
 
     def tasks(self) -> int | None:
         """Tasks of the heavy stage, the widest one's without clear evidence; None before a warm batch was seen."""

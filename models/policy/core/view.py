@@ -209,11 +209,9 @@ def useful(capacity: Capacity) -> Floats:
 
 
 def within(view: View, wanted: Floats, **why: Floats | np.ndarray) -> Choice:
-    """The choice of `wanted` (runs,) executors cut to the bounds; where that is no number the target stays.
+    """The choice of `wanted` (runs,) executors cut to the bounds; NaN where that is no number.
 
     `why` are further flags of the choice, by the names of `Why` in lower case.
     """
-    known = np.isfinite(wanted)
-    asked = np.where(known, wanted, view.target)
-    kept = np.minimum(np.maximum(asked, view.least), view.most)
-    return chosen(kept, flags(ceiling=asked > view.most, not_a_number=~known, **why))
+    kept = np.minimum(np.maximum(wanted, view.least), view.most)
+    return chosen(kept, flags(ceiling=wanted > view.most, **why))

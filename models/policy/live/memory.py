@@ -115,9 +115,7 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
     memory = replace(memory, batches=ended(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
-    if not executors or not memory.tasks:
-        return memory
-    if not busy(memory.model.overhead_s, rows, worth, duration):
+    if not executors or not memory.tasks or not busy(memory.model.overhead_s, rows, worth, duration):
         return memory
     return replace(memory, model=learn(memory.model, rows, worth, duration))
 
