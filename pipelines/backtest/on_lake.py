@@ -12,14 +12,13 @@ import numpy as np
 from configs.contract import Contract, load_contract
 from configs.settings import Settings, load
 from models.forecast.core.series import Series
-from models.twin.experiment.benchmark import Effort
 from models.twin.experiment.setup import NOISE, Setup
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit.measured import configured
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.page import html
-from pipelines.backtest.report import backtest, figures
+from pipelines.backtest.report import backtest
 from pipelines.backtest.text import verdict
 from pipelines.lake import tables as lake
 from pipelines.lake.load import moment, read_lake
@@ -61,8 +60,7 @@ def judge(
             "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
             "speed": setup.speed, "fitted": _fit(settings, job).is_file(),
         })  # fmt: skip
-        made = backtest([NamedLoad(job, "records/s", series)], setup, names, Effort())
-        found = figures(made[0])
+        (found,) = backtest([NamedLoad(job, "records/s", series)], setup, names)
         run.metrics(measures(found))
         run.text(html([found]), "backtest.html")
         run.text(json.dumps(found, indent=1), "backtest.json")

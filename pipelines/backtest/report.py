@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
@@ -13,28 +12,11 @@ from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
 
 
-@dataclass(frozen=True, eq=False)
-class TraceReport:
-    """What became of one trace.
-
-    Attributes:
-        trace: that was replayed.
-        setup: of the contest.
-        result: its sheets.
-        left_out: policies that did not take part, and why.
-    """
-
-    trace: NamedLoad
-    setup: Setup
-    result: TraceResult
-    left_out: dict[str, str]
-
-
 def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
-) -> list[TraceReport]:  # fmt: skip
-    """Every policy on every trace.
+) -> list[dict[str, Any]]:  # fmt: skip
+    """`figures` of every policy on every trace.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
@@ -45,30 +27,25 @@ def backtest(
     cases = [BenchmarkCase(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
     results = judged(cases, setup, everyone, effort or Effort(), tell)
-    return [TraceReport(trace, setup, result, left_out) for trace, result in zip(traces, results, strict=True)]
+    return [figures(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 
-def figures(one: TraceReport) -> dict[str, Any]:
+def figures(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> dict[str, Any]:
     """One trace's backtest as JSON values; null where a policy never keeps the promise."""
-    result, setup = one.result, one.setup
     names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
     cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}
     for allowed, hours in result.bound.items():
         cheapest[f"{allowed:g}"][BOUND] = hours
-    job, scenario = setup.the_job, result.scenario
+    scenario = result.scenario
+    setup, job, warm_s = scenario.setup, scenario.setup.the_job, scenario.warm_s
     found = {
-        "trace": one.trace.name,
-        "unit": one.trace.unit,
-        "step_s": one.trace.series.step_s,
-        "lead_s": setup.lead_s,
-        "engine": "restart" if job.restart_s else "spark",
-        "latency_target_s": job.latency_target_s,
+        "trace": trace.name, "unit": trace.unit, "step_s": trace.series.step_s, "lead_s": setup.lead_s,
+        "engine": "restart" if job.restart_s else "spark", "latency_target_s": job.latency_target_s,
         "executors": {"least": job.least, "most": job.most, "at_peak": setup.peak_executors},
         "test": {
-            "begins": scenario.begins_s + scenario.warm_s,
-            "seconds": scenario.seconds - scenario.warm_s,
-            "mean_rps": float(scenario.rate[scenario.warm_s :].mean()),
+            "begins": scenario.begins_s + warm_s, "seconds": scenario.seconds - warm_s,
+            "mean_rps": float(scenario.rate[warm_s:].mean()),
         },
         "seeds": scenario.seeds,
         "policies": {name: result.points(name) for name in names},
@@ -77,8 +54,8 @@ def figures(one: TraceReport) -> dict[str, Any]:
         "ablation": {name: _ablation(result, name) for name in ours if f"{name}:{LAST_VALUE}" in result.sheets},
         "as_shipped": {name: said for name in DEFAULTS if name in names and (said := result.shipped(name, ours))},
         "settings": {name: _setting(result, name) for name in names if name in result.settings},
-        "left_out": one.left_out,
-    }
+        "left_out": left_out,
+    }  # fmt: skip
     return dict(plain(found))
 
 

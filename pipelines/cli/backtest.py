@@ -90,7 +90,7 @@ def backtest(
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
-        made = [report.figures(one) for one in report.backtest(read, setup, names, effort, learned, _tell)]
+        made = report.backtest(read, setup, names, effort, learned, _tell)
         print("\n\n".join(map(text.table, made)))
         write(as_json, made[0] if len(made) == 1 else {"traces": made})
         if page is not None:

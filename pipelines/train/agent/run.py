@@ -19,7 +19,7 @@ from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.on_lake import enough
-from pipelines.backtest.report import TraceReport, figures
+from pipelines.backtest.report import figures
 from pipelines.lake.load import moment
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
 from pipelines.train.agent.card import agent_card, frontiers, learning
@@ -91,8 +91,7 @@ def _challenge(
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
     run.figure(learning(curves), "plots/learning.png")
     run.figure(frontiers(result, allowed), "plots/frontier.png")
-    report = TraceReport(NamedLoad(job, "records/s", series), known.setup, result, {})
-    run.text(json.dumps(figures(report), indent=1), "contest.json")
+    run.text(json.dumps(figures(NamedLoad(job, "records/s", series), result, {}), indent=1), "contest.json")
     card = agent_card(agent, known, result, allowed, reason, remark)
     run.text(card, "card.md")
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
