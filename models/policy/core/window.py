@@ -23,8 +23,9 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
         kinds: what is kept: "max" for `highest`, "sum" and "count" for `mean`.
         columns: how many quantities the window holds side by side; 0 for one.
     """
-    shape = (runs, BUCKETS, columns) if columns else (runs, BUCKETS)
-    return {f"{name}_period": np.full(runs, -np.inf), **{f"{name}_{k}": np.full(shape, EMPTY[k]) for k in kinds}}
+    shape = (BUCKETS, runs, columns) if columns else (BUCKETS, runs)  # a bucket in one piece: looks go by them
+    empty = {f"{name}_{kind}": np.full(shape, EMPTY[kind]).swapaxes(0, 1) for kind in kinds}
+    return {f"{name}_period": np.full(runs, -np.inf), **empty}
 
 
 def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
@@ -37,7 +38,7 @@ def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: floa
     added = {"max": np.where(known, values, -np.inf), "sum": np.where(known, values, 0.0), "count": known.astype(float)}
     for kind, one in added.items():
         if (key := f"{name}_{kind}") in memory:
-            after[key] = buckets = memory[key].copy()
+            after[key] = buckets = memory[key].copy("K")
             buckets[:, passed] = EMPTY[kind]
             buckets[:, at] = np.maximum(buckets[:, at], one) if kind == "max" else buckets[:, at] + one
     return after
