@@ -15,8 +15,7 @@ from models.forecast.blend.experts import Experts, Layout
 from models.forecast.blend.judge import LOST, judge
 from models.forecast.blend.judged import Judged, nothing_judged
 from models.forecast.blend.moment import filter_jumps, gather, tell
-from models.forecast.blend.ridge import NormalEquations, nothing
-from models.forecast.blend.staggered import BATCH, aheads, due, learned
+from models.forecast.blend.ridge import BATCH, NormalEquations, aheads, due, learned, nothing
 from models.forecast.core.forecaster import Forecaster, State, Task, begin, check_history
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.state import read, write
@@ -165,7 +164,7 @@ class BlendTrack:
 
     def state(self) -> bytes:
         """All that was learnt, and the values."""
-        return write(self.blend, self.ring, self.carried())
+        return write(self.blend, State(self.ring.time, self.ring.values, self.ring.seen, self.carried()))
 
     def carried(self) -> ExpertState:
         """All that was learnt; arrays are shared."""

@@ -1,9 +1,14 @@
-"""Linear experts that learn as they go: one ridge regression per step ahead, on differences between loads."""
+"""Linear experts that learn as they go: one ridge regression per step ahead, on differences between loads.
+
+They learn a few at a time, so that no step has much more to do than another.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +18,11 @@ from models.forecast.core.series import Floats
 SCALES = ("identity", "root", "log")
 ALL = slice(None)
 """Every step ahead."""
+BATCH = 64
+"""At most so many rows are learnt at once; with few rows seen, fewer."""
+AT_ONCE = 4
+"""At most so many steps ahead of one regression are solved at once; they are a part, and parts take turns."""
+Part = TypeVar("Part")
 _PRIOR = 0.05
 """Variance of a coefficient before any row was seen: most are small."""
 _FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
@@ -51,48 +61,33 @@ class Ridge:
     def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
         """(H,) base, (H, p) plus and (H, p) minus columns; (p,) prior variances of the coefficients."""
         made = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
-        base, plus, minus = (np.array([row[i] for row in made], dtype=np.int64) for i in range(3))
-        return base, plus, minus, _PRIOR * np.array(made[0][3])
+        base, pairs = np.array([base for base, _ in made]), np.array([[row[:2] for row in read] for _, read in made])
+        prior = _PRIOR * np.array([variance for _, _, variance in made[0][1]])
+        return base, np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1]), prior
 
-    def _columns(self, h: int) -> tuple[int, list[int], list[int], list[float]]:
+    def _columns(self, h: int) -> tuple[int, list[tuple[int, int, float]]]:
+        """The base column of h steps ahead, and each difference as (plus, minus, variance in priors)."""
         lags, seasons = self.lags, {"none": 0, "day": 1, "week": 2}[self.season]
-        plus: list[int] = []
-        minus: list[int] = []
-        prior: list[float] = []
-
-        def read(a: int, b: int, variance: float = 1.0) -> None:
-            plus.append(a)
-            minus.append(b)
-            prior.append(variance)
-
         if self.base == "season":
             season = lags.seasons[seasons - 1]
             base = season.lag(h)
-            for i in range(NEAR + AROUND):
-                read(i, season.lag(-i), 1 / (1 + i / _FADE))
-            read(lags.near, season.lag_anchor)
-            read(season.profile(h), base)
-            read(season.profile(0), season.lag(0))
-            for j in (*range(-AROUND, 0), *range(1, AROUND + 1)):
-                read(season.lag(h + j), base, 1 / (1 + abs(j)))
+            read = [(i, season.lag(-i), 1 / (1 + i / _FADE)) for i in range(NEAR + AROUND)]
+            read += [(lags.near, season.lag_anchor, 1.0), (season.profile(h), base, 1.0)]
+            read.append((season.profile(0), season.lag(0), 1.0))
+            read += [(season.lag(h + j), base, 1 / (1 + abs(j))) for j in range(-AROUND, AROUND + 1) if j]
             if seasons == 2:
-                read(lags.seasons[0].lag(h), base)
-                read(lags.seasons[0].lag(0), season.lag(0))
-            return base, plus, minus, prior
+                read += [(lags.seasons[0].lag(h), base, 1.0), (lags.seasons[0].lag(0), season.lag(0), 1.0)]
+            return base, read
         base = lags.near
-        for i in range(RECENT):
-            read(i, base, 1 / (1 + i / _FADE))
-        for i in range(len(lags.windows)):
-            read(lags.near + 1 + i, base)
+        read = [(i, base, 1 / (1 + i / _FADE)) for i in range(RECENT)]
+        read += [(lags.near + 1 + i, base, 1.0) for i in range(len(lags.windows))]
         for season in lags.seasons[:seasons]:
             own = self.base == "own level"
             level, profile_level = (season.lag_anchor, season.profile_anchor) if own else (base, base)
-            for j in range(-AROUND, AROUND + 1):
-                read(season.lag(h + j), level, 1 / (1 + abs(j)))
-            read(season.lag(0), level)
-            read(season.profile(h), profile_level)
-            read(season.profile(0), profile_level)
-        return base, plus, minus, prior
+            read += [(season.lag(h + j), level, 1 / (1 + abs(j))) for j in range(-AROUND, AROUND + 1)]
+            read.append((season.lag(0), level, 1.0))
+            read += [(season.profile(ahead), profile_level, 1.0) for ahead in (h, 0)]
+        return base, read
 
     def rows(self, gathered: Floats, levels: Floats, ahead: slice = ALL) -> tuple[Floats, Floats]:
         """(N, H) bases and (N, H, p) differences at moments with (N, columns) loads and (N,) levels."""
@@ -184,3 +179,40 @@ def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floa
     system[:, diagonal, diagonal] += ridges
     solved = np.linalg.solve(system, cross[..., None])[..., 0]
     return np.where(enough[:, None], solved, before)
+
+
+def aheads(horizon: int) -> list[slice]:
+    """Of each part of a regression, the steps ahead less one."""
+    return [slice(first, min(first + AT_ONCE, horizon)) for first in range(0, horizon, AT_ONCE)]
+
+
+def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
+    """Which of all parts learn at a step, counted from 1.
+
+    Each part learns once in every cycle, and they are spread over it evenly. A cycle is 2 steps at first and 64 from
+    the 2048th on. It only ever doubles, where a shorter one ends, so no part waits longer than the new one.
+    """
+    cycle = min(max((1 << step.bit_length() - 1) // 32, 2), BATCH)
+    first, end = (-(-(step % cycle + i) * len(parts) // cycle) for i in (0, 1))
+    return parts[first:end]
+
+
+def learned(
+    ridge: Ridge, ahead: slice, part: NormalEquations, newest: tuple[Floats, Floats, Floats], end: int, known: int
+) -> NormalEquations:
+    """A part that has learnt from all moments whose outcomes are known.
+
+    Args:
+        ridge: the regression.
+        ahead: of the part.
+        part: before.
+        newest: (T, columns) what was read at the newest moments, (T,) the level there, (T,) the load (NaN: missing).
+        end: after the last of the known moments among these.
+        known: how many moments are known since the series began.
+    """
+    fresh = known - part.rows
+    if fresh <= 0:
+        return part
+    (gathered, levels, measured), begin = newest, end - fresh
+    outcomes = [measured[begin + h : end + h] for h in range(ahead.start + 1, ahead.stop + 1)]
+    return learn(ridge, part, gathered[begin:end], levels[begin:end], np.stack(outcomes, axis=1), ahead)

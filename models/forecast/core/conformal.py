@@ -113,21 +113,12 @@ class Conformal:
         scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known
         bands = self._bands(spread, seen)
         found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
-        for i, q in enumerate(self.levels):
-            if q == 0.5:
-                found[:, i] = centre
-            else:
-                found[:, i] = np.minimum(found[:, i], centre) if q < 0.5 else np.maximum(found[:, i], centre)
-        found.sort(axis=1)
-
-        def newest(kept: Floats, row: Floats) -> Floats:
-            return np.concatenate([kept[1:], row[None]])
-
-        spread = replace(
-            spread, bands=bands, centres=newest(spread.centres, centre), units=newest(spread.units, unit),
-            scales=newest(spread.scales, scale), said=newest(spread.said, found),
-        )  # fmt: skip
-        return spread, found
+        levels = np.array(self.levels)
+        found = np.where(levels <= 0.5, np.minimum(found, centre[:, None]), found)
+        found = np.sort(np.where(levels >= 0.5, np.maximum(found, centre[:, None]), found), axis=1)
+        made = {"centres": centre, "units": unit, "scales": scale, "said": found}
+        moved = {name: np.concatenate([getattr(spread, name)[1:], row[None]]) for name, row in made.items()}
+        return replace(spread, bands=bands, **moved), found
 
     def _bands(self, spread: ConformalState, seen: int) -> Floats:
         """(H, levels) the errors' quantiles at the moved levels, where it is their turn; 0 where there are none."""

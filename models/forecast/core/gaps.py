@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -64,17 +63,6 @@ def arrived(streak: Streak | None, missing: int) -> Streak:
         return Streak(missing, 1, streak.warming)
     row = streak.row + 1
     return Streak(streak.imputed, row, streak.warming and row < ROW)
-
-
-def over(values: Floats) -> Streak | None:
-    """The streak after a history (T,), NaN where a window is missing; None where nothing was seen."""
-    streak, missing = None, 0
-    for value in values:
-        if math.isnan(value):
-            missing += 1
-            continue
-        streak, missing = arrived(streak, missing), 0
-    return streak
 
 
 def silence(streak: Streak | None, quantiles: Floats) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,24 +32,14 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
     values: bytes
 
 
-class _Values(Protocol):
-    @property
-    def time(self) -> float: ...
-    @property
-    def seen(self) -> int: ...
-    @property
-    def values(self) -> Floats: ...
-
-
 _encoder = msgspec.msgpack.Encoder(enc_hook=lambda found: _plain(found))
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
-def write(forecaster: Forecaster, newest: _Values, carried: Any) -> bytes:
+def write(forecaster: Forecaster, state: State) -> bytes:
     """The bytes of a series' state: its newest values, and dataclasses of numbers and arrays that are carried."""
-    values = newest.values.tobytes()
-    kept = _Kept(_FORM, _made_by(forecaster), newest.time, newest.seen, _encoder.encode(carried), values)
-    return _encoder.encode(kept)
+    carried, values = _encoder.encode(state.carried), state.values.tobytes()
+    return _encoder.encode(_Kept(_FORM, _made_by(forecaster), state.time, state.seen, carried, values))
 
 
 def read(forecaster: Forecaster, kept: bytes, carried: Any) -> State:

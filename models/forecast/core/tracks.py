@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,4 +125,4 @@ class PlainTrack:
 
     def state(self) -> bytes:
         """All of it, the values included."""
-        return write(self.forecaster, self.kept, self.kept.carried if self.forecaster.carries else None)
+        return write(self.forecaster, self.kept if self.forecaster.carries else replace(self.kept, carried=None))

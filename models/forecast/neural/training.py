@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -134,17 +134,18 @@ def trained(network: Recurrent, view: PastWindow) -> Network:
 
 
 def fit_network(
-    cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED
-) -> Network:
-    """A network fitted to a history, its season a week where that holds two of them.
+    cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED,
+    tell: Callable[[Epoch], None] = lambda epoch: None,
+) -> Network:  # fmt: skip
+    """A network fitted to a history, its season a week where that holds two of them; `tell` is told of every epoch.
 
     Raises:
         SeriesError: the history is too short for one row.
     """
     view, generator = PastWindow(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
     network = Recurrent(view, cell, hidden, generator)
-    for _ in fit(network, view, history, plan or TrainingPlan(), generator):
-        pass
+    for epoch in fit(network, view, history, plan or TrainingPlan(), generator):
+        tell(epoch)
     return trained(network, view)
 
 

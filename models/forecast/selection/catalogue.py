@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 from configs.errors import SettingsError
@@ -10,34 +10,24 @@ from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.classical.fit import fit_classical
-from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.core.series import Series
 from models.forecast.neural.training import fit_network
+from models.forecast.selection.champion import Fit
 
-Fit = Callable[[Task, Series], Forecaster]
 NAIVE = ("last_value", "yesterday", "seasonal_naive")
 """What needs no fitting, and what every other kind is compared with."""
 
 
-def _naive(seasonal: bool, weekly: bool, task: Task, history: Series) -> Forecaster:
-    return Naive(task, seasonal, weekly)
-
-
-def _blend(task: Task, history: Series) -> Forecaster:
-    return Blend(task)
-
-
 CATALOGUE: dict[str, Fit] = {
-    "last_value": partial(_naive, False, False),
-    "yesterday": partial(_naive, True, False),
-    "seasonal_naive": partial(_naive, True, True),
+    "last_value": lambda task, history: Naive(task, seasonal=False),
+    "yesterday": lambda task, history: Naive(task, weekly=False),
+    "seasonal_naive": lambda task, history: Naive(task),
     "ridge": fit_linear,
     "ets": partial(fit_classical, "ets"),
     "theta": partial(fit_classical, "theta"),
     "arima": partial(fit_classical, "arima"),
     "gru": partial(fit_network, "gru"),
     "lstm": partial(fit_network, "lstm"),
-    "blend": _blend,
+    "blend": lambda task, history: Blend(task),
 }
 """Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""
 

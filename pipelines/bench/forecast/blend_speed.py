@@ -8,7 +8,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from models.forecast.blend.blend import Blend, BlendTrack
-from models.forecast.blend.staggered import BATCH
+from models.forecast.blend.ridge import BATCH
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.bench.forecast.evaluate import LEVELS

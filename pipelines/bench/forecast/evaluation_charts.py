@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.forecast.core import scores
 from models.forecast.selection.backtest import Backtest
 from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
-from pipelines.html.plot import Chart, line, marks, rows, silent
+from pipelines.html.plot import Chart, line, rows, silent
 
 SHOWN = 500
 """Newest test rows in a fan chart; more cannot be told apart."""
@@ -35,23 +34,6 @@ def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     return {"data": data, "layout": _over_time(evaluation)}
 
 
-def fans(evaluation: Evaluation, name: str, moments: int = 6) -> Chart:
-    """The whole forecast as it stood at a few moments of the newest test rows, and what came."""
-    backtest, horizon = evaluation.rivals[name].backtest, evaluation.task.horizon
-    count = len(backtest.actual)
-    first, data = count - min(count, max(moments * horizon * 3 // 2, 48), SHOWN), []
-    low, high = backtest.interval(0.9)
-    for number, at in enumerate(np.linspace(first, count - horizon, moments).astype(int)):
-        times = _times(backtest, np.arange(at, at + horizon))
-        median = line(times, backtest.median[at], "median", "@forecast", width=2)
-        for trace in (_band(times, low[at], high[at], "90% interval", 20), median):
-            data.append({**silent(trace), "showlegend": number == 0})
-        data.append(silent(marks(times[:1], backtest.median[at][:1], "", "circle", "@forecast")))
-    times = _times(backtest, np.arange(first, count))
-    data.append(line(times, backtest.actual[first:, 0], "what came", "@arrival", width=1.4))
-    return {"data": data, "layout": _over_time(evaluation)}
-
-
 def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> Chart:
     """A score by steps ahead, a line per model."""
     ahead = list(range(1, evaluation.task.horizon + 1))
@@ -66,22 +48,6 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
     unit = evaluation.unit if measure != "wape" else "a share"
     layout = _across(", ".join(filter(None, (MEASURES[measure], unit))), "steps ahead", max(1, len(ahead) // 12))
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
-
-
-def by_hour(evaluation: Evaluation, name: str) -> Chart:
-    """Mean absolute error one step ahead, by hour of the day in UTC, beside that of the best naive forecast."""
-    data = []
-    for model, colour in ((evaluation.best_naive, "@arrival"), (name, "@forecast")):
-        backtest = evaluation.rivals[model].backtest
-        begins = backtest.start + backtest.step_s * np.arange(len(backtest.actual))
-        hours = (begins // 3600 % 24).astype(int)
-        errors = [_mae(backtest, hours == hour) for hour in range(24)]
-        data.append({
-            "type": "bar", "x": list(range(24)), "y": errors, "name": _title(model, evaluation),
-            "marker": {"color": colour}, "hovertemplate": "%{y:.4~g}",
-        })  # fmt: skip
-    what = ", ".join(filter(None, ("mean absolute error one step ahead", evaluation.unit)))
-    return {"data": data, "layout": _across(what, "hour of the day, UTC", 3) | {"bargap": 0.25, "bargroupgap": 0.05}}
 
 
 def calibration(evaluation: Evaluation, name: str) -> Chart:
@@ -125,11 +91,6 @@ def styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
 def _title(name: str, evaluation: Evaluation) -> str:
     said = name.replace("_", " ")
     return f"champion: {evaluation.champion.replace('_', ' ')}" if name == CHAMPION else said
-
-
-def _mae(backtest: Backtest, some: Any) -> float | None:
-    error = scores.mae(backtest.actual[some, 0], backtest.median[some, 0])
-    return None if error != error else error
 
 
 def _times(backtest: Backtest, at: Any) -> list[str]:

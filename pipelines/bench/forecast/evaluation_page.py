@@ -28,8 +28,6 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
     figures: dict[str, Chart] = {f"fan-{h}": charts.fan(evaluation, name, h) for h in ahead}
     figures |= {f"horizon-{m}": charts.by_horizon(evaluation, found, m) for m in charts.MEASURES}
     figures |= {
-        "fans": charts.fans(evaluation, name),
-        "hour": charts.by_hour(evaluation, name),
         "calibration": charts.calibration(evaluation, name),
         "covered": charts.covered(evaluation, found, name),
     }
@@ -51,16 +49,12 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
             + holder("fan-1", 360, "forecast bands and what came", "fan"),
         ),
         section(
-            "Whole forecasts", "As they stood at six moments.", holder("fans", 340, "whole forecasts and what came")
-        ),
-        section(
             "Error by steps ahead",
             "On the test rows, which no model has seen.",
             _buttons("horizon", {f"horizon-{m}": said for m, said in charts.MEASURES.items()})
             + holder("horizon-rmse", 400, "error by steps ahead, a line per model", "horizon"),
         ),
         section("Is it as sure as it says?", "", _calibration(shown)),
-        section("Error by hour", "Where the day is hard.", holder("hour", 320, "error by hour of the day")),
     ]
     return document(f"Tidecast: forecasts of {found['series']}", "\n".join(parts), figures)
 

@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from models.forecast.core.forecaster import Task
-from models.forecast.core.series import Series
-from models.forecast.neural.network import Network
-from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import HIDDEN, TrainingPlan, fit, trained
-from models.forecast.neural.windows import PastWindow, season_of
+from models.forecast.core.forecaster import Task, Track
+from models.forecast.core.series import Floats, Series
+from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
+from pipelines.bench.forecast.evaluate import LEVELS
 
-LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
 _TIMED = 300  # steps of one series that are timed
 
@@ -33,19 +30,16 @@ def measure(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     older, held = series.split(len(series) // 5)
-    task, plan = Task(series.step_s, horizon, LEVELS), TrainingPlan()
-    view, generator = PastWindow(task, season_of(task, len(older))), torch.Generator().manual_seed(7)
-    untrained = Recurrent(view, "gru", HIDDEN, generator)
+    task, plan, epochs = Task(series.step_s, horizon, LEVELS), TrainingPlan(), list[Epoch]()
     began, cpu = time.perf_counter(), time.process_time()
-    epochs = list(fit(untrained, view, older, plan, generator))
-    network = trained(untrained, view)
+    network = fit_network("gru", task, older, plan, tell=epochs.append)
     fitted = time.perf_counter()
-    state = network.init(older)
+    track = network.begin(older)
     done, cpu = time.perf_counter(), time.process_time() - cpu
     made = sum(epoch.updates for epoch in epochs)
     found: dict[str, Any] = {
         "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
-        **_latency(network, state, held.values),
+        **_latency(track, held.values),
     }  # fmt: skip
     if peer is not None:
         found["peer"] = _peer(peer, older, horizon, made, plan)
@@ -55,11 +49,11 @@ def measure(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
     return found
 
 
-def _latency(network: Network, state: Any, values: np.ndarray) -> dict[str, float]:
+def _latency(track: Track, values: Floats) -> dict[str, float]:
     walls = []
     for value in values[:_TIMED]:
         began = time.perf_counter()
-        state, _ = network.step(state, float(value))
+        track.step(float(value))
         walls.append(time.perf_counter() - began)
     return {"step_p50_ms": 1e3 * statistics.median(walls)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipelines.bench.table2.models import PAPER
+from pipelines.html.columns import aligned
 
 PUBLISHED: dict[tuple[str, int], dict[str, float | None]] = {
     ("IoT traffic", 300): {"gru": 5.37, "cnn": 5.64, "arima": 6.79, "prophet": 7.07},
@@ -15,8 +16,11 @@ PUBLISHED: dict[tuple[str, int], dict[str, float | None]] = {
     ("green taxi", 60): {"gru": 2.27, "cnn": 2.57, "arima": 2.74, "prophet": 5.19},
 }
 """Table II of the paper, SMAPE in per cent; its second source is taxi trips of all providers, ours of green taxis."""
-_HEADS = ("model", "paper", "half", "sum", "RMSE", "skill", "train s", "infer s", "CPU s")
-_WIDTHS = (20, 7, 7, 7, 9, 7, 8, 8, 8)
+_HEADS = ["model", "paper", "half", "sum", "RMSE", "skill", "train s", "infer s", "CPU s", ""]
+_COLUMNS = {
+    "paper": 2, "smape_half": 2, "smape_sum": 2, "rmse": 0, "skill": 3, "train_s": 1, "infer_s": 1, "cpu_s": 1,
+}  # fmt: skip
+"""Digits after the point, by column."""
 
 
 def table(found: dict[str, Any]) -> str:
@@ -42,21 +46,14 @@ def order(errors: dict[str, float | None]) -> list[str]:
 
 def _block(cell: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     source, step_s = cell["source"], cell["step_s"]
-    published = PUBLISHED[source, step_s]
-    lines = [
-        f"{source}, {step_s // 60} min: {cell['training_rows']} rows for training, {cell['test_rows']} for the test"
-        + _asides(cell),
-        _line(_HEADS),
-    ]
+    title = f"{source}, {step_s // 60} min: {cell['training_rows']} rows for training, {cell['test_rows']} for the test"
+    lines = [_HEADS]
     for row in rows:
-        if (row["source"], row["step_s"]) != (source, step_s):
-            continue
-        figures = [published.get(row["model"]), row["smape_half"], row["smape_sum"]]
-        texts = [_number(value, 2) for value in figures]
-        texts += [_number(row["rmse"], 0), _number(row["skill"], 3)]
-        texts += [_number(row[name], 1) for name in ("train_s", "infer_s", "cpu_s")]
-        lines.append(f"{_line((row['model'], *texts))}  {row['remark']}".rstrip())
-    return "\n".join(lines)
+        if (row["source"], row["step_s"]) == (source, step_s):
+            scored = {"paper": PUBLISHED[source, step_s].get(row["model"]), **row}
+            figures = [_number(scored[name], digits) for name, digits in _COLUMNS.items()]
+            lines.append([row["model"], *figures, row["remark"]])
+    return "\n".join([title + _asides(cell), *(line.rstrip() for line in aligned(lines, left={0, len(_HEADS) - 1}))])
 
 
 def _asides(cell: dict[str, Any]) -> str:
@@ -81,18 +78,12 @@ def _orders(found: dict[str, Any]) -> str:
 
 def _normalised(shares: dict[str, dict[str, float]]) -> str:
     steps = list(next(iter(shares.values()), {}))
-    heads = ("RMSE / mean MAE *", *(f"{int(step) // 60} min" for step in steps), "mean")
-    lines = [_line(heads)]
+    lines = [["RMSE / mean MAE *", *(f"{int(step) // 60} min" for step in steps), "mean"]]
     for model, by_step in shares.items():
         mean = sum(by_step.values()) / len(by_step) if len(by_step) == len(steps) else None
-        lines.append(_line((model, *(_number(value, 3) for value in (*map(by_step.get, steps), mean)))))
-    lines.append("* mean absolute error of the paper's models at that step; the mean over the steps is the last column")
-    return "\n".join(lines)
-
-
-def _line(texts: tuple[str, ...]) -> str:
-    first, *others = zip(texts, _WIDTHS, strict=False)
-    return f"{first[0]:{first[1]}}" + "".join(f"{text:>{width}}" for text, width in others)
+        lines.append([model, *(_number(value, 3) for value in (*map(by_step.get, steps), mean))])
+    note = "* mean absolute error of the paper's models at that step; the mean over the steps is the last column"
+    return "\n".join([*aligned(lines), note])
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -14,10 +14,9 @@ from models.adapt.target import LONG_DAYS, TransferTarget
 from models.adapt.transfer import TransferPlan
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import Epoch, TrainingPlan, fit, trained
-from models.forecast.neural.windows import PastWindow, season_of
-from models.forecast.selection.catalogue import CATALOGUE, Fit, named
+from models.forecast.neural.training import Epoch, TrainingPlan, fit_network
+from models.forecast.selection.catalogue import CATALOGUE, named
+from models.forecast.selection.champion import Fit
 from pipelines.registry import TrackedRun
 from pipelines.train.transfer import sources
 
@@ -56,15 +55,12 @@ class Candidates:
     def _network(self, task: Task, history: Series) -> Forecaster:
         training = self.training
         torch.set_num_threads(1)  # this small a network is faster alone, and the machine has other work
-        view = PastWindow(task, season_of(task, len(history)))
-        generator = torch.Generator().manual_seed(training.seed)
-        network = Recurrent(view, "gru", training.hidden, generator)
         plan = TrainingPlan(training.epochs, training.learning_rate, training.lanes, training.context)
-        began = time.perf_counter()
-        self.epochs = list(fit(network, view, history, plan, generator))
+        self.epochs, began = [], time.perf_counter()
+        network = fit_network("gru", task, history, plan, training.hidden, training.seed, self.epochs.append)
         self.run.metrics({"gru.train_s": time.perf_counter() - began})
-        self.run.tags({"gru.season": str(view.season), **{f"gru.{k}": str(v) for k, v in asdict(plan).items()}})
-        return trained(network, view)
+        self.run.tags({f"gru.{k}": str(v) for k, v in {"season": network.view.season, **asdict(plan)}.items()})
+        return network
 
     def _adapted(self, task: Task, history: Series) -> TransferTarget:
         torch.set_num_threads(1)

@@ -107,7 +107,7 @@ def _challenge(
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {taught[sources.WHY]}.",
         remark,
-        peaks.told(calibrator, chosen.forecaster, live),
+        peaks.explained(calibrator, chosen.forecaster, live),
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))

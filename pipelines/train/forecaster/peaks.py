@@ -37,11 +37,11 @@ def live(settings: Settings, job: str) -> LiveJob | None:
 
 
 def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
-    """What the load's past says of its peaks in the words of a forecaster; None where that cannot be told."""
+    """What the load's past says of its peaks in the words of a forecaster; None where nothing can be learned."""
     return None if live is None else calibrator_of(forecaster, series, live.planning, live.scale)
 
 
-def told(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
+def explained(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
     """The same in a sentence for the model card."""
     if live is None:
         return ""

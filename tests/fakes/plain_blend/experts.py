@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from models.forecast.blend import experts as made
 from models.forecast.blend.experts import LEAST, LONG_DAYS, SHARES, TINY
-from models.forecast.blend.staggered import BATCH
+from models.forecast.blend.ridge import BATCH
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.jump_filter import one_off
 from tests.fakes.plain_blend.learning import Taught, Trail, follow, turns, unseen, untaught

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.forecast.blend.ridge import NormalEquations, Ridge, nothing
-from models.forecast.blend.staggered import BATCH, aheads, due, learned
+from models.forecast.blend.ridge import BATCH, NormalEquations, Ridge, aheads, due, learned, nothing
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.reading import predict
 

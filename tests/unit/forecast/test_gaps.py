@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.core.gaps import LONGEST, ROW, Streak, arrived, over, resets, silence
+from models.forecast.core.gaps import LONGEST, ROW, Streak, arrived, resets, silence
 from models.forecast.core.series import SeriesError
 
 NAN = math.nan
@@ -49,12 +49,6 @@ def test_a_planner_doubts_what_follows_a_gap_of_more_than_three():
     assert not short.doubted and long.doubted
     # since_gap is 0 at the sample that ends the gap, then 1, 2, 3: from 3 on it is believed
     assert [come(*[0] * more, streak=long).doubted for more in (1, 2, 3)] == [True, True, False]
-
-
-def test_a_history_says_the_same_as_its_samples():
-    values = [NAN, 1.0, 2.0, NAN, NAN, 3.0, 4.0]
-    assert over(np.array(values)) == come(0, 0, 2, 0) == Streak(2, 2, True)
-    assert over(np.array([NAN, NAN])) is None and over(np.array([])) is None
 
 
 def test_why_nothing_is_said():

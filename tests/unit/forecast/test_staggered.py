@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from models.forecast.blend.lags import Lags
-from models.forecast.blend.ridge import Ridge
-from models.forecast.blend.staggered import AT_ONCE, BATCH
+from models.forecast.blend.ridge import AT_ONCE, BATCH, Ridge
 from models.forecast.core.forecaster import Task
 from tests.fakes.plain_blend.learning import Trail, follow, turns, unseen, untaught
 from tests.fakes.plain_blend.reading import gather
