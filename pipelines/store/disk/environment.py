@@ -107,8 +107,8 @@ class LmdbEnvironment:
         self.lmdb.close()
 
 
-def translated(error: lmdb.Error, name: str) -> StoreError:
-    """The store's own error for one of LMDB's."""
+def translated(error: Exception, name: str) -> StoreError:
+    """The store's own error for one of LMDB's, or of the system's."""
     text = str(error)
     if isinstance(error, lmdb.MapFullError):
         return StoreFull(f"{name}: the map is full. Open with a larger map_bytes (serving.map_bytes), or prune.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import Head
 from pipelines.store.disk.retention import Keep
+from pipelines.store.disk.synced import SyncedSnapshot
 
 
 class KeyState:
@@ -44,6 +45,7 @@ class WriterMemory:
 
     hot: Side
     durable: Side
+    synced: SyncedSnapshot
     epoch: int
     ts: int
     flushed: int

@@ -8,7 +8,7 @@ from typing import Any
 import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, translated
-from pipelines.store.disk.errors import Fenced, StoreError
+from pipelines.store.disk.errors import Fenced, StoreError, StoreFull
 from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
 from pipelines.store.disk.memory import KeyState, Side, WriterMemory
 from pipelines.store.disk.records import packed
@@ -45,6 +45,14 @@ def commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now:
     """
     if memory.unsure:
         raise StoreError("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
+    try:
+        _commit(memory, persistent, events, now, low)
+    except StoreFull:  # of pages, perhaps, that only wait for the next flush
+        memory.synced.keep(*memory.synced.newest())
+        _commit(memory, persistent, events, now, low)
+
+
+def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int) -> None:
     memory.unsure = True
     side = memory.side(persistent)
     env, ts = side.env, memory.ts

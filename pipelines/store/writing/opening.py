@@ -16,6 +16,7 @@ from pipelines.store.disk.limits import VERSION_MAX
 from pipelines.store.disk.memory import KeyState, Side, WriterMemory
 from pipelines.store.disk.retention import Keep, rule_for
 from pipelines.store.disk.seek import as_of, places
+from pipelines.store.disk.synced import SyncedSnapshot
 from pipelines.store.writing.lock import WriterLock
 from pipelines.store.writing.recovery import damage, forget_close, remember_close, stood_aside
 
@@ -35,9 +36,10 @@ class Opened:
         """Bring all to the disk, note that it was closed well if so, and let the next writer in."""
         synced = False
         try:
-            self.memory.hot.env.lmdb.sync(True)
+            self.memory.synced.keep(*self.memory.synced.newest())
             synced = True
         finally:
+            self.memory.synced.close()
             self.memory.hot.env.close()
             self.memory.durable.env.close()
             try:
@@ -96,7 +98,7 @@ def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
 
 def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Keep], now: int) -> WriterMemory:
     try:
-        heads = []
+        synced, heads = SyncedSnapshot(hot), []
         for env in (durable, hot):
             env.lmdb.reader_check()
             with env.read() as txn:
@@ -120,7 +122,9 @@ def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Kee
                 txn.put(HEAD, pack_head(head), db=env.meta)
                 txn.put(SCHEMA_NAME, SCHEMA, db=env.meta)
                 sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_entry(txn)))
-        memory = WriterMemory(hot=sides[1], durable=sides[0], epoch=epoch, ts=ts, flushed=hot_head.flushed)
+        memory = WriterMemory(
+            hot=sides[1], durable=sides[0], synced=synced, epoch=epoch, ts=ts, flushed=hot_head.flushed
+        )
         _read_sets(memory)
         for side in sides:
             _read_keys(memory, side, keep)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipelines.store.disk.synced import restore
+
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 LAST_RUN = "last_run"
 CHECK_S = 600
@@ -17,7 +19,7 @@ def damage(folder: Path, name: str) -> str:
     """What is wrong with `folder/name`, "" if it is absent, untouched since it was closed well, or found whole.
 
     A process of its own looks. After a kill on the same boot it reads the newest record of each key; after a host
-    crash, which may leave any page behind, every record.
+    crash every record, of a file that first goes back to what was synced where that is known.
     """
     if not (folder / name / "data.mdb").exists():
         return ""
@@ -27,6 +29,8 @@ def damage(folder: Path, name: str) -> str:
     paths = [str(Path(__file__).parents[3]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
     code = f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import main; main(sys.argv[1:])"
     depth = "newest" if boot == _boot() else "all"
+    if depth == "all":
+        restore(folder / name)
     command = [sys.executable, "-I", "-S", "-c", code, str(folder / name), depth]
     found = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
     if found.returncode < 0:

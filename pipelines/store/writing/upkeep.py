@@ -50,15 +50,6 @@ def advanced(memory: WriterMemory, now: int) -> int:
     return memory.ts
 
 
-def flushed(memory: WriterMemory, ts: int) -> None:
-    """Bring the hot environment to the disk: `ts` is durable then. It needs no writer's lock."""
-    try:
-        memory.hot.env.lmdb.sync(True)
-    except lmdb.Error as error:
-        raise translated(error, memory.hot.env.name) from error
-    memory.flushed = max(memory.flushed, ts)
-
-
 def lower_bound(memory: WriterMemory, t: int) -> int:
     """Refuse as-of reads below t (at most the frontier) from now on; the bound that holds then, of the hot side."""
     bound = min(t, memory.ts)

@@ -167,9 +167,11 @@ class Store(Transactions):
             if self._closed:
                 raise Closed("the store was closed")
             ts = upkeep.advanced(self._memory, self._clock())
+            newest = self._memory.synced.newest()
         with self._flushing:  # no put waits for it, only close
             if not self._closed:
-                upkeep.flushed(self._memory, ts)
+                self._memory.synced.keep(*newest)
+                self._memory.flushed = max(self._memory.flushed, ts)
 
     def prune(self, t: int) -> None:
         """Delete what no read at or after t (ns) needs; per key the newest version with ts ≤ t stays as an anchor."""

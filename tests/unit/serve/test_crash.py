@@ -128,6 +128,12 @@ def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_pa
 PAGE = 4096
 
 
+def mixed(old, new, rng):
+    """Of the pages written since the last flush some have reached the disk."""
+    pages = range(0, len(new), PAGE)
+    return b"".join(rng.choice((old, new))[at : at + PAGE] or new[at : at + PAGE] for at in pages)
+
+
 def flipped(old, new, rng):
     found = bytearray(new)
     found[rng.randrange(len(new))] ^= 1 << rng.randrange(8)
@@ -137,6 +143,7 @@ def flipped(old, new, rng):
 TEARS = {
     "older": lambda old, new, rng: old,
     "cut": lambda old, new, rng: new[: rng.randrange(len(new)) // PAGE * PAGE],
+    "mixed": mixed,
     "flipped": flipped,
 }
 
@@ -144,6 +151,7 @@ TEARS = {
 def before_the_crash(folder, log, path, saved, rng):
     """Some steps of a process that ends with its host; `saved` holds the file as it was last flushed."""
     served = Served(folder, log, FileWire(path), SWAPS)
+    shutil.copyfile(folder / "hot" / "data.mdb", saved)  # opening has brought to the disk what was there
     for _ in range(rng.randint(8, 30)):
         if rng.random() < 0.2:
             served.store.flush()
