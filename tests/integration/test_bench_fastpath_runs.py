@@ -3,7 +3,6 @@
 import pytest
 
 from models.forecast.baselines.naive import Naive
-from pipelines.bench.fastpath.children import Children
 from pipelines.bench.fastpath.figures import added, summary
 from pipelines.bench.fastpath.load import STEP_S
 from pipelines.bench.fastpath.local import in_process
@@ -18,14 +17,13 @@ pytestmark = pytest.mark.integration
 def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
     made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
     local = summary(in_process(tmp_path / "local", made, 2, 30, 5))
-    with Children(tmp_path / "log") as children:
-        lists = in_turn(children, tmp_path / "socket", made, 2, 30, 5, 2)
+    lists = in_turn(tmp_path / "socket", made, 2, 30, 5, 2)
     floor, ours = summary(lists["floor"]), summary(lists["socket"])
     assert local["count"] == floor["count"] == ours["count"] == 60
     assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
     found = {
-        "host": {"cores": 2, "load_before": 0.0}, "absent": {"redis_over_fast": "it is not there"},
+        "host": {"cores": 2, "load_before": 0.0, "load_after": 0.0}, "absent": {"redis_over_fast": "it is not there"},
         "in_process_us": local, "socket_us": ours, "socket_floor_us": floor, "socket_added_us": added(ours, floor),
     }  # fmt: skip
     page = html(found)
-    assert "over the Unix socket, above a bare echo" in page and "it is not there" in page
+    assert "Unix socket above a bare echo" in page and "it is not there" in page

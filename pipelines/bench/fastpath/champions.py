@@ -1,7 +1,7 @@
 """Champions in a folder instead of a registry: the loader takes them from there by its ordinary path.
 
-A version is a folder with the set's three members; which of them is a job's champion stands in a file of the job's
-name. A registry would take seconds to start and say the same.
+A version is a file with the set's members; which of them is a job's champion stands in a file of the job's name. A
+registry would take seconds to start and say the same.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
+
 from models.forecast.core.forecaster import Forecaster
 from models.kinds import Networked
-from pipelines.serve.models.model_set import MEMBERS, ModelSet, unpack
+from pipelines.serve.models.model_set import ModelSet, unpack
 
 
 class FolderChampions:
@@ -35,12 +37,10 @@ class FolderChampions:
         return made.forecaster, made.members["weights"] if isinstance(made.forecaster, Networked) else None
 
 
-def shelve(folder: Path, version: str, made: ModelSet) -> None:
+def add_version(folder: Path, version: str, made: ModelSet) -> None:
     """Keep a set as a version."""
-    home = folder / version
-    home.mkdir(parents=True, exist_ok=True)
-    for name in MEMBERS:
-        (home / f"{name}{_ending(name, made)}").write_bytes(made.members[name])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / version).write_bytes(msgspec.msgpack.encode(made.members))
 
 
 def promote(folder: Path, jobs: Iterable[str], version: str) -> None:
@@ -53,10 +53,6 @@ def promote(folder: Path, jobs: Iterable[str], version: str) -> None:
         new.replace(home / job)
 
 
-def _ending(name: str, made: ModelSet) -> str:
-    return ".pt2" if name == "weights" and isinstance(made.forecaster, Networked) else ".json"
-
-
 @lru_cache(maxsize=8)
-def _read(home: Path) -> ModelSet:
-    return unpack({name: next(home.glob(f"{name}.*")).read_bytes() for name in MEMBERS})
+def _read(path: Path) -> ModelSet:
+    return unpack(msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes]))

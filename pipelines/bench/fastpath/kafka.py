@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import queue
-from pathlib import Path
+from contextlib import closing
 from time import perf_counter_ns
 
 from configs.sections import Kafka
-from pipelines.bench.fastpath.champions import promote, shelve
-from pipelines.bench.fastpath.children import command
-from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed
+from pipelines.bench.fastpath.champions import add_version, promote
+from pipelines.bench.fastpath.load import JOBS, SampleFeed
 from pipelines.bench.fastpath.local import frozen
+from pipelines.bench.fastpath.served import start
 from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
@@ -22,84 +22,71 @@ ECHO = ("decisions", "outcomes")
 """Topics of one partition each that nobody else uses here."""
 VERSION = "version"
 _PATIENCE_S = 60.0
-_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 class Ask:
     """A producer on one topic and a reader of another, librdkafka's both."""
 
-    def __init__(self, kafka: Kafka, into: str, out: str) -> None:
-        self._into, self._came = into, queue.SimpleQueue[list[Record]]()
+    def __init__(self, kafka: Kafka, into: str, out: str, process: Process) -> None:
+        self._into, self._process, self._came = into, process, queue.SimpleQueue[list[Record]]()
         self._sender = Sender(kafka)
         ends = {partition: end for partition, (_, end) in offsets(kafka, out).items()}
         self._feed = TopicFeed(kafka, out, ends, self._came.put)
 
-    def closed(self, asked: list[tuple[str, bytes, bytes]], process: Process) -> list[int]:
-        """Send each record when the one before is answered: nanoseconds.
-
-        Args:
-            asked: key, record, and the version that its answer's header names.
-            process: who answers.
+    def timed(self, key: str, raw: bytes, version: bytes) -> int:
+        """Nanoseconds from sending a record until there is an answer whose header names the version.
 
         Raises:
-            ProcessError: no answer.
+            ProcessError: no answer in a minute.
         """
-        return [self._one(*record, process) for record in asked]
+        began = perf_counter_ns()
+        self._sender.send(self._into, key, raw, [(VERSION, version)])
+        while not any(record.headers.get(VERSION) == version for record in self.answers()):
+            pass
+        took = perf_counter_ns() - began
+        self._sender.poll()
+        return took
+
+    def answers(self) -> list[Record]:
+        """The next records that came."""
+        try:
+            return self._came.get(timeout=_PATIENCE_S)
+        except queue.Empty:
+            raise ProcessError(f"no answer from {self._process.name}:\n{self._process.last_lines()}") from None
 
     def close(self) -> None:
         """Leave."""
         self._feed.close()
         self._sender.close()
 
-    def _one(self, key: str, raw: bytes, version: bytes, process: Process) -> int:
-        began = perf_counter_ns()
-        self._sender.send(self._into, key, raw, [(VERSION, version)])
-        while True:
-            try:
-                records = self._came.get(timeout=_PATIENCE_S)
-            except queue.Empty:
-                raise ProcessError(f"no answer from {process.name} to {version!r}:\n{process.last_lines()}") from None
-            if any(record.headers.get(VERSION) == version for record in records):
-                break
-        took = perf_counter_ns() - began
-        self._sender.poll()
-        return took
 
-
-def measure(
-    stack: Stack, folder: Path, made: ModelSet, runs: int, events: int, warm: int
-) -> tuple[list[list[int]], list[list[int]]]:
+def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> tuple[list[list[int]], list[list[int]]]:
     """Nanoseconds of every event of one job, a list per run: the fast path's and the echo's.
 
     Args:
-        stack: with a broker, its topics empty, settings as in `fastpath_load.settings`.
-        folder: for the champion.
+        stack: with a broker, its topics empty, settings as in `load.settings`.
         made: the champion.
         runs: of each.
         events: per run, in a closed loop.
         warm: events before those that count.
     """
-    kafka, job, feed = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1])
-    shelve(folder, "1", made)
-    promote(folder, JOBS[:1], "1")
-    echo = stack.spawn("fastpath-echo", command("fastpath_kafka_echo", *ECHO), _ONE_THREAD)
-    server = stack.spawn("fastpath-server", command("fastpath_server", folder), _ONE_THREAD)
-    asks = Ask(kafka, "metrics", "forecasts"), Ask(kafka, *ECHO)
+    kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"
+    add_version(folder, "1", made)
+    promote(folder, feed.jobs, "1")
+    echo = start(stack, "echo", "pipelines.bench.fastpath.child.kafka_echo", *ECHO)
+    server = start(stack, "server", "pipelines.bench.fastpath.child.server", folder)
     ours: list[list[int]] = []
     floor: list[list[int]] = []
-    try:
-        _begin(kafka, feed)
-        for run in range(-1, runs):
-            taken = [feed.take(job) for _ in range(warm if run < 0 else events)]
-            asked = [(job, raw, str(window).encode()) for window, raw in taken]
+    with closing(Ask(kafka, *ECHO, echo)) as bare, closing(Ask(kafka, "metrics", "forecasts", server)) as asked:
+        produce(kafka, feed.history())
+        asked.answers()  # a first forecast, before which nothing is counted
+        for count in (warm, *[events] * runs):
+            records = [(job, raw, str(window).encode()) for window, raw in (feed.take(job) for _ in range(count))]
             with frozen():
-                floor.append(asks[1].closed(asked, echo))
-                ours.append(asks[0].closed(asked, server))
-    finally:
-        for ask in asks:
-            ask.close()
-        stack.end("fastpath-server")
-        stack.end("fastpath-echo")
+                floor.append([bare.timed(*record) for record in records])
+                ours.append([asked.timed(*record) for record in records])
+    stack.end("server")
+    stack.end("echo")
     return ours[1:], floor[1:]
 
 
@@ -111,16 +98,3 @@ def produce(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
         if at % 1000 == 999:
             sender.poll()
     sender.close(_PATIENCE_S)
-
-
-def _begin(kafka: Kafka, feed: SampleFeed) -> None:
-    """The job's history, and a first forecast, before which nothing is counted."""
-    produce(kafka, feed.history(feed.jobs, BEGUN))
-    heard = queue.SimpleQueue[list[Record]]()
-    reader = TopicFeed(kafka, "forecasts", dict.fromkeys(offsets(kafka, "forecasts"), 0), heard.put)
-    try:
-        heard.get(timeout=2 * _PATIENCE_S)
-    except queue.Empty:
-        raise ProcessError("no forecast after the history; see var/log/fastpath-server.log") from None
-    finally:
-        reader.close()

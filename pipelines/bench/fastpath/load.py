@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import yaml
 
 from configs.settings import Settings, load
 from models.forecast.blend.blend import Blend
-from models.forecast.core.forecaster import Forecaster, Task
+from models.forecast.core.forecaster import Task
 from models.forecast.neural.training import TrainingPlan, fit_network
+from pipelines.serve.models.model_set import ModelSet, pack
 from pipelines.serve.net.wire import Put, framed
 from pipelines.stack.apart import apart
 from pipelines.traces.shipped import find
@@ -29,23 +31,23 @@ BEGIN = 4_000_000
 _PLAN = TrainingPlan(epochs=4)
 
 
-def forecaster(kind: str) -> Forecaster:
-    """A GRU fitted to the older part of a shipped series, a second one with other weights, or the blend."""
+@cache
+def champion(kind: str) -> ModelSet:
+    """The set of a "gru" fitted to the older part of a shipped series, of an "other gru", or of the "blend"."""
     import torch
 
     torch.set_num_threads(1)
     task = Task(STEP_S, HORIZON, LEVELS)
-    older, _ = find(CELL).series().split(BEGUN)
     if kind == "blend":
-        return Blend(task)
-    return fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8)
+        return pack(Blend(task))
+    older, _ = find(CELL).series().split(BEGUN)
+    return pack(fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8))
 
 
 def rates() -> list[float]:
-    """The newest part of the series, which is fed again and again."""
+    """The newest part of the series (records/s), which is fed again and again."""
     _, held = find(CELL).series().split(BEGUN)
-    known = held.values[np.isfinite(held.values)]
-    found: list[float] = known.tolist()
+    found: list[float] = held.values[np.isfinite(held.values)].tolist()
     return found
 
 
@@ -68,9 +70,9 @@ class SampleFeed:
         found = [self.take(jobs[number % len(jobs)]) for number in range(count)]
         return [(window, framed(Put(raw))) for window, raw in found]
 
-    def history(self, jobs: Sequence[str], windows: int = BEGUN) -> list[tuple[str, bytes]]:
-        """The first windows of jobs, in the order of time."""
-        return [(job, self.take(job)[1]) for _ in range(windows) for job in jobs]
+    def history(self, windows: int = BEGUN) -> list[tuple[str, bytes]]:
+        """(job, sample) of the next windows of every job, in the order of time."""
+        return [(job, self.take(job)[1]) for _ in range(windows) for job in self.jobs]
 
 
 def sample(job: str, window: int, rate: float) -> bytes:

@@ -1,4 +1,4 @@
-"""The fast path's figures as one HTML file that opens without a network."""
+"""The fast path's figures in words and as one HTML file that opens without a network."""
 
 from __future__ import annotations
 
@@ -6,74 +6,129 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pipelines.bench.fastpath import charts
-from pipelines.bench.fastpath import page_text as words
-from pipelines.bench.fastpath.figures import NAMES
+from pipelines.bench.fastpath.figures import SHARES
+from pipelines.figures import goals
+from pipelines.figures.form import Finding
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
-from pipelines.html.plot import Chart
+from pipelines.html.plot import Chart, line, rows
 
+Found = dict[str, Any]
+COMMAND = "tidecast bench fastpath"
+PATHS: dict[str, tuple[str, str, str]] = {
+    "socket_floor_us": ("bare echo, Unix socket", "@other", "dot"),
+    "in_process_us": ("fast path in process", "@forecast", "dash"),
+    "socket_us": ("fast path, Unix socket", "@forecast", "solid"),
+    "redis_us": ("Redis stream, Unix socket", "@bad", "solid"),
+    "redis_bare_us": ("Redis stream that keeps nothing", "@bad", "dot"),
+    "kafka_floor_us": ("bare echo, Kafka", "@other", "dash"),
+    "kafka_us": ("fast path, Kafka", "@arrival", "solid"),
+    "micro_batch_us": ("Structured Streaming, Kafka", "@capacity", "solid"),
+    "in_process_blend_us": ("fast path in process, blend", "@executors", "dash"),
+    "socket_blend_us": ("fast path, Unix socket, blend", "@executors", "solid"),
+    "socket_scheduled_floor_us": ("bare echo, Unix socket, 1,000/s", "@other", "dashdot"),
+    "socket_scheduled_us": ("fast path, Unix socket, 1,000/s over 16 jobs", "@forecast", "dashdot"),
+}
+"""Key: name, colour, dash; in the order of the legend."""
 _SIGNS = {True: '<span class="good">✓</span> ', False: '<span class="bad">✗</span> ', None: ""}
 _TITLE = "From the measurement to the forecast"
+_DECADES = [10.0**n for n in range(0, 8)]
 
 
-def render(found: dict[str, Any], path: Path) -> Path:
-    """Write the page; `found` are the figures of `fastpath.measure`."""
+def findings(found: Found) -> list[Finding]:
+    """What the command is to reach and what was measured; what was not measured is left out."""
+    asked = goals.of(COMMAND)
+    return [one for one in asked.answered(found) if one.measured is not None] if asked else []
+
+
+def remarks(found: Found) -> list[str]:
+    """How many goals are met, and what a reader must know to judge the figures."""
+    host, judged = found["host"], [one for one in findings(found) if one.holds is not None]
+    missed = "".join(f"; missed: {one.what}" for one in judged if not one.holds)
+    load = f"load average {host['load_before']:.1f} before and {host['load_after']:.1f} after"
+    lines = [
+        f"{sum(one.holds is True for one in judged)} of {len(judged)} goals are met{missed}",
+        f"{host['cores']} cores, {load}; every figure is the median over the runs of that run's percentile",
+    ]
+    if host["load_before"] > host["cores"] / 2:
+        lines.append("The machine had other work, so no verdict on a latency counts: measure again on a quiet one")
+    return [*lines, *(f"{name} was not measured: {why}" for name, why in found["absent"].items())]
+
+
+def us(value: float) -> str:
+    """Microseconds with as many digits as they deserve; milliseconds from a thousand on."""
+    if value >= 1000:
+        return f"{value / 1000:,.1f} ms" if value < 100_000 else f"{value / 1000:,.0f} ms"
+    return f"{value:.0f} µs" if value >= 10 else f"{value:.1f} µs"
+
+
+def render(found: Found, path: Path) -> Path:
+    """Write the page; `found` are the figures of `run.measure`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html(found), encoding="utf-8")
     return path
 
 
-def html(found: dict[str, Any]) -> str:
+def html(found: Found) -> str:
     """The page as text."""
-    figures: dict[str, Chart] = {}
     parts = [
         f"<h1>{_TITLE}</h1>",
         '<p class="about">A sample of a job’s load goes in; window, state and forecast are written in one transaction '
         "and the forecast comes out. Each path is measured in turn with its floor, a bare echo of the same bytes, and "
         "with what people would use instead. The champion is a GRU that was fitted to a real load.</p>",
-        f'<p class="verdict">{escape(words.headline(found))}</p>',
         section("Goals", "", _goals(found)),
+        section("Remarks", "", "".join(f"<p>{escape(remark)}.</p>" for remark in remarks(found))),
     ]
-    if any(found.get(key) for key in charts.PATHS):
-        figures |= {"distributions": charts.distributions(found), "spreads": charts.spreads(found)}
-        parts += [
-            section(
-                "Whole distributions",
-                "How many of the events took longer than so long; both axes are logarithmic. Further left is faster, "
-                "steeper is steadier.",
-                holder("distributions", 520, "share of events that took longer against time, a line per path"),
-            ),
-            section(
-                "Side by side",
-                "Marks: median over the runs; lines: the lowest and the highest run.",
-                holder("spreads", 400, "p50, p99 and p99.9 of every path"),
-            ),
-            section("In figures", "Median over the runs; count is that of all events.", _paths(found)),
-        ]
-    if "memory" in found:
-        figures["memory"] = charts.memory(found)
-        parts.append(section("Memory over puts", "", holder("memory", 300, "memory and files over puts")))
-    remarks = "".join(f"<p>{escape(line)}.</p>" for line in words.remarks(found))
-    parts.append(section("Remarks", "", remarks))
-    return document(f"Tidecast: {_TITLE.lower()}", "\n".join(parts), figures)
+    charts: dict[str, Chart] = {}
+    if any(found.get(key) for key in PATHS):
+        charts["distributions"] = _distributions(found)
+        note = (
+            "How many of the events took longer than so long; both axes are logarithmic. Further left is faster, "
+            "steeper is steadier."
+        )
+        drawn = holder("distributions", 520, "share of events that took longer against time, a line per path")
+        parts.append(section("Whole distributions", note, drawn))
+        parts.append(section("In figures", "Median over the runs; count is that of all events.", _paths(found)))
+    return document(f"Tidecast: {_TITLE.lower()}", "\n".join(parts), charts)
 
 
-def _goals(found: dict[str, Any]) -> str:
-    kinds = [PLAIN, PLAIN, PLAIN]
+def _goals(found: Found) -> str:
+    kinds = [PLAIN, PLAIN, NUMBER]
     lines = [
-        row([escape(goal.what), escape(goal.goal), _SIGNS[goal.met] + escape(goal.measured)], kinds)
-        for goal in words.goals(found)
+        row([escape(one.what), escape(one.goal or ""), f"{_SIGNS[one.holds]}{one.measured:,.4g}"], kinds)
+        for one in findings(found)
     ]
     return table(["what", "goal", "measured"], kinds, lines)
 
 
-def _paths(found: dict[str, Any]) -> str:
-    kinds = [PLAIN, *[NUMBER] * (len(NAMES) + 2)]
-    named = {key: name for key, (name, *_) in charts.PATHS.items()} | charts.MORE
+def _paths(found: Found) -> str:
+    kinds = [PLAIN, *[NUMBER] * (len(SHARES) + 2)]
     lines = []
-    for key, name in named.items():
+    for key, (name, *_) in PATHS.items():
         if one := found.get(key):
-            span = " to ".join(words.us(value) for value in one["range"]["p99"])
-            cells = [escape(name), *(words.us(one[n]) for n in NAMES), span, f"{one['count']:,}"]
-            lines.append(row(cells, kinds))
+            span = " to ".join(us(value) for value in one["range"]["p99"])
+            lines.append(row([escape(name), *(us(one[n]) for n in SHARES), span, f"{one['count']:,}"], kinds))
     return table(["path", "p50", "p90", "p99", "p99.9", "most", "p99 over runs", "count"], kinds, lines, 'class="wide"')
+
+
+def _distributions(found: Found) -> Chart:
+    """Share of the events that took longer, against the time: one line per path."""
+    data = []
+    for key, (name, colour, dash) in PATHS.items():
+        if found.get(key):
+            shares, took = zip(*found[key]["curve"], strict=True)
+            data.append({
+                **line(None, None, name, colour, dash=dash, width=2.4 if dash == "solid" else 1.8), "x": took,
+                "y": shares, "customdata": [1 / share for share in shares],
+                "hovertemplate": "%{fullData.name}: 1 of %{customdata:,.0f} takes over %{x:,.0f} µs<extra></extra>",
+            })  # fmt: skip
+    layout = rows([("share of the events that took longer", 1.0)])
+    layout["xaxis"] |= {
+        "type": "log", "tickvals": _DECADES, "ticktext": [us(tick) for tick in _DECADES],
+        "title": {"text": "from the sample to its forecast", "font": {"size": 13}},
+    }  # fmt: skip
+    layout["yaxis"] |= {
+        "type": "log", "rangemode": "normal", "tickvals": [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5],
+        "ticktext": ["half", "1 in 10", "1 in 100", "1 in 1,000", "1 in 10,000", "1 in 100,000"],
+    }  # fmt: skip
+    layout["margin"]["l"] = 84
+    return {"data": data, "layout": layout | {"hovermode": "closest"}}

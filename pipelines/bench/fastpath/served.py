@@ -1,100 +1,93 @@
-"""The fast path as a process with jobs on it: begun on a history, its champion in force, ready to be measured."""
+"""The processes over a Unix socket that are measured: the fast path with jobs on it, and a bare echo."""
 
 from __future__ import annotations
 
 import socket
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipelines.bench.fastpath.champions import promote, shelve
-from pipelines.bench.fastpath.children import Children, connect
-from pipelines.bench.fastpath.load import BEGUN, JOBS, SampleFeed, settings
-from pipelines.bench.fastpath.wire import Frames
+from pipelines.bench.fastpath.champions import add_version, promote
+from pipelines.bench.fastpath.load import JOBS, SampleFeed
 from pipelines.serve.fast.server import SOCKET
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.client import Client
-from pipelines.serve.net.wire import Answer, Took, read_answer
+from pipelines.serve.net.wire import Took, read_answer
 from pipelines.serve.step.keys import active_key
 from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.stack.processes import Process, ProcessError
+from pipelines.stack.stack import Stack
 
+Frames = Sequence[tuple[int, bytes]]
+"""(window, frame)."""
 _PATIENCE_S = 120.0
+_AT_ONCE = 500
+
+
+def start(stack: Stack, name: str, module: str, *arguments: str | Path, **env: str) -> Process:
+    """Start `python -m MODULE` beside this process, with one thread for small matrices, as serving needs."""
+    return stack.spawn(name, [sys.executable, "-m", module, *map(str, arguments)], {"OMP_NUM_THREADS": "1", **env})
+
+
+def await_ready(process: Process, ready: Callable[[], bool]) -> None:
+    """Wait until what a process begins with is done.
+
+    Raises:
+        ProcessError: it takes over two minutes, or the process has ended.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while not ready():
+        if not process.running() or time.monotonic() > until:
+            raise ProcessError(f"{process.name} does not begin:\n{process.last_lines()}")
+        time.sleep(0.05)
+
+
+def echo(stack: Stack) -> socket.socket:
+    """A connection to a bare echo in a process of its own."""
+    path = stack.settings.var_dir / "echo"
+    return connect(path, start(stack, "echo", "pipelines.bench.fastpath.child.echo", path))
 
 
 class ServedProcess:
-    """`tidecast serve fast` in a process of its own, without a broker."""
+    """`tidecast serve fast` in a process of its own, without a broker: begun on a history, its champion in force."""
 
-    def __init__(self, children: Children, folder: Path, made: ModelSet, jobs: Sequence[str] = JOBS) -> None:
-        """Start it; returns when the set serves every job."""
-        self.jobs, self.feed, self.champions = tuple(jobs), SampleFeed(jobs), folder / "champions"
-        told = settings(folder, jobs)
-        self.store = told.store_dir
-        self.process = children.module("server", self.champions, settings=told)
-        self.socket = connect(self.store / SOCKET, self.process)
+    def __init__(self, stack: Stack, made: ModelSet, jobs: Sequence[str] = JOBS) -> None:
+        """Start it with the settings of the stack; returns when the set serves every job."""
+        self.feed, self.champions = SampleFeed(jobs), stack.settings.var_dir / "champions"
+        self.store = stack.settings.store_dir
+        process = start(stack, "server", "pipelines.bench.fastpath.child.server", self.champions)
+        self.socket = connect(self.store / SOCKET, process)
         with Client(self.store / SOCKET, 30.0) as client:
-            history = [raw for _, raw in self.feed.history(jobs, BEGUN)]
-            for at in range(0, len(history), 500):
-                client.put_all(history[at : at + 500])
-        shelve(self.champions, "1", made)
-        promote(self.champions, jobs, "1")
-        with Client(self.store / SOCKET) as client:
-            await_generation(client, self.process, jobs, 1)
-
-    def close(self, children: Children) -> None:
-        """Leave, and end it."""
-        self.socket.close()
-        children.end(self.process)
+            history = [raw for _, raw in self.feed.history()]
+            for at in range(0, len(history), _AT_ONCE):
+                client.put_all(history[at : at + _AT_ONCE])
+            add_version(self.champions, "1", made)
+            promote(self.champions, jobs, "1")
+            await_ready(process, lambda: all(client.get(active_key(job), 1) for job in jobs))
 
 
-def await_generation(client: Client, process: Process, jobs: Sequence[str], number: int) -> None:
-    """Wait until a swap is in force for every job.
+def connect(path: Path, process: Process) -> socket.socket:
+    """A connection to a Unix socket, as soon as the process listens there.
 
     Raises:
-        ProcessError: it takes too long, or the server has ended.
+        ProcessError: it ended, or does not listen in time.
     """
-    until = time.monotonic() + _PATIENCE_S
-    for job in jobs:
-        while client.get(active_key(job), number) is None:
-            if not process.running() or time.monotonic() > until:
-                raise ProcessError(f"generation {number} of {job} does not serve:\n{process.last_lines()}")
-            time.sleep(0.05)
-
-
-def forecasts(frames: Frames, answers: Sequence[bytes]) -> list[ForecastValue]:
-    """The forecast of every answer.
-
-    Raises:
-        ValueError: an answer is not the one forecast of its frame's window.
-    """
-    found = []
-    for (window, _), raw in zip(frames, answers, strict=True):
-        answer = read_answer(raw)
-        if not _the_one(answer, window):
-            raise ValueError(f"window {window} was answered by {answer!r:.300}")
-        assert isinstance(answer, Took), "it was looked at"
-        found.append(unpacked(ForecastValue, answer.forecasts[0].value))
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    await_ready(process, lambda: found.connect_ex(str(path)) == 0)
+    found.settimeout(10)
     return found
 
 
-def _the_one(answer: Answer, window: int) -> bool:
-    return (
-        isinstance(answer, Took)
-        and answer.verdict == "applied"
-        and [one.version for one in answer.forecasts] == [window]
-        and bool(unpacked(ForecastValue, answer.forecasts[0].value).message)
-    )
+def check_forecasts(frames: Frames, answers: Sequence[bytes]) -> None:
+    """Look whether every answer is the one forecast of its frame's window.
 
-
-class Echo:
-    """A bare echo on a Unix socket in a process of its own."""
-
-    def __init__(self, children: Children, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.process = children.module("echo", folder / "echo")
-        self.socket: socket.socket = connect(folder / "echo", self.process)
-
-    def close(self, children: Children) -> None:
-        """Leave, and end it."""
-        self.socket.close()
-        children.end(self.process)
+    Raises:
+        ValueError: one is not.
+    """
+    for (window, _), raw in zip(frames, answers, strict=True):
+        match read_answer(raw):
+            case Took("applied", [one]) if one.version == window and unpacked(ForecastValue, one.value).message:
+                pass
+            case other:
+                raise ValueError(f"window {window} was answered by {other!r:.300}")

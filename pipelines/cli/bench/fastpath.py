@@ -34,15 +34,14 @@ def bench(only: Only = None, quick: Quick = False, as_json: JsonFile = None, pag
     import os
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small matrices are slower on several threads
-    from pipelines.bench.fastpath.page import render
-    from pipelines.bench.fastpath.page_text import goals, headline, remarks
+    from pipelines.bench.fastpath.page import findings, remarks, render
     from pipelines.bench.fastpath.run import FULL, QUICK, measure
 
     found = measure([Part(part).value for part in only or Part], QUICK if quick else FULL)
     marks = {True: "met", False: "MISSED", None: ""}
-    for goal in goals(found):
-        print(f"{goal.what:<52}{goal.goal:<28}{goal.measured}  {marks[goal.met]}")
-    print(headline(found), *remarks(found), sep="\n")
+    for one in findings(found):
+        print(f"{one.what:<70}{one.goal or '':<10}{one.measured:,.4g}  {marks[one.holds]}")
+    print(*remarks(found), sep="\n")
     write(as_json, found)
     if page is not None:
         print(f"page: {render(found, page)}")

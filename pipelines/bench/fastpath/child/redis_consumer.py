@@ -3,7 +3,7 @@
 The bare one keeps nothing: killed, it has lost the model's state and its place. The durable one reads as a member of a
 consumer group and puts forecast, state and acknowledgement into one transaction: another could go on from there.
 
-Run them as `python -m pipelines.bench.fastpath.child.redis_consumer SOCKET SET JOB WINDOWS bare|durable`.
+Run them as `python -m pipelines.bench.fastpath.child.redis_consumer SOCKET SET durable|bare`.
 """
 
 from __future__ import annotations
@@ -15,33 +15,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import redis
 
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from pipelines.bench.fastpath.champions import FolderChampions
-from pipelines.bench.fastpath.load import BEGIN, STEP_S, rates
-from pipelines.bench.fastpath.peers.redis import FORECASTS, GROUP, KEPT, METRICS, items
+from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, rates
 from pipelines.serve.step.event import ForecastOrigin, encoded, message
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.samples import read_sample
 
-
-def begun(home: Path, job: str, windows: int) -> Online:
-    """The model after the job's first windows."""
-    held = rates()
-    values = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + windows)])
-    online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
-    online.admit(job, Series(BEGIN * STEP_S, STEP_S, values))
-    return online
+METRICS, FORECASTS, GROUP = "metrics", "forecasts", "forecasters"
+KEPT = 20_000
+"""Entries that a stream keeps, about."""
 
 
-def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> None:
-    """Answer until ended."""
+def items(answer: Any) -> list[Any]:
+    """The streams of an answer to XREAD as pairs; redis-py has a list or a dict of them, by its version."""
+    return list(answer.items()) if isinstance(answer, dict) else list(answer or [])
+
+
+def consume(path: str, home: Path, durable: bool) -> None:
+    """Answer for the first job, whose model has stepped through the windows before, until ended."""
+    import redis
+
     red: Any = redis.Redis(unix_socket_path=path, protocol=2)
-    online, by = begun(home, job, windows), Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S)
-    last = "0"
+    job, held = JOBS[0], rates()
+    online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
+    begun = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + BEGUN)])
+    online.admit(job, Series(BEGIN * STEP_S, STEP_S, begun))
+    by, last = Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
     if durable:
         red.xgroup_create(METRICS, GROUP, last, mkstream=True)
     red.set("ready", 1)
@@ -52,7 +55,7 @@ def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> Non
             answer = red.xreadgroup(GROUP, "1", {METRICS: ">"}, block=1000)
         else:
             answer = red.xread({METRICS: last}, block=1000)
-        for _, entries in items(answer or []):
+        for _, entries in items(answer):
             for last, entry in entries:
                 sample = read_sample(entry[b"s"], time.time())
                 window = window_of(sample.time, STEP_S)
@@ -61,8 +64,8 @@ def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> Non
                 at = ForecastOrigin(
                     job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate
                 )
-                said = encoded(message(quantiles, online.trust(job), online.forecaster, by, at))
-                forecast = {"w": window, "f": said}
+                made = message(quantiles, online.trust(job), online.forecaster, by, at)
+                forecast = {"w": window, "f": encoded(made)}
                 if not durable:
                     red.xadd(FORECASTS, forecast, maxlen=KEPT)
                     continue
@@ -74,4 +77,4 @@ def consume(path: str, home: Path, job: str, windows: int, durable: bool) -> Non
 
 
 if __name__ == "__main__":
-    consume(sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5] == "durable")
+    consume(sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "durable")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import queue
 import time
-from pathlib import Path
+from contextlib import closing
 from time import perf_counter_ns
 
-from pipelines.bench.fastpath.children import command
 from pipelines.bench.fastpath.kafka import produce
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, SampleFeed
+from pipelines.bench.fastpath.served import start
 from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
@@ -26,70 +26,61 @@ BEGUN = 400
 """Windows of history: more than a GRU looks back, and not long to read."""
 PER_S = 4.0
 _PATIENCE_S = 300.0
-Heard = queue.SimpleQueue[tuple[int, list[Record]]]
+Came = queue.SimpleQueue[tuple[int, list[Record]]]
+"""When records came (ns), and the records."""
 
 
-def measure(stack: Stack, folder: Path, made: ModelSet, events: int, warm: int) -> list[int]:
+def measure(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
     """Nanoseconds from a sample on `metrics` to its forecast on `forecasts`, four samples a second over 16 jobs.
 
     Args:
-        stack: with a broker, settings as in `fastpath_load.settings`; the topics are others than what ran before used.
-        folder: for the set and the query's checkpoint.
+        stack: with a broker, settings as in `load.settings`; the topics are others than what ran before used.
         made: the champion.
         events: that count.
         warm: events before them.
     """
     kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), SampleFeed()
+    folder, sent, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
     create_topics(kafka)
     for job in JOBS:
         serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
         publish(folder / "sets", job, serves, dict(made.members))
-    produce(kafka, feed.history(JOBS, BEGUN))
-    argv = command("fastpath_stream_query", folder / "checkpoint", folder / "sets")
-    query = stack.spawn("fastpath-query", argv, {"OMP_NUM_THREADS": "1", "TIDECAST_KAFKA__PREFIX": kafka.prefix})
-    heard = Heard()
-    reader = TopicFeed(
-        kafka, "forecasts", dict.fromkeys(offsets(kafka, "forecasts"), 0),
-        lambda records: heard.put((perf_counter_ns(), records)),
+    produce(kafka, feed.history(BEGUN))
+    query = start(
+        stack, "query", "pipelines.bench.fastpath.child.stream_query", folder / "checkpoint", folder / "sets",
+        TIDECAST_KAFKA__PREFIX=kafka.prefix,
     )  # fmt: skip
-    try:
-        _collect(heard, {(job, BEGIN + BEGUN - 1) for job in JOBS}, query)
-        took = _asked(Sender(kafka), feed, heard, warm + events, query)
-    finally:
-        reader.close()
-        stack.end("fastpath-query")
-    return took[warm:]
+    start_at = dict.fromkeys(offsets(kafka, "forecasts"), 0)
+    with (
+        closing(TopicFeed(kafka, "forecasts", start_at, lambda found: came.put((perf_counter_ns(), found)))),
+        closing(Sender(kafka)) as sender,
+    ):
+        _collected(came, {(job, BEGIN + BEGUN - 1) for job in JOBS}, query)
+        begin = time.monotonic()
+        for number in range(warm + events):
+            time.sleep(max(begin + number / PER_S - time.monotonic(), 0))
+            job = JOBS[number % len(JOBS)]
+            window, raw = feed.take(job)
+            sent[job, window] = perf_counter_ns()
+            sender.send("metrics", job, raw, [])
+            sender.poll()
+        seen = _collected(came, set(sent), query)
+    stack.end("query")
+    return [seen[key] - began for key, began in sent.items()][warm:]
 
 
-def _asked(sender: Sender, feed: SampleFeed, heard: Heard, events: int, query: Process) -> list[int]:
-    sent: dict[tuple[str, int], int] = {}
-    start = time.monotonic()
-    for number in range(events):
-        time.sleep(max(start + number / PER_S - time.monotonic(), 0))
-        job = JOBS[number % len(JOBS)]
-        window, raw = feed.take(job)
-        sent[job, window] = perf_counter_ns()
-        sender.send("metrics", job, raw, [])
-        sender.poll()
-    came = _collect(heard, set(sent), query)
-    sender.close()
-    return [came[key] - began for key, began in sent.items()]
-
-
-def _collect(heard: Heard, wanted: set[tuple[str, int]], query: Process) -> dict[tuple[str, int], int]:
-    """When the forecasts of these jobs and windows came."""
-    came: dict[tuple[str, int], int] = {}
+def _collected(came: Came, wanted: set[tuple[str, int]], query: Process) -> dict[tuple[str, int], int]:
+    """When the forecasts of these jobs and windows came (ns)."""
+    found: dict[tuple[str, int], int] = {}
     until = time.monotonic() + _PATIENCE_S
-    while wanted - came.keys():
+    while missing := wanted - found.keys():
         try:
-            at, records = heard.get(timeout=5)
+            at, records = came.get(timeout=5)
         except queue.Empty:
             if time.monotonic() > until or not query.running():
-                raise ProcessError(
-                    f"{len(wanted - came.keys())} forecasts are missing:\n{query.last_lines()}"
-                ) from None
+                raise ProcessError(f"{len(missing)} forecasts are missing:\n{query.last_lines()}") from None
             continue
         for record in records:
-            said = decode(Forecast, record.value)
-            came.setdefault((said.job, origin_of(said)), at)
-    return came
+            forecast = decode(Forecast, record.value)
+            found.setdefault((forecast.job, origin_of(forecast)), at)
+    return found
