@@ -188,9 +188,7 @@ def scripted_swaps():
 
 def contents(store):
     """Every object without its times: {key: [(version, value)]}."""
-    return {
-        key: [(record.version, record.value) for record in store.history(key)] for key in sorted(store._memory.keys)
-    }
+    return {key: [(record.version, record.value) for record in store.history(key)] for key in sorted(store.memory.keys)}
 
 
 def distinct(sent):

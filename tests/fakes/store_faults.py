@@ -11,9 +11,9 @@ import pytest
 from pipelines.store import Store, StoreError
 from pipelines.store.disk.layout import PAIR
 from pipelines.store.disk.seek import as_of, places
-from pipelines.store.reading import answer, cuts
+from pipelines.store.reading import cuts
 from pipelines.store.reading.check import check
-from pipelines.store.writing import commit, upkeep
+from pipelines.store.writing import commit
 from pipelines.store.writing.event import Event
 
 
@@ -32,7 +32,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def as_of_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(answer, "as_of", lambda cursor, prefix, t: as_of(cursor, prefix, t - 1) if t else None)
+    patch.setattr(cuts, "as_of", lambda cursor, prefix, t: as_of(cursor, prefix, t - 1) if t else None)
 
 
 def ts_not_monotone(patch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def prune_without_anchor(patch: pytest.MonkeyPatch) -> None:
             txn.put(prefix, PAIR.pack(0, 0), db=env.floors)
         return len(doomed)
 
-    patch.setattr(upkeep, "retire", all_of_it)
+    patch.setattr(commit, "retire", all_of_it)
 
 
 def stale_accepted(patch: pytest.MonkeyPatch) -> None:
@@ -77,8 +77,8 @@ def event_on_duplicate(patch: pytest.MonkeyPatch) -> None:
     def hurried(self: Store, key: str, value: bytes, version: int, kind: Any = "volatile") -> Any:
         verdict = real(self, key, value, version, kind)
         if verdict == "duplicate":
-            for watch in self._upcalls.matching(key):
-                watch.callback(key, self.get(key, version))  # type: ignore[arg-type]
+            for callback in self._upcalls.matching(key):
+                callback(key, self.get(key, version))  # type: ignore[arg-type]
         return verdict
 
     patch.setattr(Store, "put", hurried)

@@ -60,7 +60,7 @@ def trigger_put(folder: Path, count: int) -> dict[str, Any]:
 
 
 def memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) -> list[dict[str, float]]:
-    """This process' own memory and the size of the files (bytes), at equal distances over puts with a history of 1000."""
+    """Memory of this process and size of the files (bytes), at equal distances over puts with a history of 1000."""
     process, found = psutil.Process(), []
     keys = [f"/sample/{job}/all/1s" for job in range(jobs)]
     with Store.open(folder / "store", MAP_BYTES, RULES) as store, Flusher(store):

@@ -24,8 +24,7 @@ from pipelines.serve.step.records import SampleValue, packed, unpacked
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.windower import Filled, Window
 from pipelines.store import Store
-from pipelines.store.writing.event import Event
-from pipelines.store.writing.transactions import EventBatch
+from pipelines.store.writing.event import Event, EventBatch
 from tidecast.messages import Heartbeat, MessageError, MetricSample, Reject
 
 CURSOR = "cursor"

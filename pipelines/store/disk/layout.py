@@ -1,6 +1,6 @@
 """Where each byte lies: the trees of one LMDB environment and their keys and values, all integers big-endian.
 
-`log`     (key id, ts, version)  -> event time, writer epoch, flags, digest, then the value
+`log`     (key id, ts, version)  -> event time, writer epoch, 0, digest, then the value
 `keys`    key string             -> key id
 `floors`  key id                 -> newest version pruned, ts of the oldest version kept
 `sets`    name of affinity set   -> its members, one per line
@@ -29,7 +29,7 @@ PLACE = struct.Struct(">QQQ")
 ID = struct.Struct(">Q")
 PAIR = struct.Struct(">QQ")
 HEADER = struct.Struct(">QIH")
-"""Before each value: event time (ns), writer epoch, flags; then the digest."""
+"""Before each value: event time (ns), writer epoch, 0; then the digest."""
 DIGEST = struct.Struct(">I")
 VALUE_AT = HEADER.size + DIGEST.size
 _HEAD = struct.Struct(">QQQQQ")

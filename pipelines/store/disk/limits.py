@@ -10,7 +10,6 @@ KEY_BYTES = 480
 """LMDB takes 511; a parked upcall puts /dead before the key."""
 VALUE_BYTES = 64 << 20
 VERSION_MAX = (1 << 63) - 1
-FLAGS_MAX = (1 << 16) - 1
 FUTURE_NS = 300 * 10**9
 """Event times further ahead of the clock than this come from a wrong clock (as in tidecast.messages)."""
 _PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._:@=+-]*)+")
@@ -53,9 +52,3 @@ def check_event_time(key: str, event_time: int, now: int) -> None:
     if event_time > now + FUTURE_NS:
         ahead = (event_time - now) / 1e9
         raise BadTime(f"{key}: event time {event_time} lies {ahead:.0f} s ahead of the store. Set the sender's clock.")
-
-
-def check_flags(key: str, flags: int) -> None:
-    """16 bits."""
-    if type(flags) is not int or not 0 <= flags <= FLAGS_MAX:
-        raise BadValue(f"{key}: flags {flags!r:.60}; 0 to {FLAGS_MAX} are expected")

@@ -15,20 +15,10 @@ SLACK = 16
 
 @dataclass(frozen=True)
 class Keep:
-    """What the keys under the path `prefix` keep: the newest `versions`, and what is younger than `seconds`.
-
-    With both, a version goes once either rule says so; the newest version always stays.
-    """
+    """Of each key under the path `prefix` the newest `versions` are kept."""
 
     prefix: str
-    versions: int | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.versions is not None and self.versions < 1:
-            raise ValueError(f"Keep({self.prefix!r}, versions={self.versions}): at least 1 is expected")
-        if self.seconds is not None and not self.seconds > 0:
-            raise ValueError(f"Keep({self.prefix!r}, seconds={self.seconds}): more than 0 is expected")
+    versions: int
 
 
 def under(prefix: str, key: str) -> bool:

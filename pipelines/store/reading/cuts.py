@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from pipelines.store.disk.environment import LmdbEnvironment
-from pipelines.store.disk.layout import Head
+import lmdb
+
+from pipelines.store.disk.environment import LmdbEnvironment, translated
+from pipelines.store.disk.errors import NotStable, Pruned
+from pipelines.store.disk.layout import PAIR, Head
 from pipelines.store.disk.records import StoredRecord
-from pipelines.store.reading.answer import answer, below, check_stable, typed
+from pipelines.store.disk.seek import as_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def typed(call: Callable[P, R]) -> Callable[P, R]:
+    """The call with LMDB's errors as the store's."""
+
+    @wraps(call)
+    def typed_call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return call(*args, **kwargs)
+        except lmdb.Error as error:
+            raise translated(error, "store") from error
+
+    return typed_call
 
 
 class Cuts:
@@ -19,60 +40,77 @@ class Cuts:
     durable: LmdbEnvironment
     _reading: threading.RLock
 
-    def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
-        """Where the key lives and its id, None for a key never put."""
-        raise NotImplementedError
-
     def _look(self) -> None:
         """See to it that the environments are the writer's present ones."""
 
     @typed
     def frontier(self) -> tuple[int, int]:
         """(ts, durable ts): answers up to the first never change; those up to the second survive a host crash."""
-        with self._reading:
-            durable, hot, heads = self._both()
-            durable.abort()
-            hot.abort()
-        return max(head.ts for head in heads), heads[1].flushed
+        with self._both() as sides:
+            return max(head.ts for _, _, head in sides), sides[1][2].flushed
 
     @typed
     def low(self) -> int:
-        """The oldest time that every key can be asked for."""
-        with self._reading:
-            durable, hot, heads = self._both()
-            durable.abort()
-            hot.abort()
-        return max(head.low for head in heads)
+        """The oldest time (ns) that every key can be asked for."""
+        with self._both() as sides:
+            return max(head.low for _, _, head in sides)
 
-    def _both(self) -> tuple[Any, Any, tuple[Head, Head]]:
-        """Read transactions on both environments that are one cut: neither lacks a commit the other's head knows of.
+    @contextmanager
+    def _both(self) -> Iterator[list[tuple[LmdbEnvironment, Any, Head]]]:
+        """Durable and hot environment, transaction and head, as one cut: neither lacks a commit the other knows of.
 
         The durable one is opened first, so the hot one has all that came before it; the hot head names the newest
         durable commit before it, and if that is not in the first, a commit fell between, and we look again.
         """
-        while True:
-            self._look()  # each time: of two files of which one was begun anew, no cut can be had
-            durable, hot = self.durable.read(), self.hot.read()
-            heads = self.durable.head(durable), self.hot.head(hot)
-            if heads[1].sealed <= heads[0].ts:
-                return durable, hot, heads
-            durable.abort()
-            hot.abort()
+        with self._reading:
+            while True:
+                self._look()  # each time: of two files of which one was begun anew, no cut can be had
+                with self.durable.read() as durable, self.hot.read() as hot:
+                    heads = self.durable.head(durable), self.hot.head(hot)
+                    if heads[1].sealed <= heads[0].ts:
+                        yield [(self.durable, durable, heads[0]), (self.hot, hot, heads[1])]
+                        return
 
     def _cut(self, keys: Sequence[str], t: int | None) -> dict[str, StoredRecord | None]:
-        durable, hot, heads = self._both()
-        with durable, hot:
-            frontier, low = max(head.ts for head in heads), max(head.low for head in heads)
+        """The records of keys as of t (ns), or as of the newest commit."""
+        with self._both() as sides:
+            frontier = max(head.ts for _, _, head in sides)
             check_stable(frontier if t is None else t, frontier)
-            answers: dict[str, StoredRecord | None] = {}
-            for key in keys:
-                for txn, env, head in ((durable, self.durable, heads[0]), (hot, self.hot, heads[1])):
-                    prefix = env.key_id(txn, key)
-                    if prefix is not None:
-                        answers[key] = answer(txn, env, head, key, prefix, frontier if t is None else t)
-                        break
-                else:
-                    if t is not None and t < low:
-                        raise below(key, t, low)
-                    answers[key] = None
-            return answers
+            return {key: _answer(sides, key, frontier if t is None else t) for key in keys}
+
+
+def check_stable(t: int, frontier: int) -> None:
+    """Refuse a time whose answer a later commit could still change.
+
+    Raises:
+        NotStable: t is above the frontier.
+    """
+    if t > frontier:
+        raise NotStable(f"time {t} is {t - frontier} ns above the frontier {frontier}; ask again later")
+
+
+def _answer(sides: Sequence[tuple[LmdbEnvironment, Any, Head]], key: str, t: int) -> StoredRecord | None:
+    """The record as of t, None if there was none.
+
+    Raises:
+        Pruned: t is below the bound of the key's environment, or of the key, whose own retention took older versions.
+    """
+    for env, txn, head in sides:
+        prefix = env.key_id(txn, key)
+        if prefix is None:
+            continue
+        if t < head.low:
+            raise _below(key, t, head.low)
+        with txn.cursor(db=env.log) as cursor:
+            record = as_of(cursor, prefix, t)
+        if record is None and (floor := txn.get(prefix, db=env.floors)) is not None:
+            raise _below(key, t, PAIR.unpack(floor)[1])
+        return record
+    low = max(head.low for _, _, head in sides)
+    if t < low:
+        raise _below(key, t, low)
+    return None
+
+
+def _below(key: str, t: int, low: int) -> Pruned:
+    return Pruned(f"{key}: time {t} is below {low}, the oldest that is kept")

@@ -1,37 +1,28 @@
-"""Writing: a list of events in one LMDB transaction, each with its own ts; the memory changes only once it stands."""
+"""Transactions: a list of events in one, each with its own ts; the memory changes only once it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, translated
-from pipelines.store.disk.errors import Fenced, StoreError, StoreFull
+from pipelines.store.disk.errors import BadKey, Fenced, MissingMember, StoreError, StoreFull
 from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
-from pipelines.store.disk.memory import KeyState, Side, WriterMemory
+from pipelines.store.disk.limits import check_key
 from pipelines.store.disk.records import packed
 from pipelines.store.disk.retention import SLACK, retire
 from pipelines.store.writing.event import Event
+from pipelines.store.writing.memory import KeyState, Side, WriterMemory
 
 FORGOTTEN = 64
 """Sent entries that one commit deletes, at most: the deletion of many needs more free pages than a full map has."""
 
 
-def fence(txn: Any, env: LmdbEnvironment, epoch: int) -> None:
-    """Refuse to write where a later writer has opened the store.
-
-    Raises:
-        Fenced: it has.
-    """
-    found = env.head(txn).epoch
-    if found != epoch:
-        raise Fenced(f"{env.folder}: writer {found} has taken over from writer {epoch}; this one must end")
-
-
 def next_ts(now: int, last: int) -> int:
-    """The ts of a commit: the clock's time, but always above the last (seed section 5)."""
+    """The ts of a commit (ns): the clock's time, but always above the last (seed section 5)."""
     return max(now, last + 1)
 
 
@@ -57,12 +48,14 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     side = memory.side(persistent)
     env, ts = side.env, memory.ts
     try:
-        with env.lmdb.begin(write=True) as txn:
-            fence(txn, env, memory.epoch)
+        with _writing(memory, env) as txn:
             entry, fresh = side.next_entry, _name_keys(txn, side, events)
             for event in events:
                 event.ts = ts = next_ts(now, ts)
-                _put_objects(txn, env, memory.epoch, event)
+                for state, version, value, event_time in event.staged.values():
+                    place = state.prefix + PAIR.pack(ts, version)
+                    happened = ts if event_time is None else event_time
+                    txn.put(place, packed(place, happened, memory.epoch, value), db=env.log)
                 for name, value in event.meta.items():
                     txn.put(name.encode(), value, db=env.meta)
                 for waiting in event.entries:
@@ -70,21 +63,22 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
                     entry += 1
             retired = _retire(txn, env, events)
             ts = max(now, ts)
-            forgotten = len(side.sent[:FORGOTTEN])
-            for number in side.sent[:forgotten]:
+            forgotten = side.sent[:FORGOTTEN]
+            for number in forgotten:
                 txn.delete(ID.pack(number), db=env.outbox)
             sealed = ts if persistent else memory.durable.head.ts
             head = Head(ts, memory.flushed, max(low, side.head.low), memory.epoch, sealed)
             txn.put(HEAD, pack_head(head), db=env.meta)
     except BaseException as error:
-        _unname_keys(events)
-        memory.unsure = not isinstance(error, lmdb.Error | StoreError)
-        if isinstance(error, lmdb.Error):
-            raise translated(error, env.name) from error
+        for event in events:
+            for staged in event.staged.values():
+                if staged.state.version < 0:
+                    staged.state.prefix = b""
+        memory.unsure = not isinstance(error, StoreError)
         raise
     side.head, side.next_entry, memory.ts = head, entry, ts
     side.next_key += fresh
-    del side.sent[:forgotten]
+    del side.sent[: len(forgotten)]
     for event in events:
         for staged in event.staged.values():
             state = staged.state
@@ -95,6 +89,21 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     for state, gone in retired:
         state.count -= gone
     memory.unsure = False
+
+
+@contextmanager
+def _writing(memory: WriterMemory, env: LmdbEnvironment) -> Iterator[Any]:
+    """A transaction, committed at the end unless a later writer has opened the store; errors are the store's."""
+    try:
+        with env.lmdb.begin(write=True) as txn:
+            found = env.head(txn).epoch
+            if found != memory.epoch:
+                raise Fenced(
+                    f"{env.folder}: writer {found} has taken over from writer {memory.epoch}; this one must end"
+                )
+            yield txn
+    except lmdb.Error as error:
+        raise translated(error, env.name) from error
 
 
 def _name_keys(txn: Any, side: Side, events: Sequence[Event]) -> int:
@@ -109,20 +118,6 @@ def _name_keys(txn: Any, side: Side, events: Sequence[Event]) -> int:
     return number - side.next_key
 
 
-def _unname_keys(events: Sequence[Event]) -> None:
-    for event in events:
-        for staged in event.staged.values():
-            if staged.state.version < 0:
-                staged.state.prefix = b""
-
-
-def _put_objects(txn: Any, env: LmdbEnvironment, epoch: int, event: Event) -> None:
-    ts, log, put = event.ts, env.log, txn.put
-    for state, version, value, event_time, flags in event.staged.values():
-        place = state.prefix + PAIR.pack(ts, version)
-        put(place, packed(place, ts if event_time is None else event_time, epoch, flags, value), db=log)
-
-
 def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tuple[KeyState, int]]:
     """Delete what the keys put here outgrew, each key once in SLACK puts; (state, how many went)."""
     puts: dict[KeyState, int] = {}
@@ -130,12 +125,56 @@ def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tup
         for staged in event.staged.values():
             if staged.state.keep is not None:
                 puts[staged.state] = puts.get(staged.state, 0) + 1
-    retired = []
-    for state, more in puts.items():
-        keep = state.keep
-        if keep is None or state.puts // SLACK == (state.puts + more) // SLACK:
-            continue
-        surplus = 0 if keep.versions is None else state.count + more - keep.versions
-        before = 0 if keep.seconds is None else events[-1].ts - int(keep.seconds * 1e9)
-        retired.append((state, retire(txn, env, state.prefix, surplus, before)))
-    return retired
+    return [
+        (state, retire(txn, env, state.prefix, state.count + more - state.keep.versions, 0))
+        for state, more in puts.items()
+        if state.keep is not None and state.puts // SLACK != (state.puts + more) // SLACK
+    ]
+
+
+def advanced(memory: WriterMemory) -> int:
+    """Move the frontier of an idle store to now; the ts (ns) that a flush makes safe."""
+    idle = memory.ts <= memory.flushed
+    while idle or memory.hot.sent:  # of which a commit deletes some
+        commit(memory, False, (), memory.clock())
+        idle = False
+    return memory.ts
+
+
+def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None:
+    """Store the members of an affinity set; the same again changes nothing."""
+    check_key(affinity)
+    wanted = frozenset(members)
+    for key in wanted:
+        check_key(key)
+        if memory.affinity_of(key) not in (None, affinity):
+            raise BadKey(f"{key} is a member of set {memory.affinity_of(key)} already; a key has one set")
+    known = memory.sets.get(affinity)
+    if known == wanted:
+        return
+    if known is not None:
+        raise BadKey(f"set {affinity} was declared as {sorted(known)}; declare other members under another name")
+    if not wanted:
+        raise MissingMember(f"set {affinity}: no members")
+    env = memory.durable.env
+    with _writing(memory, env) as txn:
+        txn.put(affinity.encode(), "\n".join(sorted(wanted)).encode(), db=env.sets)
+    memory.sets[affinity] = wanted
+    for key in wanted & memory.keys.keys():
+        memory.keys[key].affinity = affinity
+
+
+def lower_bound(memory: WriterMemory, t: int) -> int:
+    """Refuse as-of reads below t (ns, at most the frontier) from now on; the bound that holds then, of the hot side."""
+    bound = min(t, memory.ts)
+    for persistent in (False, True):
+        if bound > memory.side(persistent).head.low:
+            commit(memory, persistent, (), 0, bound)
+    return bound
+
+
+def prune_key(memory: WriterMemory, state: KeyState, before: int) -> None:
+    """Delete the key's versions that no read at or after `before` (ns) needs."""
+    env = memory.side(state.persistent).env
+    with _writing(memory, env) as txn:
+        state.count -= retire(txn, env, state.prefix, 0, before)

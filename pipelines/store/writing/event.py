@@ -1,22 +1,15 @@
-"""An event: puts, meta and outbox entries that one transaction commits with one ts."""
+"""Events: puts, meta and outbox entries that one transaction commits, with one ts per event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from pipelines.store.disk.errors import BadInput, BadKey, Conflict, MissingMember
-from pipelines.store.disk.limits import (
-    VALUE_BYTES,
-    VERSION_MAX,
-    check_event_time,
-    check_flags,
-    check_value,
-    check_version,
-)
-from pipelines.store.disk.memory import KeyState
+from pipelines.store.disk.limits import VALUE_BYTES, VERSION_MAX, check_event_time, check_value, check_version
 from pipelines.store.disk.records import APPLIED, DUPLICATE, STALE, StoredRecord, Verdict
+from pipelines.store.writing.memory import KeyState, WriterMemory
 
 NAME_CHARACTERS = 200
 
@@ -28,58 +21,81 @@ class Staged(NamedTuple):
     version: int
     value: bytes
     event_time: int | None
-    flags: int
-
-
-class Book(Protocol):
-    """What an event asks the writer; `known` are the keys that were put before."""
-
-    known: dict[str, KeyState]
-
-    def state_of(self, key: str, persistent: bool) -> KeyState: ...  # noqa: D102
-
-    def members_of(self, affinity: str) -> frozenset[str] | None: ...  # noqa: D102
-
-    def get(self, key: str, version: int | None = None) -> StoredRecord | None: ...  # noqa: D102
-
-    def now(self) -> int: ...  # noqa: D102
 
 
 class Host(Protocol):
-    """Who commits an event: the writer, or a batch."""
+    """The writer, as a batch of events sees it."""
+
+    memory: WriterMemory
 
     def begin(self) -> None: ...  # noqa: D102
 
-    def finish(self, event: Event, good: bool) -> None: ...  # noqa: D102
+    def end(self, events: Sequence[Event], persistent: bool, good: bool) -> None: ...  # noqa: D102
+
+    def get(self, key: str, version: int | None = None) -> StoredRecord | None: ...  # noqa: D102
+
+
+class EventBatch:
+    """Several events that one transaction commits; an event left by an exception is dropped, the others stay."""
+
+    def __init__(self, host: Host, persistent: bool) -> None:
+        self.host, self.persistent = host, persistent
+        self.earlier: dict[str, list[Staged]] = {}
+        """What its events have put, by key."""
+        self._events: list[Event] = []
+        self._busy = False
+
+    def event(self, alone: bool = False) -> Event:
+        """The next event, to be used as a `with` block; `alone`, it begins and ends the batch, too."""
+        return Event(self, alone)
+
+    def begin(self) -> None:
+        """An event of the batch begins."""
+        if self._busy:
+            raise BadInput("an event of the batch is open; finish it first")
+        self._busy = True
+
+    def finish(self, event: Event, good: bool) -> None:
+        """An event of the batch ends."""
+        self._busy = False
+        if good:
+            self._events.append(event)
+            for key, staged in event.staged.items():
+                self.earlier.setdefault(key, []).append(staged)
+
+    def __enter__(self) -> Self:
+        self.host.begin()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.host.end(self._events, self.persistent, kind is None)
+        self._events, self.earlier = [], {}  # they know the batch: a circle would wait for the collector
 
 
 class Event:
     """What one event writes. Leaving the `with` block commits it; leaving by an exception drops it whole.
 
-    `ts` is set by the commit, `earlier` is what earlier events of the same transaction put, by key.
+    `ts` (ns) is set by the commit.
     """
 
-    __slots__ = ("_book", "_host", "earlier", "entries", "meta", "persistent", "staged", "ts")
+    __slots__ = ("_alone", "_batch", "_memory", "entries", "meta", "staged", "ts")
 
-    def __init__(self, book: Book, host: Host, persistent: bool, earlier: Mapping[str, list[Staged]]) -> None:
-        self._book = book
-        self._host = host
-        self.earlier = earlier
-        self.persistent = persistent
+    def __init__(self, batch: EventBatch, alone: bool) -> None:
+        self._batch, self._memory, self._alone = batch, batch.host.memory, alone
         self.staged: dict[str, Staged] = {}
         self.meta: dict[str, bytes] = {}
         self.entries: list[bytes] = []
         self.ts = 0
 
-    def put(self, key: str, value: bytes, version: int, event_time: int | None = None, flags: int = 0) -> Verdict:
-        """Stage one object; the verdict is final, its effect comes with the commit.
+    def put(self, key: str, value: bytes, version: int, event_time: int | None = None) -> Verdict:
+        """Stage one object; the verdict is final, its effect comes with the commit. `event_time` is in ns.
 
         Raises:
             BadInput: a key, value, version or event time no store would take.
             Conflict: the version is stored with other bytes.
             MissingMember: the key belongs to a declared affinity set; put the set.
         """
-        known = self._book.known.get(key)
+        known = self._memory.keys.get(key)
         if (
             known is not None
             and type(version) is int
@@ -87,15 +103,14 @@ class Event:
             and type(value) is bytes
             and len(value) <= VALUE_BYTES
             and event_time is None
-            and flags == 0
             and known.affinity is None
-            and known.persistent is self.persistent
-            and key not in self.earlier
+            and known.persistent is self._batch.persistent
+            and key not in self._batch.earlier
             and key not in self.staged
         ):  # what nearly every put is; all else is looked at with care, and every refusal comes from there
-            self.staged[key] = Staged(known, version, value, None, 0)
+            self.staged[key] = Staged(known, version, value, None)
             return APPLIED
-        staged = self._examine(key, value, version, event_time, flags)
+        staged = self._examine(key, value, version, event_time)
         if staged.state.affinity is not None:
             raise MissingMember(f"{key} is a member of set {staged.state.affinity}; put the whole set with put_set")
         verdict = self._verdict(staged)
@@ -110,13 +125,13 @@ class Event:
             MissingMember: a declared set's member is missing, or a stranger is among the items.
             Conflict: the members would meet different verdicts, or one is stored with other bytes.
         """
-        members = self._book.members_of(affinity)
+        members = self._memory.sets.get(affinity)
         if members is not None and members != items.keys():
             missing, strange = sorted(members - items.keys()), sorted(items.keys() - members)
             raise MissingMember(f"set {affinity}: missing {missing}, not of the set {strange}; put exactly its members")
         if not items:
             raise MissingMember(f"set {affinity}: no members were put")
-        found = [self._examine(key, value, version, None, 0) for key, value in items.items()]
+        found = [self._examine(key, value, version, None) for key, value in items.items()]
         for staged in found:
             if staged.state.affinity not in (None, affinity):
                 raise MissingMember(f"{staged.state.key} is a member of set {staged.state.affinity}, not of {affinity}")
@@ -140,44 +155,38 @@ class Event:
         check_value("outbox", entry)
         self.entries.append(entry)
 
-    def _examine(self, key: str, value: bytes, version: int, event_time: int | None, flags: int) -> Staged:
-        state = self._state(key)
+    def _examine(self, key: str, value: bytes, version: int, event_time: int | None) -> Staged:
+        earlier = self._batch.earlier.get(key)
+        state = earlier[-1].state if earlier else self._memory.state_of(key, self._batch.persistent)
         check_version(key, version)
         check_value(key, value)
-        if flags:
-            check_flags(key, flags)
         if event_time is not None:
-            check_event_time(key, event_time, self._book.now())
+            check_event_time(key, event_time, self._memory.now())
         if key in self.staged:
             raise BadInput(f"{key} is put twice in one event; one ts can hold one version of it")
-        return Staged(state, version, value, event_time, flags)
-
-    def _state(self, key: str) -> KeyState:
-        earlier = self.earlier.get(key)
-        return earlier[-1].state if earlier else self._book.state_of(key, self.persistent)
+        return Staged(state, version, value, event_time)
 
     def _verdict(self, staged: Staged) -> Verdict:
-        key, version, value = staged.state.key, staged.version, staged.value
-        newest = staged.state.version
-        stored: bytes | None = None
-        for one in self.earlier.get(key, ()):
-            newest = one.version
-            if newest == version:
-                stored = one.value
-        if version > newest:
+        key, version = staged.state.key, staged.version
+        earlier = self._batch.earlier.get(key, ())
+        if version > max([staged.state.version, *(one.version for one in earlier)]):
             return APPLIED
-        if stored is None and version <= staged.state.version:
-            record = self._book.get(key, version)
-            stored = record.value if record is not None else None
+        stored = next((one.value for one in earlier if one.version == version), None)
+        if stored is None and version <= staged.state.version and (record := self._batch.host.get(key, version)):
+            stored = record.value
         if stored is None:
             return STALE
-        if stored != value:
+        if stored != staged.value:
             raise Conflict(f"{key}: version {version} is stored with other bytes; the first ones stay")
         return DUPLICATE
 
     def __enter__(self) -> Self:
-        self._host.begin()
+        if self._alone:
+            self._batch.__enter__()
+        self._batch.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._host.finish(self, kind is None)
+        self._batch.finish(self, kind is None)
+        if self._alone:
+            self._batch.__exit__(kind, error, at)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, translated
-from pipelines.store.disk.errors import Corrupt, OtherSchema
+from pipelines.store.disk.errors import Corrupt, OtherSchema, WriterPresent
 from pipelines.store.disk.layout import HEAD, SCHEMA, SCHEMA_NAME, Head, pack_head
 from pipelines.store.disk.limits import VERSION_MAX
-from pipelines.store.disk.memory import KeyState, Side, WriterMemory
-from pipelines.store.disk.retention import Keep, rule_for
+from pipelines.store.disk.retention import Keep
 from pipelines.store.disk.seek import as_of, places
 from pipelines.store.disk.synced import SyncedSnapshot
-from pipelines.store.writing.lock import WriterLock
+from pipelines.store.writing.memory import Clock, Side, WriterMemory
 from pipelines.store.writing.recovery import damage, forget_close, remember_close, stood_aside
 
 ALARM_NS = 10**9
@@ -26,30 +28,26 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Opened:
-    """A store that this process writes."""
+    """A store that this process writes; `lock` is the descriptor of the lock's file."""
 
     folder: Path
-    lock: WriterLock
+    lock: int
     memory: WriterMemory
 
     def close(self) -> None:
         """Bring all to the disk, note that it was closed well if so, and let the next writer in."""
-        synced = False
-        try:
-            self.memory.synced.keep(*self.memory.synced.newest())
-            synced = True
-        finally:
-            self.memory.synced.close()
-            self.memory.hot.env.close()
-            self.memory.durable.env.close()
-            try:
-                if synced:  # else a host crash may still take pages of a file that nobody would look at
-                    remember_close(self.folder)
-            finally:
-                self.lock.release()
+        memory = self.memory
+        with ExitStack() as ends:
+            ends.callback(os.close, self.lock)  # the file stays, so that nobody locks one that was deleted
+            with ExitStack() as files:
+                files.callback(memory.durable.env.close)
+                files.callback(memory.hot.env.close)
+                files.callback(memory.synced.close)
+                memory.synced.keep(*memory.synced.newest())
+            remember_close(self.folder)  # not where a host crash may still take pages of a file that nobody looks at
 
 
-def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], now: int) -> Opened:
+def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> Opened:
     """Take the lock and open both environments.
 
     Raises:
@@ -59,29 +57,47 @@ def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], now: int) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # one that was made by hand, or by an older release, too
-    lock = WriterLock(folder)
-    try:
-        return Opened(folder, lock, _remember(*_environments(folder, map_bytes), keep, now))
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _environments(folder: Path, map_bytes: int) -> tuple[LmdbEnvironment, LmdbEnvironment]:
-    if why := damage(folder, "durable"):
-        where = folder / "durable"
-        raise Corrupt(f"{where} is damaged ({why}) and nothing can rebuild it. Restore it from a copy, or remove it.")
-    if why := damage(folder, "hot"):
-        aside = stood_aside(folder / "hot", "damaged")
-        log.warning("%s is damaged (%s); it lies in %s now and is begun anew", folder / "hot", why, aside)
-    forget_close(folder)
-    durable = LmdbEnvironment(folder / "durable", map_bytes, synced=True)
-    try:
+    with ExitStack() as ends:
+        lock = _lock(folder)
+        ends.callback(os.close, lock)
+        if why := damage(folder, "durable"):
+            raise Corrupt(
+                f"{folder / 'durable'} is damaged ({why}) and nothing can rebuild it. Restore it from a copy, or "
+                "remove it."
+            )
+        if why := damage(folder, "hot"):
+            aside = stood_aside(folder / "hot", "damaged")
+            log.warning("%s is damaged (%s); it lies in %s now and is begun anew", folder / "hot", why, aside)
+        forget_close(folder)
+        durable = LmdbEnvironment(folder / "durable", map_bytes, synced=True)
+        ends.callback(durable.close)
         durable.check_schema()
-        return durable, _hot(folder / "hot", map_bytes)
-    except BaseException:
-        durable.close()
-        raise
+        hot = _hot(folder / "hot", map_bytes)
+        ends.callback(hot.close)
+        try:
+            opened = Opened(folder, lock, _remember(durable, hot, keep, clock))
+        except lmdb.Error as error:
+            raise translated(error, str(folder)) from error
+        ends.pop_all()
+        return opened
+
+
+def _lock(folder: Path) -> int:
+    """The descriptor of a locked file that names this process; let go when it is closed, or the process ends.
+
+    A child made by a bare fork would hold the lock, too, as long as it lives; one that executes another program does
+    not. Raises WriterPresent: another has it.
+    """
+    file = os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(file, 32).decode(errors="replace").strip()
+        os.close(file)
+        raise WriterPresent(str(folder), int(holder) if holder.isdigit() else 0) from None
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    return file
 
 
 def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
@@ -96,63 +112,45 @@ def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
     return LmdbEnvironment(path, map_bytes)
 
 
-def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Keep], now: int) -> WriterMemory:
-    try:
-        synced, heads = SyncedSnapshot(hot), []
-        for env in (durable, hot):
-            env.lmdb.reader_check()
-            with env.read() as txn:
-                heads.append(env.head(txn))
-        epoch, ts = max(head.epoch for head in heads) + 1, max(head.ts for head in heads)
-        if ts > now + ALARM_NS:
-            ahead = (ts - now) / 1e9
-            log.warning("%s: the newest commit lies %.1f s ahead of the clock; times go on from it", hot.folder, ahead)
-        lost = [head.epoch == 0 and epoch > 1 for head in heads]
-        if any(lost):  # what it held is lost to as-of reads: they are refused below now
-            ts = max(now, ts + 1)
-        newest, lows = (
-            (ts if lost[0] else heads[0].ts),
-            [ts if gone else h.low for gone, h in zip(lost, heads, strict=True)],
-        )
-        durable_head = Head(newest, newest, lows[0], epoch, newest)
-        hot_head = Head(ts, heads[1].flushed, lows[1], epoch, newest)
-        sides = []
-        for env, head in ((durable, durable_head), (hot, hot_head)):
-            with env.lmdb.begin(write=True) as txn:
-                txn.put(HEAD, pack_head(head), db=env.meta)
-                txn.put(SCHEMA_NAME, SCHEMA, db=env.meta)
-                sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_entry(txn)))
-        memory = WriterMemory(
-            hot=sides[1], durable=sides[0], synced=synced, epoch=epoch, ts=ts, flushed=hot_head.flushed
-        )
-        _read_sets(memory)
-        for side in sides:
-            _read_keys(memory, side, keep)
-        return memory
-    except BaseException as error:
-        durable.close()
-        hot.close()
-        if isinstance(error, lmdb.Error):
-            raise translated(error, str(hot.folder.parent)) from error
-        raise
-
-
-def _read_sets(memory: WriterMemory) -> None:
-    env = memory.durable.env
-    with env.read() as txn, txn.cursor(db=env.sets) as cursor:
+def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Keep], clock: Clock) -> WriterMemory:
+    """Begin a new epoch in both environments, and read what the writer knows by heart."""
+    synced, heads = SyncedSnapshot(hot), []
+    for env in (durable, hot):
+        env.lmdb.reader_check()
+        with env.read() as txn:
+            heads.append(env.head(txn))
+    now, epoch, ts = clock(), max(head.epoch for head in heads) + 1, max(head.ts for head in heads)
+    if ts > now + ALARM_NS:
+        ahead = (ts - now) / 1e9
+        log.warning("%s: the newest commit lies %.1f s ahead of the clock; times go on from it", hot.folder, ahead)
+    lost = [head.epoch == 0 and epoch > 1 for head in heads]
+    if any(lost):  # what it held is lost to as-of reads: they are refused below now
+        ts = max(now, ts + 1)
+    lows = [ts if gone else head.low for gone, head in zip(lost, heads, strict=True)]
+    newest = ts if lost[0] else heads[0].ts
+    fresh = Head(newest, newest, lows[0], epoch, newest), Head(ts, heads[1].flushed, lows[1], epoch, newest)
+    sides = []
+    for env, head in zip((durable, hot), fresh, strict=True):
+        with env.lmdb.begin(write=True) as txn:
+            txn.put(HEAD, pack_head(head), db=env.meta)
+            txn.put(SCHEMA_NAME, SCHEMA, db=env.meta)
+            sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_entry(txn)))
+    memory = WriterMemory(sides[1], sides[0], synced, tuple(keep), clock, epoch, ts, heads[1].flushed)
+    with durable.read() as txn, txn.cursor(db=durable.sets) as cursor:
         memory.sets = {name.decode(): frozenset(raw.decode().split("\n")) for name, raw in cursor}
+    for side in sides:
+        _read_keys(memory, side)
+    return memory
 
 
-def _read_keys(memory: WriterMemory, side: Side, keep: Sequence[Keep]) -> None:
+def _read_keys(memory: WriterMemory, side: Side) -> None:
     env = side.env
     with env.read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
         for raw, prefix in keys:
-            key = raw.decode()
-            rule = rule_for(keep, key)
-            state = KeyState(key, side is memory.durable, rule, memory.affinity_of(key))
+            state = memory.blank(raw.decode(), side is memory.durable)
             newest = as_of(cursor, prefix)
             state.prefix, state.version = prefix, -1 if newest is None else newest.version
-            if rule is not None:
+            if state.keep is not None:
                 state.count = sum(1 for _ in places(cursor, prefix, 0, VERSION_MAX))
                 state.puts = state.count  # from 0 on, a key put seldom would outgrow its rule a little at every start
-            memory.keys[key] = state
+            memory.keys[state.key] = state

@@ -7,30 +7,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pipelines.store.disk.errors import Closed
-from pipelines.store.disk.layout import ID
+from pipelines.store.disk.environment import LmdbEnvironment
+from pipelines.store.disk.errors import BadInput, Closed
+from pipelines.store.disk.layout import ID, PAIR
 from pipelines.store.disk.limits import check_key, check_time, check_value
-from pipelines.store.disk.records import TRIGGERED, Kind, StoredRecord, Verdict
-from pipelines.store.disk.retention import Keep, under
-from pipelines.store.writing import upkeep
-from pipelines.store.writing.clock import Clock, steady
+from pipelines.store.disk.records import TRIGGERED, Kind, StoredRecord, Verdict, packed, unpacked
+from pipelines.store.disk.retention import Keep
+from pipelines.store.reading.reads import Reads
+from pipelines.store.writing.commit import advanced, commit, declare, lower_bound, prune_key
+from pipelines.store.writing.event import Event, EventBatch
+from pipelines.store.writing.memory import Clock, steady
 from pipelines.store.writing.opening import Opened, open_writer
-from pipelines.store.writing.subscription import Mode, Subscription
-from pipelines.store.writing.transactions import Transactions
-from pipelines.store.writing.upcalls import Callback, Watch
+from pipelines.store.writing.upcalls import DEAD, Callback, Upcalls
 
 MAP_BYTES = 1 << 32
 """Address space reserved per environment, not disk or memory used; the fast path has it as a setting."""
 
 
-class Store(Transactions):
+class Store(Reads):
     """The writer; made by `Store.open`. Its calls may come from any thread, one of them writes at a time."""
 
-    def __init__(self, opened: Opened, keep: Sequence[Keep], clock: Clock) -> None:
-        super().__init__(opened.memory, keep, clock)
-        self._opened = opened
-        self._subscriptions: list[Subscription] = []
-        self._flushing = threading.Lock()
+    def __init__(self, opened: Opened) -> None:
+        self._opened, self.memory = opened, opened.memory
+        self.hot, self.durable = self.memory.hot.env, self.memory.durable.env
+        self._reading, self._writing, self._flushing = threading.RLock(), threading.RLock(), threading.Lock()
+        self._busy = self._closed = False
+        self._upcalls = Upcalls(self._park)
 
     @classmethod
     def open(
@@ -43,33 +45,35 @@ class Store(Transactions):
             Corrupt: the durable file is damaged. A damaged hot file is moved aside and begun anew.
             OtherSchema: another release wrote the durable file. A hot file of it is moved aside and begun anew.
         """
-        clock = clock or steady()
-        return cls(open_writer(Path(folder), map_bytes, keep, clock()), keep, clock)
+        return cls(open_writer(Path(folder), map_bytes, keep, clock or steady()))
 
     @property
     def epoch(self) -> int:
         """Which writer of this store we are, counted from 1."""
-        return self._memory.epoch
+        return self.memory.epoch
+
+    def event(self, kind: Kind = "volatile") -> Event:
+        """`with store.event() as e: e.put(...); e.set_meta(...); e.outbox(...)`: one transaction, one ts."""
+        return self.batch(kind).event(alone=True)
+
+    def batch(self, kind: Kind = "volatile") -> EventBatch:
+        """`with store.batch() as b: with b.event() as e: ...`: events with a ts each, in one transaction."""
+        return EventBatch(self, kind == "persistent")
 
     def put(
-        self,
-        key: str,
-        value: bytes,
-        version: int,
-        kind: Kind = "volatile",
-        event_time: int | None = None,
-        flags: int = 0,
+        self, key: str, value: bytes, version: int, kind: Kind = "volatile", event_time: int | None = None
     ) -> Verdict:
         """Put one version of an object: "applied" above the newest, "duplicate" if stored and equal, else "stale".
 
-        A persistent put returns once it is on the disk, a volatile one once every process sees it.
+        A persistent put returns once it is on the disk, a volatile one once every process sees it. `event_time` is in
+        ns, by default the commit's.
 
         Raises:
             Conflict: the version is stored with other bytes.
             BadInput, StoreFull, Fenced: nothing was written.
         """
         with self.event(kind) as event:
-            verdict = event.put(key, value, version, event_time, flags)
+            verdict = event.put(key, value, version, event_time)
         return verdict
 
     def put_set(self, affinity: str, items: Mapping[str, bytes], version: int, kind: Kind = "volatile") -> Verdict:
@@ -95,101 +99,110 @@ class Store(Transactions):
             BadKey: a name is no key, or the set or a member is declared otherwise.
         """
         with self._writing:
-            upkeep.declare(self._memory, affinity, members)
+            declare(self.memory, affinity, members)
+
+    def watch(self, prefix: str, callback: Callback) -> None:
+        """Call back in the putting thread after each commit at or under the path, three times before it is parked."""
+        with self._writing:
+            self._upcalls.add(prefix, callback)
 
     def trigger(self, key: str, value: bytes) -> int:
         """Call who watches the key now, at most once, and store nothing; how many watch it."""
-        if key not in self._memory.keys:
+        if key not in self.memory.keys:
             check_key(key)
         check_value(key, value)
         if self._closed:
             raise Closed("the store was closed")
-        watches = self._upcalls.matching(key)
-        if watches:
-            ts = self._memory.ts
-            record = StoredRecord(TRIGGERED, ts, ts, self._memory.epoch, 0, 0, value)
-            for watch in watches:
-                self._upcalls.add_waiting(watch, key, record)
+        callbacks = self._upcalls.matching(key)
+        if callbacks:
+            ts = self.memory.ts
+            self._upcalls.add_waiting(key, StoredRecord(TRIGGERED, ts, ts, self.memory.epoch, value), callbacks)
             self._upcalls.deliver()
-        return len(watches)
-
-    def watch(self, prefix: str, callback: Callback) -> Watch:
-        """Call back in the putting thread after each commit at or under the path; `unwatch` ends it."""
-        watch = Watch(prefix, callback)
-        with self._writing:
-            self._upcalls.add(watch)
-        return watch
-
-    def unwatch(self, watch: Watch) -> None:
-        """End a watch."""
-        with self._writing:
-            self._upcalls.remove(watch)
-
-    def subscribe(
-        self, prefix: str, callback: Callback, from_version: int | None = None, mode: Mode = "all"
-    ) -> Subscription:
-        """Call back in a thread of its own, per key in version order, at least once; `Subscription.end` ends it.
-
-        `all` sees every version from `from_version` on (None: from now on) and reads behind the log when it is slow;
-        `latest` may skip to the newest. The writer waits for neither.
-
-        Raises:
-            Pruned: mode `all`, and versions from `from_version` on are no longer kept.
-        """
-        with self._writing:
-            newest = {key: state.version for key, state in self._memory.keys.items() if under(prefix, key)}
-            subscription = Subscription(self, self._upcalls, Watch(prefix, callback), mode, newest, from_version)
-            self._upcalls.add(subscription.intake)
-            self._subscriptions.append(subscription)
-        subscription.start()
-        return subscription
+        return len(callbacks)
 
     def outbox(self) -> list[tuple[int, bytes]]:
         """(number, entry) of what waits to be sent, in order."""
-        env = self.hot
-        with self._writing, env.read() as txn, txn.cursor(db=env.outbox) as cursor:
-            sent = set(self._memory.hot.sent)
-            waiting = [(ID.unpack(number)[0], entry) for number, entry in cursor]
-        return [(number, entry) for number, entry in waiting if number not in sent]
+        with self._writing, self.hot.read() as txn, txn.cursor(db=self.hot.outbox) as cursor:
+            sent = set(self.memory.hot.sent)
+            return [(number, entry) for raw, entry in cursor if (number := ID.unpack(raw)[0]) not in sent]
 
     def sent(self, numbers: Iterable[int]) -> None:
         """These entries were sent; the next commit deletes them, so a crash before it has them sent again."""
         with self._writing:
-            self._memory.hot.sent.extend(numbers)
+            self.memory.hot.sent.extend(numbers)
 
     def frontier(self) -> tuple[int, int]:
         """(ts, durable ts): answers up to the first never change; those up to the second survive a host crash."""
-        return self._memory.ts, self._memory.flushed
+        return self.memory.ts, self.memory.flushed
 
     def flush(self) -> None:
         """Move the frontier to now if nothing was committed since the last flush, and bring all to the disk."""
         with self._writing:
-            if self._closed:
-                raise Closed("the store was closed")
-            ts = upkeep.advanced(self._memory, self._clock())
-            newest = self._memory.synced.newest()
+            self._look()
+            ts, newest = advanced(self.memory), self.memory.synced.newest()
         with self._flushing:  # no put waits for it, only close
             if not self._closed:
-                self._memory.synced.keep(*newest)
-                self._memory.flushed = max(self._memory.flushed, ts)
+                self.memory.synced.keep(*newest)
+                self.memory.flushed = max(self.memory.flushed, ts)
 
     def prune(self, t: int) -> None:
         """Delete what no read at or after t (ns) needs; per key the newest version with ts ≤ t stays as an anchor."""
         check_time("prune", t)
         with self._writing:
-            before = upkeep.lower_bound(self._memory, t)
-        for state in list(self._memory.keys.values()):
+            before = lower_bound(self.memory, t)
+        for state in list(self.memory.keys.values()):
             with self._writing:
-                upkeep.prune_key(self._memory, state, before)
+                prune_key(self.memory, state, before)
 
     def close(self) -> None:
-        """End the subscriptions, flush, close, and let the next writer in."""
-        for subscription in self._subscriptions:
-            subscription.end()
+        """Flush, close, and let the next writer in."""
         with self._writing, self._reading, self._flushing:
             if not self._closed:
                 self._closed = True
                 self._opened.close()
+
+    def begin(self) -> None:
+        """A batch takes the writer's lock."""
+        self._writing.acquire()
+        if self._closed or self._busy:
+            problem = Closed("the store was closed") if self._closed else BadInput("an event is open; finish it first")
+            self._writing.release()
+            raise problem
+        self._busy = True
+
+    def end(self, events: Sequence[Event], persistent: bool, good: bool) -> None:
+        """Commit the events that write something, let the lock go, and call out."""
+        try:
+            writing = [event for event in events if event.staged or event.meta or event.entries]
+            if good and writing:
+                commit(self.memory, persistent, writing, self.memory.clock())
+                for event in writing:
+                    self._announce(event)
+        finally:
+            self._busy = False
+            self._writing.release()
+        self._upcalls.deliver()
+
+    def _announce(self, event: Event) -> None:
+        for key, (state, version, value, event_time) in event.staged.items():
+            callbacks = self._upcalls.matching(key)
+            if callbacks:
+                place = state.prefix + PAIR.pack(event.ts, version)
+                happened = event.ts if event_time is None else event_time
+                record = unpacked(place, packed(place, happened, self.memory.epoch, value))
+                self._upcalls.add_waiting(key, record, callbacks)
+
+    def _park(self, key: str, record: StoredRecord, failure: Exception) -> None:
+        note = f"{key}\n{record.version}\n{failure!r}"
+        self.put(DEAD + key, note.encode(), self.memory.ts)
+
+    def _look(self) -> None:
+        if self._closed:
+            raise Closed("the store was closed")
+
+    def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
+        state = self.memory.keys.get(key)
+        return None if state is None else (self.memory.side(state.persistent).env, state.prefix)
 
     def __enter__(self) -> Self:
         return self

@@ -38,7 +38,7 @@ from pipelines.serve.step.keys import active_key, filling_name, forecast_key, qu
 from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.store import Store, StoreFull
-from pipelines.store.writing import transactions
+from pipelines.store.writing import writer
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
 from tidecast.messages import Forecast, decode, encode
@@ -85,7 +85,7 @@ def taken_by_a_full_store(core, arrival, monkeypatch):
         raise StoreFull("the map is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.transactions.commit", full)
+        patch.setattr("pipelines.store.writing.writer.commit", full)
         with pytest.raises(StoreFull):
             core.take([arrival], NOW)
 
@@ -339,7 +339,7 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
     core = Core(store, STEP, {JOB}, epoch=7, follows=True)
     logged = [Arrival(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(33)]
     core.take(logged[:30], NOW)
-    whole = transactions.commit
+    whole = writer.commit
 
     def full(memory, persistent, *rest):
         if not persistent:
@@ -347,7 +347,7 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
         whole(memory, persistent, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.transactions.commit", full)
+        patch.setattr("pipelines.store.writing.writer.commit", full)
         with pytest.raises(StoreFull):
             crown(core)
     core.take(logged[30:], NOW)

@@ -13,7 +13,7 @@ import pytest
 from pipelines.serve.fast import closing, core, swapping
 from pipelines.serve.step import following
 from pipelines.serve.step.keys import active_key
-from pipelines.store.writing import commit, opening, transactions
+from pipelines.store.writing import commit, opening, writer
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
 from tests.fakes.store_faults import in_process
 
@@ -52,7 +52,7 @@ class Reaper:
         for where, module, name in (
             ("in the event", closing, "packed"),
             ("in the commit", commit, "pack_head"),
-            ("before the commit", transactions, "commit"),
+            ("before the commit", writer, "commit"),
             ("before the swap", swapping, "packed"),
             ("in the swap", swapping, "_activate"),
         ):

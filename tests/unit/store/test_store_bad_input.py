@@ -38,7 +38,6 @@ PUTS = [
     (BadKey, ("/" + "a" * KEY_BYTES, b"1", 1)),
     (BadKey, ("/a/x", b"2", 2, "persistent")),
     *((BadValue, ("/a/x", value, 2)) for value in ("text", None, bytearray(b"1"), 1.5, bytes(VALUE_BYTES + 1))),
-    (BadValue, ("/a/x", b"2", 2, "volatile", None, 1 << 16)),
     *((BadVersion, ("/a/x", b"2", version)) for version in (-1, 1 << 63, 1.0, "1", None, True)),
     *((BadTime, ("/a/x", b"2", 2, "volatile", t)) for t in (-1, 1.5, 1 << 63, AHEAD)),
     (Conflict, ("/a/x", b"2", 1)),

@@ -118,11 +118,11 @@ def test_a_durable_file_of_another_release_is_refused_with_words_and_left_alone(
 def test_a_file_without_its_last_pages_is_whole_if_none_of_them_is_in_use(tmp_path, caplog):
     filled(tmp_path)
     for name in ("hot", "durable"):
-        env = LmdbEnvironment(tmp_path / name, 1 << 24)
+        env = LmdbEnvironment(tmp_path / name, 1 << 26)
         with env.lmdb.begin(write=True) as txn:
-            for number in range(200):  # pages at the end, taken and given back
+            for number in range(2000):  # pages at the end, taken and given back
                 txn.put(b"%d" % number, bytes(9000), db=env.meta)
-            for number in range(200):
+            for number in range(2000):
                 txn.delete(b"%d" % number, db=env.meta)
         short = (env.lmdb.info()["last_pgno"] + 1) * 4096 - (tmp_path / name / "data.mdb").stat().st_size
         env.close()
@@ -188,7 +188,7 @@ def test_a_hot_environment_that_is_gone_is_begun_anew(tmp_path):
 def test_a_store_that_could_not_be_brought_to_the_disk_was_not_closed_well(tmp_path):
     store = Store.open(tmp_path)
     store.put("/pool/a", b"x", 1)
-    environment = store._opened.memory.hot.env
+    environment = store.memory.hot.env
 
     class Deaf:
         begin, stat = environment.lmdb.begin, environment.lmdb.stat

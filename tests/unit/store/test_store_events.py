@@ -111,27 +111,24 @@ def test_a_declared_set_is_put_whole_or_not_at_all(tmp_path):
 
 
 def test_history_is_bounded_and_says_what_it_lost(tmp_path):
-    rules = [Keep("/sample", versions=10), Keep("/sample/young", seconds=1e-6)]
+    rules = [Keep("/sample", versions=10), Keep("/sample/more", versions=20)]
     now = [0]
     with Store.open(tmp_path, keep=rules, clock=lambda: now[0]) as store:
         for version in range(200):
             now[0] = 1000 * (version + 1)
             with store.event() as event:
                 event.put("/sample/j", b"%d" % version, version)
-                event.put("/sample/young/j", b"%d" % version, version)
+                event.put("/sample/more/j", b"%d" % version, version)
                 event.put("/sampled", b"%d" % version, version)
             kept = [v for v, _ in store.list_versions("/sample/j")]
             assert kept == list(range(kept[0], version + 1))
             assert min(10, version + 1) <= len(kept) < 10 + SLACK
-            young = store.list_versions("/sample/young/j")
-            assert young[0][1] <= max(1000, now[0] - 1000) and len(young) <= 2 + SLACK
+            assert min(20, version + 1) <= len(store.list_versions("/sample/more/j")) < 20 + SLACK
         assert len(store.list_versions("/sampled")) == 200
         oldest = store.list_versions("/sample/j")[0][1]
         assert store.get_at_time("/sample/j", oldest).ts == oldest
         with pytest.raises(Pruned):
             store.get_at_time("/sample/j", oldest - 1)
-        with pytest.raises(Pruned):
-            store.replay("/sample/j", 100, 10)
         assert store.put("/sample/j", b"5", 5) == "stale"
     with Store.open(tmp_path, keep=rules, clock=lambda: now[0]) as store:
         for version in range(200, 200 + 2 * SLACK):

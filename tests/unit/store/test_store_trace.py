@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipelines.store import Conflict, Keep, NotStable, Pruned, Store
-from pipelines.store.writing import clock as clocks
+from pipelines.store.writing import memory
 
 
 class Hand:
@@ -87,9 +87,9 @@ def test_an_idle_store_moves_its_frontier(store, clock):
 
 
 def test_a_record_says_when_who_and_what(store, clock):
-    put(store, clock, 100, "/a", b"p", 4, "persistent", 70, 5)
+    put(store, clock, 100, "/a", b"p", 4, "persistent", 70)
     record = store.get("/a")
-    assert record[:4] + record[5:] == (4, 100, 70, 1, 5, b"p")
+    assert record == (4, 100, 70, 1, b"p")
     store.watch("/a", lambda key, seen: told.append(seen))
     told = []
     put(store, clock, 200, "/a", b"q", 5, "persistent")
@@ -114,8 +114,8 @@ def test_a_process_that_is_suspended_while_it_sets_its_clock_is_not_late_for_goo
     def now():
         return next(took)
 
-    monkeypatch.setattr(clocks, "time", SimpleNamespace(time_ns=lambda: 10**18 + now(), monotonic_ns=now))
-    assert clocks.steady()() >= 10**18 + 10**8
+    monkeypatch.setattr(memory, "time", SimpleNamespace(time_ns=lambda: 10**18 + now(), monotonic_ns=now))
+    assert memory.steady()() >= 10**18 + 10**8
 
 
 @pytest.mark.parametrize("gap", [1, 7, 1000])
