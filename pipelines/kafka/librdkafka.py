@@ -35,6 +35,12 @@ _READER: dict[str, Any] = {
     "fetch.wait.max.ms": 100,  # the broker answers at once when there is something
     "fetch.error.backoff.ms": 10,
 }
+_WRITER: dict[str, Any] = {
+    "linger.ms": 0,
+    "acks": "all",
+    "enable.idempotence": True,  # a retry may neither double nor overtake
+    "delivery.timeout.ms": 0,  # never: what is given up after a while would be sent again behind what came after it
+}
 _PASSING = (
     KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT,
 )  # fmt: skip
@@ -46,16 +52,7 @@ class Sender:
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
         self._name = kafka.topic
-        self._producer = Producer(
-            {
-                **_options(kafka),
-                "linger.ms": 0,
-                "acks": "all",
-                "enable.idempotence": True,  # a retry may neither double nor overtake
-                # Never: what is given up after a while would be sent again behind what came after it.
-                "delivery.timeout.ms": 0,
-            }
-        )
+        self._producer = Producer(_options(kafka) | _WRITER)
 
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None

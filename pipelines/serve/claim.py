@@ -24,13 +24,9 @@ class Claim:
     """One server's claim: its `epoch`, and the `epochs` of all claims that the topic holds."""
 
     def __init__(self, kafka: Kafka, publisher: Publisher, kept: int | None = None) -> None:
-        """Claim; with `kept`, an epoch claimed before goes on unless another server has claimed since.
+        """Claim; `kept`, the epoch that a store was written under, goes on unless another server has claimed since.
 
-        Args:
-            kafka: the broker.
-            publisher: sends the claim.
-            kept: epoch under which a store was written. A restart on it goes on under the same epoch, so that its
-                forecasts have the bytes they would have had without the restart.
+        So its forecasts have the bytes they would have had without the restart.
         """
         now = time.time()
         claims = [(record.offset, epoch) for record in read_all(kafka, TOPIC) if (epoch := _epoch(record, now))]

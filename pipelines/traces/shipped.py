@@ -9,9 +9,13 @@ from models.forecast.core.series import Series, SeriesError
 from pipelines.traces.series_file import parse_step, read_series, step_name
 from pipelines.traces.trace import TRACES
 
-_RESCALED = "rescaled events"
-_PUBLISHED = ("iot", "taxi", "wiki_en", "google", "alibaba")
-_SINGLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+_PUBLISHED = tuple(
+    (name, f"{name}_{step}.csv.gz", "rescaled events", (step,))
+    for name in ("iot", "taxi", "wiki_en", "google", "alibaba")
+    for step in ("5min", "15min", "1h")
+)
+_SERIES = (
+    *_PUBLISHED,
     ("nyc_taxi", "nyc_taxi.csv", "passengers per 30 min", ("30min",)),
     ("twitter_aapl", "twitter_aapl.csv", "mentions per 5 min", ("5min", "15min", "1h")),
     ("twitter_goog", "twitter_goog.csv.gz", "mentions per 5 min", ("5min", "15min", "1h")),
@@ -19,6 +23,7 @@ _SINGLE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("elb", "elb_request_count.csv", "requests per 5 min", ("5min", "15min")),
     ("green_taxi", "green_taxi.csv.gz", "trips per min", ("5min", "1h")),
 )
+"""Name, file, unit and steps."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,9 @@ class Shipped:
 
 def shipped() -> list[Shipped]:
     """Every cell."""
-    published = [
-        Shipped(name, parse_step(step), _RESCALED, TRACES / f"{name}_{step}.csv.gz")
-        for name in _PUBLISHED
-        for step in ("5min", "15min", "1h")
+    return [
+        Shipped(name, parse_step(step), unit, TRACES / file) for name, file, unit, steps in _SERIES for step in steps
     ]
-    single = [
-        Shipped(name, parse_step(step), unit, TRACES / file) for name, file, unit, steps in _SINGLE for step in steps
-    ]
-    return published + single
 
 
 def find(cell: str) -> Shipped:

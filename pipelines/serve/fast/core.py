@@ -55,19 +55,11 @@ Effect = Refused | tuple[str, Sequence[Left | Found]]
 class Core:
     """Every job's state, its store and its outbox."""
 
-    def __init__(
-        self, store: Store, step_s: float, known: Collection[str], epoch: int,
-        follows: bool = False,
-    ) -> None:  # fmt: skip
-        """Go on where the store stopped.
+    def __init__(self, store: Store, step_s: float, known: Collection[str], epoch: int, follows: bool = False) -> None:
+        """Go on where the store stopped, for jobs with a contract (`known`, as they are at any time).
 
-        Args:
-            store: to be written by the calling thread.
-            step_s: seconds per window.
-            known: jobs with a contract, as they are at any time.
-            epoch: of the server, in every forecast.
-            follows: whether a log is followed; then forecasts go out to it, and a sample by socket is taken only where
-                it continues what was taken, because gaps are decided from the log alone.
+        With `follows`, a log is followed: forecasts go out to it, and a sample by socket is taken only where it
+        continues what was taken, because gaps are decided from the log alone.
         """
         self.store, self.step_s, self.known, self._follows = store, step_s, known, follows
         self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()

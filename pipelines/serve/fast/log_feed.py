@@ -98,13 +98,8 @@ def begin(kafka: Kafka, store: Store) -> Cursor:
 def recall(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool) -> None:
     """Learn from the end of `forecasts` what was sent; what of it the store lacks it adopts (seed section 7).
 
-    It lacks all after it was begun anew, the rest where that was cut off by a kill, and the last after a host crash.
-
-    Args:
-        kafka: the broker.
-        core: before its first event.
-        claims: epochs that servers have claimed; what bears another one no server has issued.
-        rebuilt: whether the store holds no samples, so that all is to be read.
+    It lacks all after it was begun anew (`rebuilt`), the rest where that was cut off by a kill, and the last after a
+    host crash. What bears none of the epochs in `claims` no server has issued.
     """
     stored = {job: -1 if (made := core.last_sent(job)) is None else made for job in core.known}
     if rebuilt or not _adopt(kafka, core, claims, stored, TAIL):

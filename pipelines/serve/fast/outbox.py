@@ -24,13 +24,9 @@ class Sends(Protocol):
     """Who sends: `pipelines.kafka.librdkafka.Sender`, or what a test puts in its place."""
 
     def send(
-        self,
-        topic: str,
-        key: str,
-        value: bytes,
-        headers: Sequence[tuple[str, bytes]],
+        self, topic: str, key: str, value: bytes, headers: Sequence[tuple[str, bytes]],
         taken: Callable[[bool], None] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Queue one record; `taken` is told later whether it arrived."""
 
 

@@ -45,11 +45,9 @@ def keeps(history: int) -> list[Keep]:
 
 
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
-    """Serve until SIGTERM, ctrl-C, or until another server takes over.
+    """Serve until SIGTERM, ctrl-C, or until another server takes over; without `kafka.bootstrap` the socket alone.
 
-    Args:
-        settings: whole; without `kafka.bootstrap` the socket alone is served.
-        champions: opens where champions come from; the registry, if not given.
+    Champions come from the registry, or from what `champions` opens.
 
     Raises:
         WriterPresent: another process serves on the same folder.

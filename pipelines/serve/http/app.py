@@ -13,6 +13,7 @@ import time
 from collections.abc import Collection
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
@@ -36,14 +37,7 @@ _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
 def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> FastAPI:
-    """The application.
-
-    Args:
-        reader: of the store.
-        step_s: seconds per window.
-        jobs: those with a contract.
-        token: that a request must bear.
-    """
+    """The application: forecasts of jobs with a contract in windows of `step_s` seconds, to who bears the token."""
 
     def allowed(authorization: Annotated[str, Header()] = "") -> None:
         if not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
@@ -93,19 +87,16 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
 
 def shown(record: StoredRecord) -> dict[str, Any]:
     """A forecast's record as JSON."""
-    value = unpacked(ForecastValue, record.value)
+    fields = msgspec.structs.asdict(unpacked(ForecastValue, record.value))
+    digests, message = fields.pop("digests"), fields.pop("message")
     return {
         "version": record.version,
         "ts": record.ts,
         "event_time": record.event_time,
-        "generation": value.generation,
-        "model_version": value.model_version,
-        "digests": dict(zip(("weights", "scaler", "hyper"), value.digests, strict=True)),
-        "imputed": value.imputed,
-        "since_gap": value.since_gap,
-        "doubted": value.doubted,
-        "reason": value.reason or None,
-        "forecast": json.loads(value.message) if value.message else None,
+        **fields,
+        "digests": dict(zip(("weights", "scaler", "hyper"), digests, strict=True)),
+        "reason": fields["reason"] or None,
+        "forecast": json.loads(message) if message else None,
     }
 
 

@@ -28,12 +28,7 @@ class Endpoint:
     """The process, and the thread that starts it again where it dies; the serving loop notices nothing of it."""
 
     def __init__(self, settings: Settings, counts: Counter[str]) -> None:
-        """Start it; its token and address are in the store's folder, for this user only.
-
-        Args:
-            settings: whole.
-            counts: what the server says of itself; `http restarts` is counted here.
-        """
+        """Start it; its token and address are in the store's folder, for this user only; `counts` gets its restarts."""
         self._folder, self._counts = settings.store_dir, counts
         self._stop, self._starting = threading.Event(), threading.Lock()
         keep(self._folder / TOKEN, settings.serving.token or secrets.token_urlsafe(32))

@@ -31,27 +31,31 @@ class WireError(ValueError):
         self.code = code
 
 
-class Put(msgspec.Struct, array_like=True, tag=1):
+class _Message(msgspec.Struct, array_like=True):
+    """Its tag and its fields in a row."""
+
+
+class Put(_Message, tag=1):
     """A sample, as on `metrics`; answered by `Took`."""
 
     sample: bytes
 
 
-class Get(msgspec.Struct, array_like=True, tag=2):
+class Get(_Message, tag=2):
     """The newest version of a key, or the one named; answered by `Found` or `Absent`."""
 
     key: str
     version: int | None = None
 
 
-class AsOf(msgspec.Struct, array_like=True, tag=3):
+class AsOf(_Message, tag=3):
     """A key as it was at a commit time, ns; answered by `Found` or `Absent`."""
 
     key: str
     t: int
 
 
-class Versions(msgspec.Struct, array_like=True, tag=4):
+class Versions(_Message, tag=4):
     """Versions `lo` to `hi` of a key; answered by `History`."""
 
     key: str
@@ -59,24 +63,24 @@ class Versions(msgspec.Struct, array_like=True, tag=4):
     hi: int = 2**63 - 1
 
 
-class Frontier(msgspec.Struct, array_like=True, tag=5):
+class Frontier(_Message, tag=5):
     """Up to when reads are stable; answered by `Edge`."""
 
 
-class Ping(msgspec.Struct, array_like=True, tag=6):
+class Ping(_Message, tag=6):
     """Answered by the same payload; nothing else happens."""
 
     payload: bytes = b""
 
 
-class WhatIf(msgspec.Struct, array_like=True, tag=7):
+class WhatIf(_Message, tag=7):
     """What the champion would say if the next window's rate were this, records/s. Writes nothing."""
 
     job: str
     rate: float
 
 
-class Found(msgspec.Struct, array_like=True, tag=16):
+class Found(_Message, tag=16):
     """One version of a key: its number, commit and event time (ns since the epoch), and value."""
 
     version: int
@@ -90,7 +94,7 @@ class Found(msgspec.Struct, array_like=True, tag=16):
         return cls(record.version, record.ts, record.event_time, record.value)
 
 
-class Took(msgspec.Struct, array_like=True, tag=17):
+class Took(_Message, tag=17):
     """What a sample did.
 
     Attributes:
@@ -113,37 +117,37 @@ def took(verdict: str, forecasts: list[Found]) -> Took:
     return Took(verdict, forecasts[first:], first)
 
 
-class Absent(msgspec.Struct, array_like=True, tag=18):
+class Absent(_Message, tag=18):
     """There is no such version."""
 
 
-class History(msgspec.Struct, array_like=True, tag=19):
+class History(_Message, tag=19):
     """(version, commit time in ns), rising in both."""
 
     versions: list[tuple[int, int]]
 
 
-class Edge(msgspec.Struct, array_like=True, tag=20):
+class Edge(_Message, tag=20):
     """Commit time last committed and last flushed, ns."""
 
     ts: int
     durable_ts: int
 
 
-class Pong(msgspec.Struct, array_like=True, tag=21):
+class Pong(_Message, tag=21):
     """A ping's payload."""
 
     payload: bytes
 
 
-class WireForecast(msgspec.Struct, array_like=True, tag=22):
+class WireForecast(_Message, tag=22):
     """(horizon, levels) records/s and the levels; empty where there is nothing to go by."""
 
     quantiles: list[list[float]]
     levels: list[float]
 
 
-class Refused(msgspec.Struct, array_like=True, tag=23):
+class Refused(_Message, tag=23):
     """An error: its code, and in words what, which value and what would be right."""
 
     code: str

@@ -111,12 +111,8 @@ class Following:
         """Carry on with another generation's model, up to the newest window.
 
         A model that was warmed on nothing, or so long ago that windows in between may no longer be kept, is begun on
-        the newest history: from its own beginning to today there may be millions of windows.
-
-        Args:
-            online: its model.
-            made: the generation.
-            warm: its state after window `made.warmed_to`, where somebody has prepared it.
+        the newest history: from its own beginning to today there may be millions of windows. `warm` is the model's
+        state after window `made.warmed_to`, where somebody has prepared it.
         """
         last = made.warmed_to if self.newest is None else self.newest
         if made.warmed_to < made.warmed_from or last - made.warmed_to > KEPT_STEPS:
@@ -132,12 +128,9 @@ class Following:
         self.at, self.online, self.heavy, self.kept = made.number, online, len(warm) > HEAVY, False
 
     def resume(self, made: Generation, carried: bytes, since: int) -> None:
-        """Carry on with a state that was kept; where it cannot be read, the model begins anew on the history.
+        """Carry on with a generation's state that lacks windows from `since` on; empty where none was kept.
 
-        Args:
-            made: the generation whose state it is.
-            carried: the state; empty where none was kept.
-            since: first window that the state may lack.
+        Where it cannot be read, the model begins anew on the history.
         """
         online = self.by.find(self.job, made)
         try:
@@ -187,10 +180,7 @@ class Following:
     def forecast(self, made: Generation, happened: int, time_scale: float) -> tuple[Forecast | None, str]:
         """The forecast after the newest window, or None and why there is none (seed 6.1, step 3).
 
-        Args:
-            made: the generation that serves the window.
-            happened: when the record that closed it was measured, ns since the epoch.
-            time_scale: of that record.
+        `made` serves the window; the record that closed it was measured at `happened`, ns since the epoch.
         """
         online, version = self.online, self.newest or 0
         quantiles = np.full((1, 1), np.nan) if online is None else online.current(self.job)

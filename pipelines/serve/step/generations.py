@@ -39,12 +39,8 @@ def first_origin(generations: Sequence[Generation], newest: int | None, sent: in
     """From which window on the next generation serves: after the newest origin ever sent for the job.
 
     The first one also speaks for the newest window, which nobody has spoken for; else a job with long windows would
-    wait for one to end.
-
-    Args:
-        generations: the job's swaps so far.
-        newest: newest window in the store; None without one.
-        sent: newest origin of the job's forecasts, in the store and at the end of the topic; None without one.
+    wait for one to end. `newest` is the newest window in the store, `sent` the newest origin in the store and at the
+    end of the topic.
     """
     begins = (newest or 0) if sent is None else 1 + max(sent, -1 if newest is None else newest)
     # Of successive generations they never decrease: a swap before any window counts from the one before.

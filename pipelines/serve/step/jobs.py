@@ -19,14 +19,7 @@ class ServedJobs:
     def __init__(
         self, windows: Recent, known: Collection[str], find: Callable[[str, Generation], Online], epoch: int
     ) -> None:
-        """Follow no job yet.
-
-        Args:
-            windows: where closed windows are kept.
-            known: jobs with a contract, as they are at any time.
-            find: who steps a job in a generation.
-            epoch: of the server, in every forecast.
-        """
+        """Follow no job yet; `known` are the jobs with a contract, for the others see `Serving`."""
         self.windows, self._known, self._by = windows, known, Serving(windows, find, epoch)
         self._jobs: dict[str, Following] = {}
 

@@ -16,12 +16,9 @@ _SAID = {"time_scale", "span_s", "arrival_rps"}
 
 
 def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
-    """The sample in a record, as `tidecast.messages.decode` has it, at a twentieth of its time.
+    """The sample in a record, as `tidecast.messages.decode` has it at wall time `now`, at a twentieth of its time.
 
-    Args:
-        raw: JSON.
-        now: wall time; a record from the far future is refused.
-        key: of the record; None where it has come without one, by socket.
+    What has come by socket has no key.
 
     Raises:
         MessageError: as `decode`, or the key is not the job.

@@ -62,10 +62,7 @@ class FleetStep:
     def take(self, raw: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Rows]:
         """The state after the records, and the messages they cause.
 
-        Args:
-            raw: the state before; None before any.
-            rows: key, value, partition and offset of records, in the order of their offsets.
-            now: wall time.
+        `raw` is the state before, None before any; rows have key, value, partition and offset, in the offsets' order.
         """
         kept = Kept(Filling()) if raw is None else msgspec.msgpack.decode(raw, type=Kept)
         jobs = ServedJobs(Recent(self._step_s), self._known, self._find, self._epoch)

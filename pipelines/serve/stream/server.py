@@ -42,9 +42,7 @@ class Server:
     def __init__(self, settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
         """Claim, and go back on `metrics` as far as a model may need.
 
-        Args:
-            settings: whole.
-            champions: opens where champions come from, in a thread of its own; the registry, if not given.
+        Champions come from the registry, or from what `champions` opens in a thread of its own.
 
         Raises:
             BrokerError: the broker does not answer.
