@@ -88,10 +88,6 @@ class Closing:
         event.put(key, value, version)
         self._leave(event, Outgoing("rejects", reject.topic, key, version, b"", value))
 
-    def committed(self, job: str, version: int) -> None:
-        """A forecast is in the store: what was adopted for it is needed no more."""
-        self.adopted.pop((job, version), None)
-
     def _leave(self, event: Event, entry: Outgoing) -> None:
         event.outbox(packed(entry))
         self.leaving.append((event, entry))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from models.forecast.core.series import SeriesError
@@ -110,15 +110,20 @@ class Core:
             self.heartbeats.clear()
             raise
         else:
-            self.outbox.committed(self.closing.leaving)
-            for job, version in self._values:
-                self.closing.committed(job, version)
+            self.committed(self._values)
         finally:
             for following in self._touched.values():
                 following.unsaved.clear()
             for open_ in (self.closing.leaving, self._touched, self._values):
                 open_.clear()
         return [_answer(effect) for effect in effects]
+
+    def committed(self, windows: Iterable[tuple[str, int]]) -> None:
+        """A transaction stands: what it leaves may be sent, what was adopted for its windows is needed no more."""
+        self.outbox.committed(self.closing.leaving)
+        self.closing.leaving.clear()
+        for window in windows:
+            self.closing.adopted.pop(window, None)
 
     def _one(self, batch: EventBatch, arrival: Arrival, now: float) -> Effect:
         try:

@@ -65,6 +65,4 @@ def _activate(core: Core, following: Following, made: Generation, online: Online
                 assert record is not None, "the newest window is kept"
                 scale = unpacked(SampleValue, record.value).time_scale
                 core.closing.issue(event, following, made, record.event_time, scale)
-    core.outbox.committed(core.closing.leaving)
-    core.closing.committed(job, -1 if newest is None else newest)
-    core.closing.leaving.clear()
+    core.committed([] if newest is None else [(job, newest)])
