@@ -28,8 +28,6 @@ from tidecast.spark.source import BOOTSTRAP, places, sources, subscribed
 log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
-PLAIN = UnreachableError, LookupError, ValueError
-"""Errors whose words say enough."""
 AGAIN_S = 5.0
 """Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
 
@@ -153,9 +151,8 @@ def _repeat(
                 job.stop.set()
                 break
             if failing is None:
-                log.warning(
-                    "%s: %s fails, trying on: %s", job.name, what, error if isinstance(error, PLAIN) else repr(error)
-                )
+                plain = isinstance(error, UnreachableError | LookupError | ValueError)  # its words say enough
+                log.warning("%s: %s fails, trying on: %s", job.name, what, error if plain else repr(error))
                 log.debug("%s: %s", job.name, what, exc_info=True)
             failing = time.monotonic() if failing is None else failing
             job.stop.wait(AGAIN_S if isinstance(error, UnreachableError) else 1.0)

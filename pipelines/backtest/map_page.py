@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.backtest import map_text as words
-from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
+from pipelines.html.document import document, holder, section
 from pipelines.html.numbers import share
 from pipelines.html.plot import Chart, line, marks, rows, silent
 
@@ -26,7 +26,6 @@ def render(found: dict[str, Any], path: Path) -> Path:
         "simulated job, under policies that only react, under ours, and under ours with the true future. All are "
         "compared where the same share of the seconds has a record that came too late; every policy's knob is the "
         f"cheapest one in hindsight. {found['seeds']} seeds.</p>",
-        f'<div class="verdict">{_lines([*words.verdict(found), *words.adds(found)])}</div>',
     ]
     if name is not None:
         figures["saved"] = _saved(found, name)
@@ -36,19 +35,10 @@ def render(found: dict[str, Any], path: Path) -> Path:
         )
         place = holder("saved", 460, "saving by ours against saving by the true future")
         parts.append(section("What ours saves of what could be saved", note, place))
-    names = list(found["summary"])
-    titles, kinds = words.titles(names), [PLAIN, NUMBER, NUMBER, PLAIN, *[NUMBER] * (2 + 2 * len(names))]
-    cells = [row([escape(text) for text in words.cells(cell, names)], kinds) for cell in found["cells"]]
-    note = "Executor-hours at equal violation; the longer executors take, the more a forecast is worth."
-    parts.append(section("Every load", note, table(titles, kinds, cells, 'class="wide whole"')))
-    parts.append(section("In figures", "", _lines(words.sums(found))))
+    parts.append(section("Every load", "", f"<pre>{escape(words.table(found))}</pre>"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(document("Tidecast: what a forecast is worth", "\n".join(parts), figures), encoding="utf-8")
     return path
-
-
-def _lines(said: list[str]) -> str:
-    return "".join(f"<p>{escape(line)}</p>" for line in said)
 
 
 def _saved(found: dict[str, Any], name: str) -> Chart:

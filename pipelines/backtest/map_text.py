@@ -67,23 +67,15 @@ def summed(name: str, one: Found) -> list[str]:
     return said
 
 
-def sums(found: Found) -> list[str]:
-    """What each of our policies came to, and who was left out."""
-    said = [line for name, one in found["summary"].items() for line in summed(name, one)]
-    return said + [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
-
-
 def table(found: Found) -> str:
     """A line per cell, and the sums."""
     names = list(found["summary"])
-    rows = aligned([titles(names), *(cells(cell, names) for cell in found["cells"])], left=(0, 3))
-    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums(found)])
-
-
-def titles(names: list[str]) -> list[str]:
-    """Of the columns of `cells`, with these policies of ours."""
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
-    return ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
+    titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
+    rows = aligned([titles, *(cells(cell, names) for cell in found["cells"])], left=(0, 3))
+    sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
+    left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
+    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums, *left_out])
 
 
 def cells(cell: Found, names: list[str]) -> list[str]:

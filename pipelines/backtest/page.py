@@ -1,4 +1,4 @@
-"""A backtest as one HTML file that opens without a network."""
+"""A backtest as one HTML file that opens without a network: its costs drawn, and the words of the terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from models.twin.experiment.contenders import OURS, TRUE_FUTURE
+from models.twin.experiment.contenders import TRUE_FUTURE
 from models.twin.experiment.frontier import frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest import text as words
-from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
+from pipelines.html.document import document, holder, section
 from pipelines.html.plot import Chart, line, rows
 
 LEAST = 1e-4
@@ -42,54 +42,17 @@ def html(found: Sequence[dict[str, Any]]) -> str:
         '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '
         "is swept; a promise kept worse is always cheaper, so costs are compared where the same share of the seconds "
         "has a record that came too late. Executors are paid from the moment they are asked for. Hyper-parameters "
-        "come from the part of the trace before the one shown.</p>",
+        "come from the part of the trace before the one shown. Lower left is better; the axis of the hours ends at "
+        "twice the lowest. Each mark is a knob value, mean over the seeds; only those that no other one of the same "
+        "policy beats are shown.</p>",
     ]
     for i, data in enumerate(found):
-        parts += _trace(i, data)
+        place = holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy")
+        table = f"<pre>{escape(words.table(data))}</pre>"
+        parts.append(section(f"What the forecast is worth: {data['trace']}", words.verdict(data), place + table))
     title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
-    return document(
-        f"Tidecast: backtest of {title}", "\n".join(parts), {f"cost-{i}": _cost(data) for i, data in enumerate(found)}
-    )
-
-
-def _trace(i: int, data: dict[str, Any]) -> list[str]:
-    sections = [
-        (
-            "Cost against broken promises",
-            "Lower left is better; the axis of the hours ends at twice the lowest. Each mark is a knob value, mean "
-            "over the seeds; only those that no other one of the same policy beats are shown.",
-            holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy"),
-        ),
-        (
-            "Every policy",
-            "Executor-hours at equal shares of the seconds over the target; latency, actions and knob are those of the "
-            "point nearest to 1 %. A dash: the promise was never kept that well.",
-            _table(data),
-        ),
-        (
-            "What the forecast is worth",
-            "Executor-hours of the same planner with no forecast, the last value as one, ours, or what really came.",
-            _lines(words.ablation(data)),
-        ),
-        ("As shipped, and remarks", "", _lines([*words.shipped(data), *words.remarks(data)])),
-    ]
-    return [
-        f"<h2>{escape(data['trace'])}</h2>",
-        f'<p class="about">{escape(words.described(data))}.</p>',
-        f'<p class="verdict">{escape(words.verdict(data))}</p>',
-        *(section(*one) for one in sections if one[-1]),
-    ]
-
-
-def _lines(said: list[str]) -> str:
-    return "".join(f"<p>{escape(line)}.</p>" for line in said)
-
-
-def _table(data: dict[str, Any]) -> str:
-    kinds = [PLAIN, *[NUMBER] * (len(words.COLUMNS) - 1)]
-    marks = {name: 'class="median"' if name in OURS else "" for name in words.order(data)}
-    lines = [row([escape(cell) for cell in words.cells(name, data)], kinds, mark) for name, mark in marks.items()]
-    return table(list(words.COLUMNS), kinds, lines, 'class="wide"')
+    charts = {f"cost-{i}": _cost(data) for i, data in enumerate(found)}
+    return document(f"Tidecast: backtest of {title}", "\n".join(parts), charts)
 
 
 def _cost(found: dict[str, Any]) -> Chart:

@@ -58,19 +58,13 @@ def hours(cost: float | None) -> str:
 
 def table(found: dict[str, Any]) -> str:
     """A line per policy, the cheapest at 1 % first; latency, actions and knob are those of the point nearest to it."""
-    lines = [list(COLUMNS), *(cells(name, found) for name in order(found))]
-    rows = aligned(lines)
-    said = [described(found), "", "executor-hours at so many seconds over the target:", *rows]
-    if costs := found["cheapest_at_violation"][KEY_LEVEL].get(BOUND):
-        said.append(f"no policy can take less than {hours(costs)} at 1 %")
-    said += ["", *shipped(found), *ablation(found), "", verdict(found)]
-    return "\n".join([*said, *remarks(found)])
-
-
-def order(found: dict[str, Any]) -> list[str]:
-    """Names of the policies, the cheapest at 1 % first."""
     costs = found["cheapest_at_violation"][KEY_LEVEL]
-    return sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
+    order = sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
+    rows = aligned([list(COLUMNS), *(cells(name, found) for name in order)])
+    said = [described(found), "", "executor-hours at so many seconds over the target:", *rows]
+    if costs.get(BOUND):
+        said.append(f"no policy can take less than {hours(costs[BOUND])} at 1 %")
+    return "\n".join([*said, "", *shipped(found), *ablation(found), "", verdict(found), *remarks(found)])
 
 
 def cells(name: str, found: dict[str, Any]) -> list[str]:

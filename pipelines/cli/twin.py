@@ -30,7 +30,6 @@ def fit(
     """Fit a job's twin to finished runs, check each against a twin fitted to the others, and store it."""
     from configs.settings import load
     from pipelines.backtest.fit import judge
-    from pipelines.backtest.fit import text as words
     from pipelines.backtest.job_file import described, stored
 
     settings = load()
@@ -42,8 +41,8 @@ def fit(
     else:
         found = judge.fitted(finished)
         compared = judge.compared(finished) if len(finished) > 1 else []
-    print(words.of_fit(found))
-    print(words.of_runs(compared) if compared else "one run: no other to check it on")
+    print(judge.of_fit(found))
+    print(judge.of_runs(compared) if compared else "one run: no other to check it on")
     print(f"stored: {stored(found, job, var / 'twins')}")
     write(as_json, {**described(found), "runs": compared})
 
@@ -54,12 +53,11 @@ def recordings(
     as_json: JsonFile = None,
 ) -> None:
     """Check the twin of a restarting engine against published recordings."""
-    from pipelines.backtest.fit import text as words
-    from pipelines.backtest.fit.recordings import halves
+    from pipelines.backtest.fit.recordings import halves, of_recordings
     from pipelines.backtest.fit.recordings import recordings as read
 
     found = {name: halves(seen) for name, seen in read(folder)}
-    print(words.of_recordings(found))
+    print(of_recordings(found))
     write(as_json, {"halves": found})
 
 

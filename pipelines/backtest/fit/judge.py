@@ -1,8 +1,9 @@
-"""How well a fitted twin reproduces runs: every run is compared with a twin that was fitted to the others."""
+"""How well a fitted twin reproduces runs, in figures and words: each is compared with a twin fitted to the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit
 from models.twin.calibration.measurements import joined
 from models.twin.calibration.replayed import normalised_error, replayed
 from pipelines.backtest.fit.measured import MeasuredRun
+from pipelines.html.columns import aligned
 
+_UNITS = {"overhead_s": "s", "per_record_s": "s", "cold_s": "s", "startup_s": "s"}
 SEEDS = 20
 """Runs of the twin whose mean is its prediction."""
 JUDGED = ("lag", "latency_s", "executors")
@@ -63,5 +66,38 @@ def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def of_fit(found: Fitted) -> str:
+    """The parameters with their intervals, and what the measurements do not tell apart."""
+    lines = [f"fitted to {found.batches} warm batches and {found.startups} start-ups; 95 % intervals in brackets"]
+    for name, (low, high) in found.between.items():
+        value = getattr(found.job, name)
+        middle, word = (median_high(value), " (median)") if isinstance(value, tuple) else (value, "")
+        lines.append(f"  {name:14} {middle:.4g} {_UNITS.get(name, ''):1} [{low:.4g}, {high:.4g}]{word}")
+    if found.unsure:
+        lines.append(
+            f"  not told apart: {', '.join(found.unsure)}: wider than half their value; runs at other loads and with "
+            "other numbers of executors would tell"
+        )
+    return "\n".join(lines)
+
+
+def of_runs(figures: list[dict[str, Any]]) -> str:
+    """A line per run that the twin was not fitted to."""
+    lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
+    for one in figures:
+        errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]
+        over = f"{one['over_target_s']['measured']} / {one['over_target_s']['twin']:g}"
+        lines.append([one["run"], one["trace"][:18], str(one["seconds"]), *errors, over])
+    return "\n".join([
+        "each run against a twin fitted to the others: root mean square error / measured range, of the mean of the "
+        "twin's runs (of one run)",
+        *aligned(lines, left=(0, 1)),
+    ])  # fmt: skip
+
+
 def _rounded(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f} %"

@@ -67,3 +67,16 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
             "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
         })  # fmt: skip
     return found
+
+
+def of_recordings(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Two lines per recording."""
+    lines = ["share of seconds with latency over 2 s: fitted to one half, checked on the other"]
+    lines += [
+        f"{name:26} {part['checked_on']:6} half: measured {part['measured']:.4f}, twin {part['twin']:.4f} "
+        f"± {part['twin_deviation']:.4f}, ratio {part['ratio']:.2f}  (down {part['down_s']:.1f} s, read again "
+        f"{part['rewind_s']:.1f} s, catch-up {part['catch_up']:.2f} × load, workers^{part['scaling']:.2f})"
+        for name, parts in found.items()
+        for part in parts
+    ]
+    return "\n".join(lines)

@@ -16,8 +16,8 @@ from models.twin.calibration.fit import Fitted, UnfinishedFitError
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import recordings
 from pipelines.backtest.fit.from_lake import measured
+from pipelines.backtest.fit.judge import of_fit
 from pipelines.backtest.fit.measured import measured_run
-from pipelines.backtest.fit.text import of_fit, of_recordings
 from pipelines.backtest.job_file import stored
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
@@ -112,6 +112,6 @@ def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
     found = recordings.halves(seen.part(0, 200 * 24))
     assert name == run.name and [part["checked_on"] for part in found] == ["second", "first"]
     assert all(0.5 < part["ratio"] < 2 for part in found)
-    assert "catch-up" in of_recordings({name: found})
+    assert "catch-up" in recordings.of_recordings({name: found})
     with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
         list(recordings.recordings(run.parent / "elsewhere"))
