@@ -138,15 +138,15 @@ def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
     newer = np.arange(len(peaks)) >= half
     if half < _FEWEST:
         return _plain(nobody, moments, peaks)
-    tried = (_plain, nobody), (_taught, nobody), (_taught, replace(nobody, foretold=True))
+    tried = (_plain, nobody), (_regressed, nobody), (_regressed, replace(nobody, foretold=True))
     losses = [
-        _loss(teach(one, moments.some(~newer), peaks[~newer]), peaks[newer], moments.some(newer))
-        for teach, one in tried
+        _loss(fitted(one, moments.some(~newer), peaks[~newer]), peaks[newer], moments.some(newer))
+        for fitted, one in tried
     ]
     gains = [float(np.mean(loss / np.maximum(losses[0], 1e-12))) for loss in losses]
     best = 2 if gains[2] < min(_CLEARLY * gains[1], 1.0) else 1 if gains[1] < 1 else 0
-    teach, one = tried[best]
-    return replace(teach(one, moments, peaks), gain=gains[best])
+    fitted, one = tried[best]
+    return replace(fitted(one, moments, peaks), gain=gains[best])
 
 
 def _plain(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
@@ -155,7 +155,7 @@ def _plain(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
     return replace(nobody, scores=np.quantile(risen, LEVELS))
 
 
-def _taught(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
+def _regressed(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
     unit = nobody.unit(moments)
     rises, widths = _rows(moments, nobody.offsets_s, unit)
     risen = (peaks - moments.rate_now) / unit[:, 0]
