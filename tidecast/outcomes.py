@@ -90,44 +90,48 @@ class Tracker:
         action = Action(decision, frozenset(before), now, {"lag_records_before": lag})
         if self._last is not None:
             action.observed["processed_rps_before"] = round(self._last.processed_rps, 3)
-        closed = []
+        outcomes = []
         for other in list(self._open):
             note = f"superseded after {now - other.applied_at:.1f} s by {decision.id}, which asks for {action.target}"
             if action.target >= other.target if other.grows else action.target <= other.target:
                 other.notes.append(note)  # still comes true on the way there
             else:
-                other.notes.clear()
-                closed.append(self._close(other, "ineffective", note, len(before), now, clock))
+                self._open.remove(other)
+                outcomes.append(self._outcome(other, "ineffective", note, len(before), now, clock))
         self._open.append(action)
-        return closed
+        return outcomes
 
     def saw_executors(self, live: Collection[str], leaving: Collection[str], now: float, clock: Clock) -> list[Outcome]:
         """The executors registered at `now`: those there to stay, and those asked to leave but not gone."""
-        closed = []
+        outcomes = []
         for action in list(self._open):
             reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
-            waited = now - action.applied_at
+            waited, status, ends = now - action.applied_at, "ineffective", True
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
                 if action.grows:
                     self._starts = [*self._starts, waited][-STARTS:]
-            if action.confirmed_at is not None:
-                if not action.grows or action.useful_at is not None:
-                    said = f"{len(action.before)} -> {action.target} executors"
-                    said += f" after {action.confirmed_at - action.applied_at:.1f} s"
-                    if action.useful_at is not None:
-                        said += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
-                    closed.append(self._close(action, "confirmed", said, len(live), now, clock))
-                elif now - action.confirmed_at > (LEAST_S if action.passed_over else USE_S):
-                    said = f"the executors came, but no batch has used them within {waited:.0f} s"
-                    closed.append(self._close(action, "ineffective", said, len(live), now, clock))
-            elif waited > MOST_S or (waited > patience(self._starts) and not action.overdue):
+            if action.confirmed_at is None:
+                ends = waited > MOST_S
+                if not ends and (waited <= patience(self._starts) or action.overdue):
+                    continue
+                action.overdue = True
                 said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
                 said += "has the cluster room for more?" if action.grows else "do they decommission?"
-                tell = self._close if waited > MOST_S else self._outcome
-                closed.append(tell(action, "ineffective", said, len(live), now, clock))
-                action.overdue = True
-        return closed
+            elif not action.grows or action.useful_at is not None:
+                took, status = action.confirmed_at - action.applied_at, "confirmed"
+                said = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
+                if action.useful_at is not None:
+                    said += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
+            elif now - action.confirmed_at > (LEAST_S if action.passed_over else USE_S):
+                said = f"the executors came, but no batch has used them within {waited:.0f} s"
+            else:
+                continue
+            if ends:
+                self._open.remove(action)
+            said = "; ".join([said, *action.notes])
+            outcomes.append(self._outcome(action, status, said, len(live), now, clock))
+        return outcomes
 
     def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
         """A batch finished on these executors (`used` need only be known while `awaits_use`); `lag` in records."""
@@ -139,10 +143,6 @@ class Tracker:
             elif action.confirmed_at is not None and batch.finished - batch.batch_s >= action.confirmed_at:
                 action.passed_over = True
 
-    def _close(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
-        self._open.remove(action)
-        return self._outcome(action, status, reason, live, now, clock)
-
     def _outcome(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
         came = action.confirmed_at
         observed = action.observed | {
@@ -150,7 +150,7 @@ class Tracker:
             "late": action.overdue and came is not None, "patience_s": patience(self._starts),
         }  # fmt: skip
         return outcome(
-            action.decision, status, "; ".join([reason, *action.notes]), now, clock,
+            action.decision, status, reason, now, clock,
             executors_before=len(action.before), executors_after=live if action.after is None else action.after,
             applied_at=action.applied_at, confirmed_at=came, useful_at=action.useful_at,
             observed={k: v for k, v in observed.items() if v is not None},
