@@ -7,7 +7,7 @@ that the ended batches span, from the end of the batch before the first of them 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +71,10 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
 
 def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
     """The shares as of now with the sums begun anew, and the mean duration of the batches, None without any."""
-    last = [math.nan if value is None else value for value in (seen.processed_rps, seen.busy, seen.in_batch)]
-    sums = np.array([[seen.count, seen.rows, seen.duration_s, seen.span_s, seen.work, seen.slots]], float)
-    now = shares(sums, np.array([last]), np.array([seen.ended_at is not None]), np.array([float(lag_records)]))[0]
-    rps, busy, in_batch = (None if math.isnan(value) else value for value in now.tolist())
+    _, *sums, rps, busy, in_batch = astuple(seen)
+    last = np.array([[rps, busy, in_batch]], float)  # None is NaN
+    began, lag = np.array([seen.ended_at is not None]), np.array([float(lag_records)])
+    now = shares(np.array([sums], float), last, began, lag)[0].tolist()
+    rps, busy, in_batch = (None if math.isnan(value) else value for value in now)
     known = BatchSums(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
     return known, seen.duration_s / seen.count if seen.count and seen.span_s > 0 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core.capacity import Capacity, speeds
-from models.policy.core.view import Floats, View
+from models.policy.core.view import View
 from models.policy.received.outlook import Outlook
 
 _SEEN = (
@@ -90,12 +89,8 @@ class Observation:
             "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
             "least": bounds.min, "most": bounds.max,
         }  # fmt: skip
-        capacity = Capacity(worth[None], _one(self.overhead_s), _one(self.per_record_s), planning.batch_s)
+        capacity = Capacity(worth[None], np.array([self.overhead_s]), np.array([self.per_record_s]), planning.batch_s)
         return View(
             now_s=self.now_s, since_s=self.since_s, capacity=capacity, ahead=self.ahead.ahead() if self.ahead else None,
-            **{name: _one(value) for name, value in numbers.items()},
+            **{name: np.array([value], float) for name, value in numbers.items()},  # None is NaN
         )  # fmt: skip
-
-
-def _one(value: float | None) -> Floats:
-    return np.array([math.nan if value is None else float(value)])
