@@ -28,29 +28,26 @@ LEAST_STEPS = 60
 """Fewer known steps than these say nothing about a policy."""
 
 
-def enough(job: str, settings: Settings | None = None) -> bool:
+def enough(job: str) -> bool:
     """Whether the lake holds enough of the job to go by; starts no Spark."""
-    settings = settings or load()
+    settings = load()
     return lake.known_span(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
 
 
-def judge(
-    job: str, policies: str = "all", days: float | None = None, settings: Settings | None = None
-) -> dict[str, Any]:
+def judge(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
     """Backtest a job's load in its twin and log it; returns the MLflow run's id and the verdict.
 
     Args:
         job: whose load.
         policies: names separated by commas, or all.
         days: of the trace, the newest; None for all that the lake has.
-        settings: as `load()` gives them, where not given.
 
     Raises:
         TwinError: the load is too short or has gaps, or the stored fit is unfinished.
         SettingsError: an unknown policy.
         LakeError: nothing was ever ingested.
     """
-    settings = settings or load()
+    settings = load()
     source = read_lake(settings, job, settings.training.step_s)
     names = [part.strip() for part in policies.split(",") if part.strip()]
     series, setup = newest(source.series, days), setup_of(settings, job)

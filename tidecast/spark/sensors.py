@@ -132,8 +132,10 @@ class HeavyStage:
     CLEAR = 1.5
     """How many times the widest stage's slope a narrower one's must be."""
 
-    def __init__(self, fade: float = 0.95) -> None:
-        self._fade = fade
+    FADE = 0.95
+    """What the past keeps of its weight with each batch."""
+
+    def __init__(self) -> None:
         self._batches = 0
         self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
 
@@ -148,7 +150,7 @@ class HeavyStage:
         for tasks, run_s in runs.items():
             new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
             old = self._sums.get(tasks, (0.0,) * 5)
-            self._sums[tasks] = tuple(self._fade * a + b for a, b in zip(old, new, strict=True))
+            self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
 
     def tasks(self) -> int | None:
         """Tasks of the heavy stage, the widest one's without clear evidence; None before a warm batch was seen."""

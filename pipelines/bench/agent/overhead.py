@@ -10,7 +10,6 @@ import statistics
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ SKIP = 2
 """Batches at the beginning of a drain that are not counted: planning, connections, the agent's own start."""
 
 
-def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) -> dict[str, Any]:
+def run(settings: Settings, pairs: int = 8) -> dict[str, Any]:
     """Measure `pairs` pairs of drains on a broker and a session of its own; prints as it goes.
 
     Returns:
@@ -65,7 +64,7 @@ def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) 
                 with_rps, without_rps = found[True][0], found[False][0]
                 ratio = with_rps / without_rps
                 measured.append({"with_rps": with_rps, "without_rps": without_rps, "ratio": ratio})
-                say(f"pair {index + 1:2}: {with_rps:9.0f} with, {without_rps:9.0f} without, {ratio:.4f}")
+                print(f"pair {index + 1:2}: {with_rps:9.0f} with, {without_rps:9.0f} without, {ratio:.4f}")
         finally:
             spark.stop()
             shutil.rmtree(folder, ignore_errors=True)
@@ -73,8 +72,8 @@ def run(settings: Settings, pairs: int = 8, say: Callable[[str], None] = print) 
     drawn = np.random.default_rng(7).choice(logs, (10_000, len(logs))).mean(axis=1)
     ratio, low, high = np.exp([logs.mean(), *np.quantile(drawn, [0.025, 0.975])]).tolist()
     python, jvm = (statistics.median(share[i] for share in shares) for i in (0, 1))
-    say(f"throughput with ÷ without the agent: {ratio:.4f} ({low:.4f} to {high:.4f} at 95 %, {pairs} pairs)")
-    say(f"the agent's share of a core: {python + jvm:.2%} ({python:.2%} its threads, {jvm:.2%} in the JVM for them)")
+    print(f"throughput with ÷ without the agent: {ratio:.4f} ({low:.4f} to {high:.4f} at 95 %, {pairs} pairs)")
+    print(f"the agent's share of a core: {python + jvm:.2%} ({python:.2%} its threads, {jvm:.2%} in the JVM for them)")
     return {
         "pairs": measured, "ratio": ratio, "ratio_low": low, "ratio_high": high,
         "cpu_python": python, "cpu_jvm": jvm, "cpu": python + jvm,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ WARM_S = 90.0
 """Until the servers have begun and said what they say once."""
 
 
-def measure(settings: Settings, minutes: float, say: Callable[[str], None] = print) -> dict[str, Any]:
+def measure(settings: Settings, minutes: float) -> dict[str, Any]:
     """Run a broker, the stream server and the autoscaler in a folder of their own, and a job for so many minutes.
 
     Returns:
@@ -63,9 +62,9 @@ def measure(settings: Settings, minutes: float, say: Callable[[str], None] = pri
         grown, records = (after[name][i] - before[name][i] for i in (0, 1))
         daily = round(grown * DAY_S / seconds / 1e6, 3), round(records * DAY_S / seconds)
         topics[name] = {"bytes": grown, "records": records, "mb_per_day": daily[0], "records_per_day": daily[1]}
-        say(f"{name:<11}{daily[0]:8.2f} MB a day  {daily[1]:8.0f} records")
+        print(f"{name:<11}{daily[0]:8.2f} MB a day  {daily[1]:8.0f} records")
     total = round(sum(one["mb_per_day"] for one in topics.values()), 2)
-    say(f"together   {total:8.2f} MB per job and day")
+    print(f"together   {total:8.2f} MB per job and day")
     return {"kafka_mb_per_day": total, "topics": topics, "seconds": round(seconds, 1), "decisions": job.decided}
 
 
