@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory
-from models.policy.live.standing import Standing, alike, repeated, reported
+from models.policy.live.standing import MOMENTARY, Standing, repeated
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Clock, Learned
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, keyed
@@ -141,10 +141,11 @@ class Scaler:
         standing, closed, out = memory.standing, None, Sent()
         if decision is not None:
             received = memory.forecast if decision.inputs.get("ahead") else {}
-            same = alike(
-                decision.codes, decision.mode, decision.policy, decision.inputs.get("version"), decision.executors,
-                memory.executors, self.contract.hash, received.get("epoch"), received.get("time"),
-            )  # fmt: skip
+            lasting, version = sorted(set(decision.codes) - MOMENTARY), decision.inputs.get("version")
+            same = " ".join(map(str, (
+                *lasting, decision.mode, decision.policy, version, decision.executors, memory.executors,
+                self.contract.hash, received.get("epoch"), received.get("time"),
+            )))  # fmt: skip
             acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
             reached = memory.executors == decision.executors or not acts
             again = repeated(standing, now, decision.codes, same, reached)
@@ -163,7 +164,8 @@ class Scaler:
                 beat, standing=stands.id, since=stands.since, executors=stands.executors, repeats=stands.repeats
             )
         out.append(("heartbeats", self.job, beat))
-        return dataclasses.replace(memory, beat_at=now, standing=reported(standing)), out
+        reported = standing and dataclasses.replace(standing, vouched=standing.repeats)
+        return dataclasses.replace(memory, beat_at=now, standing=reported), out
 
     def _left(self, memory: Memory | None, rows: list[dict[str, Any]], now: float) -> tuple[Memory | None, Sent]:
         """Of a job without a contract nothing is taken; it is rejected, not once a record but once in a while."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 REMIND_S = 5.0
 """An agent that acts and whose executors are not as decided is sent it again after this long: it may have been away."""
@@ -32,11 +31,6 @@ class Standing:
     vouched: int = 0
 
 
-def alike(codes: list[str], *more: Any) -> str:
-    """What decides whether two evaluations come to the same: codes that last, and whatever else is given."""
-    return " ".join(map(str, (*sorted(set(codes) - MOMENTARY), *more)))
-
-
 def repeated(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
     """The standing decision with one repeat more; None where an evaluation is to be written.
 
@@ -52,8 +46,3 @@ def repeated(standing: Standing | None, now: float, codes: list[str], same: str,
     if not reached and now - standing.since >= REMIND_S:
         return None
     return replace(standing, repeats=standing.repeats + 1)
-
-
-def reported(standing: Standing | None) -> Standing | None:
-    """After a heartbeat: the repeats that it reports need not be reported again."""
-    return None if standing is None else replace(standing, vouched=standing.repeats)
