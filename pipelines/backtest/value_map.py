@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from configs.errors import SettingsError
@@ -64,16 +65,15 @@ def value_map(
         heard = _listened(pool, traces, setups)
         tell(f"forecasts of {len(traces)} traces are made")
         # All traces of a lead time at once: the more runs share a simulation, the less each of them costs.
-        running = {}
-        for i, at_lead in enumerate(setups):
-            cases = [BenchmarkCase(one.name, one.series, said) for one, said in zip(traces, heard[i], strict=True)]
-            work = pool.submit(measured, at_lead, cases, asked, replace(effort, yardsticks=0), learned or {})
-            running[work] = i
-        found: dict[int, dict[str, Any]] = {}
-        for done in as_completed(running):
-            found[running[done]] = done.result()
-            tell(f"{leads[running[done]]:g} s: {len(traces)} traces ({len(found)} of {len(leads)})")
-    every = [found[i] for i in range(len(leads))]
+        cases = [
+            [BenchmarkCase(one.name, one.series, said) for one, said in zip(traces, at_lead, strict=True)]
+            for at_lead in heard
+        ]
+        alike = (repeat(one) for one in (asked, replace(effort, yardsticks=0), learned or {}))
+        every: list[dict[str, Any]] = []
+        for found in pool.map(measured, setups, cases, *alike):
+            every.append(found)
+            tell(f"{leads[len(every) - 1]:g} s: {len(traces)} traces ({len(every)} of {len(leads)})")
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
     return dict(plain({
