@@ -153,6 +153,6 @@ _WORDS = {str: "text", int: "int", float: "float", dict: "an object"}
 
 
 def shown(value: Any) -> str:
-    """The value as an error repeats it."""
+    """The value as an error repeats it, cut to `SHOWN` characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

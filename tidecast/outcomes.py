@@ -158,7 +158,7 @@ class Tracker:
 
 
 def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clock, **facts: Any) -> Outcome:
-    """The outcome of a decision at wall time `now`."""
+    """The record of what a decision came to by wall time `now`; `facts` are further fields of `Outcome`."""
     return Outcome(
         decision_id=decision.id, job=decision.job, time=clock.at(now), wall_time=now, time_scale=clock.scale,
         status=status, reason=reason, target=decision.executors, decided_at=decision.wall_time,

@@ -75,7 +75,7 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """The kind of that name.
+    """The catalogue's entry of the policy of that name.
 
     Raises:
         SettingsError: an unknown name; the message lists those there are.
@@ -86,7 +86,7 @@ def entry(name: str) -> Entry:
 
 
 def named(names: Iterable[str]) -> list[str]:
-    """The names, each once and in the catalogue's order; "all" stands for all of them.
+    """The policies' names that are asked for, each once and in the catalogue's order; "all" stands for all of them.
 
     Raises:
         SettingsError: an unknown name; the message lists those there are.

@@ -27,7 +27,7 @@ class NamedLoad:
 def trace(
     text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
 ) -> NamedLoad:
-    """The trace of that name or in that file.
+    """Read the load of that name or in that file.
 
     Args:
         text: a path, or the name of a shipped series, perhaps with its step: "google" or "google 5min"; " restored"

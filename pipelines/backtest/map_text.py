@@ -19,7 +19,7 @@ def headline(found: Found) -> str | None:
 
 
 def verdict(found: Found) -> list[str]:
-    """Is forecasting worth it, and for whom?"""
+    """Sentences on whether forecasting is worth it: what somebody who knew the future would save, by lead time."""
     cells = [cell for cell in found["cells"] if cell["gap"] is not None]
     gained = [cell for cell in cells if cell["gap"] >= GAP]
     said = [
@@ -34,7 +34,7 @@ def verdict(found: Found) -> list[str]:
 
 
 def adds(found: Found) -> list[str]:
-    """What the forecast adds to the planner that uses it."""
+    """Sentences on what `mpc` saves by its forecast against itself without one."""
     called = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
     return [
         f"mpc takes {number(one['hours'], 3)} × what the same planner takes {called[name]} (median of "
@@ -46,7 +46,7 @@ def adds(found: Found) -> list[str]:
 
 
 def summed(name: str, one: Found) -> list[str]:
-    """What one of our policies came to."""
+    """Lines on what one of our policies came to, out of the map's summary."""
     every, flat = one["all"], one["nothing_to_gain"]
     worst, dearest = every["worst"], ""
     if worst is not None and worst["ratio"] is not None:
@@ -68,7 +68,7 @@ def summed(name: str, one: Found) -> list[str]:
 
 
 def table(found: Found) -> str:
-    """A line per cell, and the sums."""
+    """A value map as text: a line per cell, and the sums."""
     names = list(found["summary"])
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
     titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
@@ -79,7 +79,7 @@ def table(found: Found) -> str:
 
 
 def cells(cell: Found, names: list[str]) -> list[str]:
-    """A cell's figures as text."""
+    """A cell's figures as text, in the order of the table's columns."""
     reactive, hours = cell["best_reactive"], cell["hours"]
     base, known = hours.get(reactive), hours[TRUE_FUTURE]
     return [

@@ -74,14 +74,14 @@ def setup_of(settings: Settings, job: str) -> Setup:
 
 
 def of_contract(contract: Contract) -> TwinJob:
-    """A job that nobody has measured yet."""
+    """The twin of a job that nobody has measured yet, by the guesses of its contract."""
     planning = contract.planning
     startup_s = (max(planning.lead_s, 1.0),)
     return replace(configured(contract), scaling=planning.scaling, startup_s=startup_s, noise=NOISE)
 
 
 def newest(series: Series, days: float | None) -> Series:
-    """The last days of a series."""
+    """The last days of a series; all of it for None."""
     if days is None:
         return series
     steps = min(len(series), math.ceil(days * 86400 / series.step_s))

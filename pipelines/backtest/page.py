@@ -36,7 +36,7 @@ def render(found: Sequence[dict[str, Any]], path: Path) -> Path:
 
 
 def html(found: Sequence[dict[str, Any]]) -> str:
-    """The page as text."""
+    """The page of backtests as text; `found` are their `figures`."""
     parts = [
         "<h1>What every policy would have cost</h1>",
         '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '

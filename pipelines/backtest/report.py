@@ -16,7 +16,7 @@ def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """`figures` of every policy on every trace.
+    """Replay every trace under every policy, and return the `figures` of each trace.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.

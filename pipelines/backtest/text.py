@@ -52,12 +52,12 @@ def verdict(found: dict[str, Any]) -> str:
 
 
 def hours(cost: float | None) -> str:
-    """With one decimal, or three digits where there are fewer than ten; a dash for None."""
+    """Executor-hours as text: with one decimal, or three digits where there are fewer than ten; a dash for None."""
     return number(cost, 1) if cost is None or cost >= 10 else f"{cost:.3g}"
 
 
 def table(found: dict[str, Any]) -> str:
-    """A line per policy, the cheapest at 1 % first; latency, actions and knob are those of the point nearest to it."""
+    """A backtest's figures as text: a line per policy, by cost at 1 %; latency, actions, knob of the point nearest to it."""
     costs = found["cheapest_at_violation"][KEY_LEVEL]
     order = sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
     rows = aligned([list(COLUMNS), *(cells(name, found) for name in order)])

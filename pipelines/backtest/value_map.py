@@ -35,7 +35,7 @@ def value_map(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
-    """The map's cells, what policies cost as shipped, and the sums, as JSON values.
+    """Judge policies on traces at several lead times: cells, costs as shipped, and sums, as JSON values.
 
     Args:
         traces: that are replayed.
@@ -88,7 +88,7 @@ def value_map(
 def measured(
     setup: Setup, cases: list[BenchmarkCase], names: tuple[str, ...], effort: Effort, learned: dict[str, Any]
 ) -> dict[str, Any]:
-    """The cells of some traces at one lead time."""
+    """The map's cells of some traces at one lead time, as JSON values."""
     found, left_out = contenders(names, setup.contract, learned)
     results = judged(cases, setup, found, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:

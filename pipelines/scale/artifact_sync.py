@@ -25,7 +25,7 @@ It raises ValueError for what is none of this code's, or does not fit the contra
 
 
 class ArtifactSource(NamedTuple):
-    """Where it comes from.
+    """Where what was learned comes from, of one kind.
 
     Attributes:
         what: it is, in words.

@@ -14,7 +14,7 @@ from tidecast.messages import Forecast, MessageError, decode
 
 
 class StoreReading(NamedTuple):
-    """What a read found.
+    """What a read of the store found.
 
     Attributes:
         forecast: fields as in `tidecast.messages.Forecast`; None without a usable one.

@@ -27,7 +27,7 @@ STAND_IN = "forecast"
 
 
 def agents(settings: Settings) -> ArtifactSource:
-    """Every job's champion among the agents."""
+    """Where the agents of `dqn` come from: every job's champion in the registry."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
         "agent", lambda job: opened().champion_version(job), lambda *which: opened().fetch(*which), read_policy
@@ -35,7 +35,7 @@ def agents(settings: Settings) -> ArtifactSource:
 
 
 def peaks(settings: Settings) -> ArtifactSource:
-    """The calibrators beside every job's champion among the forecasters."""
+    """Where calibrators of peaks come from: beside every job's champion among the forecasters."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
         "model of peaks", lambda job: opened().champion_peaks(job),

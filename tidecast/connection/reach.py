@@ -16,7 +16,7 @@ class UnreachableError(ConnectionError):
 
 
 def unreachable(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
-    """What `error` of a client that tried to connect means."""
+    """The error that says why a client could not connect, with the remedy; `error` is what the client raised."""
     protocol = str(security.get("security_protocol", "PLAINTEXT"))
     what = _port(bootstrap) or (_tls(bootstrap, security) if protocol.endswith("SSL") else _plain(bootstrap, protocol))
     if not what and protocol.startswith("SASL"):

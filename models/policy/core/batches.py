@@ -40,7 +40,7 @@ class BatchSums:
 
 
 def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> BatchSums:
-    """After one more batch: it ended at `wall`, and `work_s` of its duration were work on `slots` slots."""
+    """The sums after one more batch: it ended at `wall`, and `work_s` of its duration were work on `slots` slots."""
     gap = duration_s if seen.ended_at is None else wall - seen.ended_at
     span = max(gap, duration_s)  # two clocks: a batch cannot be longer than the time it ended in
     return replace(
@@ -70,7 +70,7 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
 
 
 def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
-    """The shares as of now with the sums begun anew, and the mean duration of the batches, None without any."""
+    """What a look at a job finds: sums begun anew with `shares` as of now, and the batches' mean seconds or None."""
     _, *sums, rps, busy, in_batch = astuple(seen)
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN
     began, lag = np.array([seen.ended_at is not None]), np.array([float(lag_records)])

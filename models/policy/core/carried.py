@@ -11,7 +11,7 @@ from models.policy.core.view import Memory, Policy
 
 
 def dump(memory: Memory) -> dict[str, Any]:
-    """The arrays of a memory of one run, without the axis of runs; whole numbers are written short."""
+    """A policy's memory of one run as JSON values: arrays without the axis of runs; whole numbers are short."""
     return {name: _plain(values[0].tolist()) for name, values in memory.items()}
 
 

@@ -137,7 +137,7 @@ class Choice:
 
 
 def chosen(target: Floats, why: Integers | None = None) -> Choice:
-    """A choice of a policy that tells neither need."""
+    """The choice of (runs,) executors by a policy that tells neither of the needs behind it."""
     unsaid = np.full(len(target), np.nan)
     return Choice(target, np.zeros(len(target), np.int64) if why is None else why, unsaid, unsaid)
 

@@ -82,12 +82,12 @@ class Memory:
 
 
 def fresh(contract: Contract) -> Memory:
-    """Knowing nothing but the contract's first guess of the batch model."""
+    """The memory of a job of which nothing is known but the contract's first guess of the batch model."""
     return Memory(BatchModel.guess(contract.planning.overhead_s, contract.planning.per_record_s))
 
 
 def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
-    """After one second of metrics (fields as in `tidecast.messages.MetricSample`)."""
+    """The memory after one second of metrics (fields as in `tidecast.messages.MetricSample`)."""
     executors = sample["executors"]
     changed = memory.executors is not None and executors is not None and executors > memory.executors
     return replace(
@@ -106,7 +106,7 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 
 
 def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
-    """After one micro-batch: busy ones teach capacity, the first ones after a scale-up do not."""
+    """The memory after one micro-batch: busy ones teach capacity, the first ones after a scale-up do not."""
     rows, duration = sample["batch_rows"] or 0, sample["batch_s"] or 0.0
     executors = sample["executors"] or memory.executors
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))
@@ -121,14 +121,14 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:
-    """Of a job that has a contract, perhaps again: its first guess stands until batches teach better."""
+    """The memory of a job that has a contract, perhaps again: its first guess stands until batches teach better."""
     if memory.metric_at is None:
         memory = replace(memory, model=fresh(contract).model)
     return replace(memory, unknown_at=None)
 
 
 def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
-    """After one forecast: of two serving epochs the higher counts, of one epoch the newer.
+    """The memory after one forecast: of two serving epochs the higher counts, of one epoch the newer.
 
     So that no wrong one silences a job for good: a forecast of a time that the job has not reached is left out, and
     one that nobody has vouched for in SILENT_S gives way to whatever was made since.
@@ -151,7 +151,7 @@ def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
 
 
 def saw_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
-    """After a sign of life of who serves (fields as in `tidecast.messages.Heartbeat`): what it vouches for is fresh."""
+    """The memory after a `Heartbeat` (its fields) of who serves: the forecast that it vouches for is fresh."""
     held = memory.forecast
     if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
         return memory

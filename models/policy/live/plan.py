@@ -32,7 +32,7 @@ class Plan:
 
 
 def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory, Plan]:
-    """What the policy carries afterwards, and its decision."""
+    """What the policy carries afterwards, and its decision about the job that was observed."""
     view = seen.view(contract)
     memory, choice = decide(policy, carried.restore(seen.carried, policy), view)
     target = int(choice.target[0])
@@ -45,7 +45,7 @@ def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory,
 
 
 def explanation(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:
-    """The reason and the codes of a choice about one job.
+    """The reason, in words for a person, and the codes, for reports, of a choice about one job.
 
     The first code is up, down or hold; then the cause (forecast, observed) or what held the policy back (cooldown,
     catch_up, delayed_down), then what else is to be known: backlog, ceiling, late_forecast or no_forecast,

@@ -38,7 +38,7 @@ def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: 
 
 
 def contracts_of(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
-    """The contracts of a log (fields as in `tidecast.messages.ContractText`)."""
+    """The contracts of a log by their hash (fields as in `tidecast.messages.ContractText`)."""
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 

@@ -25,7 +25,7 @@ MEMORY_STEPS = 1.0
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is heard of a forecast.
+    """The load ahead that a policy is given out of a forecast.
 
     Attributes:
         offsets_s: wall seconds from now, rising; an entry covers the time since the one before.
@@ -68,7 +68,7 @@ class Moment:
 def outlook(
     held: dict[str, Any], moment: Moment, planning: Planning, calibrator: PeakCalibrator | None = None
 ) -> tuple[Outlook | None, float | None, str]:
-    """What is heard of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
+    """The load ahead out of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
 
     It is what a backtest lets the same policy hear: the peaks of two stretches where a calibrator for these times is
     given, else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.

@@ -41,7 +41,7 @@ class Past:
 
 
 def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
-    """After so many seconds at a rate, which ended at a wall time; a second that comes late is left out."""
+    """The past after so many seconds at a rate, which ended at a wall time; a second that comes late is left out."""
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))
     if at < past.at[-1] - BACK_S:

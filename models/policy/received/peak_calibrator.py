@@ -22,7 +22,7 @@ class PeakCalibratorError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class PeakCalibrator:
-    """What a policy of `configs.policies.BY_PEAKS` hears with.
+    """How a policy of `configs.policies.BY_PEAKS` is told the peaks ahead.
 
     Attributes:
         soon, then: peaks until what is asked for now works, and in the hold after it; records/s.
@@ -52,13 +52,13 @@ class PeakCalibrator:
 
 
 def describe(calibrator: PeakCalibrator) -> dict[str, Any]:
-    """As JSON values."""
+    """The calibrator as JSON values."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(calibrator), default=np.ndarray.tolist))
     return {**plain, "levels": list(LEVELS)}
 
 
 def revive(data: Any) -> PeakCalibrator:
-    """From its JSON values.
+    """The calibrator from its JSON values.
 
     Raises:
         PeakCalibratorError: they are none of this code's.

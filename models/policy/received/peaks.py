@@ -121,7 +121,7 @@ class Peaks:
 
 
 def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
-    """What past moments, in time order, say of peaks; listening is judged on the newer half.
+    """Regress the peaks of past moments, in time order, on what was known then; listening is judged on the newer half.
 
     Args:
         moments: of the past.

@@ -52,7 +52,7 @@ def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Sta
 def measured(
     metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract
 ) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """The same from rows of the two tables; times are wall times.
+    """Batches, start-ups and configuration from rows of the tables `metrics` and `outcomes`; times are wall times.
 
     Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
     agent saw it, and its first batch is the one that ended when it was of use; one that had not come was waited for

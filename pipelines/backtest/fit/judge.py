@@ -21,7 +21,7 @@ JUDGED = ("lag", "latency_s", "executors")
 
 
 def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
-    """One fit to all runs.
+    """Fit one twin to all runs.
 
     Raises:
         UnfinishedFitError: too little was measured, or there is no run.
@@ -32,7 +32,7 @@ def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
 
 
 def compared(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
-    """`beside` of every run and a twin fitted to all other runs."""
+    """Compare every run with a twin fitted to all other runs: the figures of `beside`."""
     return [beside(fitted([other for other in runs if other is not run]), run) for run in runs]
 
 
@@ -67,7 +67,7 @@ def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
 
 
 def of_fit(found: Fitted) -> str:
-    """The parameters with their intervals, and what the measurements do not tell apart."""
+    """A fit as text: the parameters with their intervals, and what the measurements do not tell apart."""
     lines = [f"fitted to {found.batches} warm batches and {found.startups} start-ups; 95 % intervals in brackets"]
     for name, (low, high) in found.between.items():
         value = getattr(found.job, name)
@@ -82,7 +82,7 @@ def of_fit(found: Fitted) -> str:
 
 
 def of_runs(figures: list[dict[str, Any]]) -> str:
-    """A line per run that the twin was not fitted to."""
+    """The figures of `beside` as text, a line per run."""
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
     for one in figures:
         errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]

@@ -52,7 +52,7 @@ class MeasuredRun:
 
 
 def measured_run(folder: Path) -> MeasuredRun:
-    """Read a run's folder.
+    """Read what a finished run's folder says of its job.
 
     Raises:
         RunError, EventLogError: a file of the run is missing or broken.

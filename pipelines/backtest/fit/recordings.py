@@ -49,7 +49,7 @@ def _column(path: Path) -> pd.Series:
 
 
 def halves(seen: Recording) -> list[dict[str, Any]]:
-    """Fitted to one half and checked on the other, both ways: share of seconds over the target."""
+    """Fit the twin to one half of a recording and check it on the other, both ways: shares of seconds over target."""
     middle, found = len(seen.rate) // 2, []
     first, second = seen.part(0, middle), seen.part(middle, len(seen.rate))
     for name, mine, other in (("second", first, second), ("first", second, first)):
@@ -70,7 +70,7 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
 
 
 def of_recordings(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Two lines per recording."""
+    """The figures of `halves` as text, two lines per recording."""
     lines = ["share of seconds with latency over 2 s: fitted to one half, checked on the other"]
     lines += [
         f"{name:26} {part['checked_on']:6} half: measured {part['measured']:.4f}, twin {part['twin']:.4f} "
