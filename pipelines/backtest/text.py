@@ -57,7 +57,7 @@ def hours(cost: float | None) -> str:
 
 
 def table(found: dict[str, Any]) -> str:
-    """A backtest's figures as text: a line per policy, by cost at 1 %; latency, actions, knob of the point nearest to it."""
+    """A backtest's figures as text: a line per policy, by cost at 1 %; the rest is of the point nearest to it."""
     costs = found["cheapest_at_violation"][KEY_LEVEL]
     order = sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
     rows = aligned([list(COLUMNS), *(cells(name, found) for name in order)])
