@@ -28,13 +28,11 @@ class ShapeDistance:
 
     Attributes:
         distance: median distance per step, in standard deviations; NaN where nothing could be compared.
-        null: median distance of segments with the same values and no shape.
-        segments: how many pairs of segments were compared.
+        null: median distance of segments with the same values and no shape; NaN likewise.
     """
 
     distance: float
     null: float
-    segments: int
 
     @property
     def ratio(self) -> float:
@@ -75,31 +73,22 @@ def distance(a: Floats, b: Floats, band: int | None = None) -> float:
     if not len(a) or not len(b):
         raise SeriesError(f"segments of {len(a)} and {len(b)} steps: at least one step each is expected")
     longest = max(len(a), len(b))
-    width = max(1, int(BAND * longest)) if band is None else band
-    width = max(width, abs(len(a) - len(b)))
-    return (
-        float(costs(np.ascontiguousarray(a, np.float64), np.ascontiguousarray(b, np.float64), width)[-1, -1]) / longest
-    )
+    width = max(max(1, int(BAND * longest)) if band is None else band, abs(len(a) - len(b)))
+    first, second = (np.ascontiguousarray(part, np.float64) for part in (a, b))
+    return float(costs(first, second, width)[-1, -1]) / longest
 
 
 @numba.njit(cache=True)
 def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - compiled
     """(n, m) accumulated costs D; infinite outside the band."""
     n, m = len(a), len(b)
-    total = np.full((n, m), np.inf)
+    total = np.full((n + 1, m + 1), np.inf)
+    total[0, 0] = 0.0
     for i in range(n):
         for j in range(max(0, i - band), min(m, i + band + 1)):
-            nearest = np.inf
-            if i == 0 and j == 0:
-                nearest = 0.0
-            if i > 0 and j > 0:
-                nearest = total[i - 1, j - 1]
-            if i > 0:
-                nearest = min(nearest, total[i - 1, j])
-            if j > 0:
-                nearest = min(nearest, total[i, j - 1])
-            total[i, j] = abs(a[i] - b[j]) + nearest
-    return total
+            nearest = min(total[i, j], total[i, j + 1], total[i + 1, j])
+            total[i + 1, j + 1] = abs(a[i] - b[j]) + nearest
+    return total[1:, 1:]
 
 
 def compare(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
@@ -127,44 +116,39 @@ def compare(source: Series, target: Series, generator: np.random.Generator) -> S
     if len(target) < length:
         raise SeriesError(f"the target has {len(target)} steps; half a day, {length}, is needed to compare shapes")
     starts = [at for at in (len(target) - 2 * length, len(target) - length) if at >= 0][-1 if length == day else 0 :]
-    wanted = [(at, normalised(target.values[at : at + length])) for at in starts]
+    wanted = [normalised(target.values[at : at + length]) for at in starts]
     phases = [round((target.start + at * target.step_s - source.start) / source.step_s) for at in starts]
     late = _suiting(source.values, wanted, phases, day)
     found, null = [], []
-    for (_, segment), phase in zip(wanted, phases, strict=True):
-        others = _segments(source.values, (phase + late) % day, length, day)
+    for segment, phase in zip(wanted, phases, strict=True):
+        first = (phase + late) % day
+        parts = (_shape(source.values[at : at + length]) for at in range(first, len(source) - length + 1, day))
+        others = [part for part in parts if part is not None]
         found += [distance(other, segment) for other in others]
         if others:
             drawn = others[int(generator.integers(len(others)))]
             null += [distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
-    if not found:
-        return ShapeDistance(float("nan"), float("nan"), 0)
-    return ShapeDistance(float(np.median(found)), float(np.median(null)), len(found))
+    return ShapeDistance(float(np.median(found)), float(np.median(null))) if found else ShapeDistance(np.nan, np.nan)
 
 
-def _suiting(source: Floats, wanted: list[tuple[int, Floats]], phases: list[int], day: int) -> int:
+def _suiting(source: Floats, wanted: list[Floats], phases: list[int], day: int) -> int:
     """By how many steps, in whole hours, the source's mean day comes nearest to the wanted segments."""
     if len(source) < day:
         return 0
     mean_day = source[: len(source) // day * day].reshape(-1, day).mean(axis=0)
-    apart: list[float] = []
-    hours = list(range(0, day, max(day // 24, 1)))
-    for late in hours:
+
+    def apart(late: int) -> float:
         total = 0.0
-        for (_, segment), phase in zip(wanted, phases, strict=True):
-            part = np.roll(mean_day, -(phase + late) % day)[: len(segment)]
-            flat = part.std() <= _FLAT * max(float(np.abs(part).mean()), 1e-300)
-            total += np.inf if flat else distance(normalised(part), segment)
-        apart.append(total)
-    return hours[int(np.argmin(apart))]
+        for segment, phase in zip(wanted, phases, strict=True):
+            part = _shape(np.roll(mean_day, -(phase + late) % day)[: len(segment)])
+            total += np.inf if part is None else distance(part, segment)
+        return total
+
+    return min(range(0, day, max(day // 24, 1)), key=apart)
 
 
-def _segments(values: Floats, first: int, length: int, day: int) -> list[Floats]:
-    """Every segment that begins at step `first` of a day, normalised; those without shape are left out."""
-    kept = []
-    for at in range(first, len(values) - length + 1, day):
-        try:
-            kept.append(normalised(values[at : at + length]))
-        except SeriesError:
-            continue
-    return kept
+def _shape(segment: Floats) -> Floats | None:
+    try:
+        return normalised(segment)
+    except SeriesError:
+        return None

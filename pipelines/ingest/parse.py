@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ingest.columns import columns
-from pipelines.ingest.quality import NoProblem, Rule, Within
+from pipelines.ingest.quality import Rule
 from tidecast.messages import FUTURE_S, MessageError, keyed
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _OLD_S = 30 * 86_400.0
 
 def rules(now: float) -> list[Rule]:
     """What keeps a parsed row out of the lake; of severity warning: what is only counted."""
-    return [NoProblem("problem"), Within("wall_time", now - _OLD_S, now + FUTURE_S, severity="warning")]
+    return [Rule("problem"), Rule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
 
 
 def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 gxe: Any = gx.expectations  # its classes are not exported for type checkers
-Severity = Literal["critical", "warning"]
-Identity = tuple[Any, ...]
 
 
 class QualityError(FinalError):
@@ -30,40 +28,25 @@ class QualityError(FinalError):
 
 
 @dataclass(frozen=True)
-class NoProblem:
-    """The column is null; where it is not, its text is the reason."""
+class Rule:
+    """The column's number lies in [least, most], null passes, NaN does not; without bounds: the column is null."""
 
     column: str
-    severity: Severity = "critical"
-
-    def expectation(self) -> Any:
-        """As Great Expectations says it."""
-        return gxe.ExpectColumnValuesToBeNull(column=self.column)
-
-    def reason(self, value: Any) -> str:
-        """What is wrong with the value."""
-        return str(value)
-
-
-@dataclass(frozen=True)
-class Within:
-    """The number lies in [least, most]; null passes, NaN does not."""
-
-    column: str
-    least: float
-    most: float
-    severity: Severity = "critical"
+    bounds: tuple[float, float] | None = None
+    severity: Literal["critical", "warning"] = "critical"
 
     def expectation(self) -> Any:
         """As Great Expectations says it; both bounds, because NaN is above every lower one for Spark."""
-        return gxe.ExpectColumnValuesToBeBetween(column=self.column, min_value=self.least, max_value=self.most)
+        if self.bounds is None:
+            return gxe.ExpectColumnValuesToBeNull(column=self.column)
+        least, most = self.bounds
+        return gxe.ExpectColumnValuesToBeBetween(column=self.column, min_value=least, max_value=most)
 
     def reason(self, value: Any) -> str:
-        """What is wrong with the value."""
-        return f"{self.column}={value}: at least {self.least:.12g} and at most {self.most:.12g} is expected"
-
-
-Rule = NoProblem | Within
+        """What is wrong with the value: the text that is not null, or the bounds that it is out of."""
+        if self.bounds is None:
+            return str(value)
+        return f"{self.column}={value}: at least {self.bounds[0]:.12g} and at most {self.bounds[1]:.12g} is expected"
 
 
 @dataclass(frozen=True)
@@ -99,7 +82,7 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> Q
     broken = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
     # Naming the rows takes a query per expectation, so only those that failed are asked again.
     found = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
-    broke: dict[Identity, list[str]] = defaultdict(list)
+    broke: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     warnings: dict[str, int] = {}
     for rule, result in zip(broken, _validate(rows, broken, found), strict=True):
         named = result.result["unexpected_index_list"]
@@ -111,10 +94,8 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> Q
         for row in named:
             broke[tuple(row[name] for name in identity)].append(rule.reason(row[rule.column]))
     listed = [(*key, reasons) for key, reasons in broke.items()]
-    schema = (
-        ", ".join(f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity)
-        + ", reasons array<string>"
-    )
+    columns = [f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity]
+    schema = ", ".join([*columns, "reasons array<string>"])
     bad_ids = F.broadcast(rows.sparkSession.createDataFrame(listed, schema))
     good = rows.join(bad_ids, on=list(identity), how="left_anti") if listed else rows
     bad = rows.join(bad_ids, on=list(identity), how="inner")
@@ -134,20 +115,17 @@ def _validate(rows: DataFrame, rules: Sequence[Rule], result_format: Any) -> lis
     context.variables.progress_bars = {"globally": False}
     asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": rows})
-    expectations = []
-    for i, rule in enumerate(rules):
-        expectation = rule.expectation()
-        expectation.severity, expectation.meta = rule.severity, {"rule": i}
-        expectations.append(expectation)
+    expectations = [rule.expectation() for rule in rules]
+    for i, expectation in enumerate(expectations):
+        expectation.severity, expectation.meta = rules[i].severity, {"rule": i}
     suite = gx.ExpectationSuite(name="gate", expectations=expectations)
-    results = batch.validate(suite, result_format=result_format).results
-    for result in results:
+    results = {r.expectation_config.meta["rule"]: r for r in batch.validate(suite, result_format=result_format).results}
+    for i, result in results.items():
         if (message := _raised(result.exception_info)) is not None:
-            raise QualityError(f"{rules[result.expectation_config.meta['rule']]}: {message}")
-    ordered = sorted(results, key=lambda result: result.expectation_config.meta["rule"])
-    if len(ordered) != len(rules):
-        raise QualityError(f"{len(rules)} rules, but {len(ordered)} results")
-    return ordered
+            raise QualityError(f"{rules[i]}: {message}")
+    if len(results) != len(rules):
+        raise QualityError(f"{len(rules)} rules, but {len(results)} results")
+    return [results[i] for i in range(len(rules))]
 
 
 def _raised(info: Any) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.contract import contracted
@@ -103,14 +104,9 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     )  # fmt: skip
     # The table first: its commit moves the offsets. Should the second fail, `_unfinished` finds it.
     version = store.commit(r.topic, good, origin)
-    if verdict.refused or r.again:
-        _quarantine(store, quarantined(verdict.bad, r.topic, r.partition), origin)
-    counts = _counts(r, version) | {
-        "read": verdict.read,
-        "stored": verdict.kept,
-        "quarantined": verdict.refused,
-        "warnings": verdict.warnings,
-    }
+    if verdict.refused or (r.again and _in_quarantine(store.root, origin)):
+        store.commit(lake.QUARANTINE, quarantined(verdict.bad, r.topic, r.partition), origin)
+    counts = _counts(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
     _log.info("%s %s: %s", r.topic, r.partition, counts)
     return counts
 
@@ -127,23 +123,17 @@ def _records(spark: SparkSession, settings: Settings, r: Range) -> DataFrame:
     )
 
 
-def _quarantine(store: lake.Lake, bad: DataFrame, origin: lake.Origin) -> None:
-    before = _in_quarantine(lake.history(store.root, lake.QUARANTINE), origin)
-    if origin.quarantined or before is not None:
-        store.commit(lake.QUARANTINE, bad, origin)
-
-
 def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lake.Origin]) -> lake.Origin | None:
     """The newest partition whose bad rows did not reach the quarantine, because a run ended between the two commits."""
-    kept = lake.history(settings.lake_dir, lake.QUARANTINE)
     newest = commits[0] if commits else None
     if newest is None or newest.topic_id != topic_id or not newest.quarantined:
         return None
-    return newest if _in_quarantine(kept, newest) is None else None
+    return None if _in_quarantine(settings.lake_dir, newest) else newest
 
 
-def _in_quarantine(kept: list[lake.Origin], origin: lake.Origin) -> lake.Origin | None:
-    return next((o for o in kept if (o.topic, o.partition) == (origin.topic, origin.partition)), None)
+def _in_quarantine(root: Path, origin: lake.Origin) -> bool:
+    kept = {(o.topic, o.partition) for o in lake.history(root, lake.QUARANTINE)}
+    return (origin.topic, origin.partition) in kept
 
 
 def _spans(good: DataFrame) -> dict[str, float]:
@@ -154,13 +144,13 @@ def _spans(good: DataFrame) -> dict[str, float]:
 def _nothing(settings: Settings, r: Range) -> dict[str, Any]:
     """Nothing came: nothing is committed, and the next run may use the same name."""
     _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
-    return _counts(r, lake.version(settings.lake_dir, r.topic)) | {
-        "read": 0,
-        "stored": 0,
-        "quarantined": 0,
-        "warnings": {},
-    }
+    return _counts(r, lake.version(settings.lake_dir, r.topic), 0, 0, 0, {})
 
 
-def _counts(r: Range, version: int | None) -> dict[str, Any]:
-    return {"offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.again}
+def _counts(
+    r: Range, version: int | None, read: int, stored: int, quarantined: int, warnings: Mapping[str, int]
+) -> dict[str, Any]:
+    return {
+        "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.again, "read": read,
+        "stored": stored, "quarantined": quarantined, "warnings": warnings,
+    }  # fmt: skip

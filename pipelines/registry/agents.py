@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
-
-import numpy as np
 
 from models.dqn.agent.actions import MOVES
 from models.dqn.agent.model import AgentError, DqnModel, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.reward import PARTS
-from pipelines.registry.artifacts import JsonFlavor, RegistryError
+from pipelines.registry.artifacts import RegistryError, log, signature
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore
 
@@ -39,29 +35,15 @@ class AgentRegistry(ModelStore):
         except AgentError as error:
             raise RegistryError(f"{what}: {error}") from None
 
-    def fetch(self, job: str, version: str, into: Path) -> None:
-        """Put the files of a version into a folder.
-
-        Raises:
-            RegistryError: no such version.
-        """
-        into.mkdir(parents=True, exist_ok=True)
-        self.download(job, version, into)
-
     def register(
         self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
         """Register an agent out of a running run, with its model card; returns the new version."""
-        from mlflow.models import Model
-
-        with TemporaryDirectory() as scratch:
-            description = Path(scratch) / AGENT_FILE
-            description.write_text(json.dumps(describe(agent)))
-            logged = Model.log(
-                None, JsonFlavor(), description=description, signature=_signature(), name="dqn", tags=dict(tags),
-                model_type="agent",
-            )  # fmt: skip
-        return self.keep(run, job, str(logged.model_id), card, {**tags, "kind": "dqn"}, alias)
+        seen, worth = {None: (-1, len(FEATURES))}, {None: (-1, len(MOVES), PARTS)}  # of every action, in parts
+        model_id = log(
+            describe(agent), AGENT_FILE, signature(seen, worth), name="dqn", tags=dict(tags), model_type="agent"
+        )
+        return self.keep(run, job, model_id, card, {**tags, "kind": "dqn"}, alias)
 
 
 def read_agent(folder: Path) -> DqnModel:
@@ -80,12 +62,3 @@ def read_agent(folder: Path) -> DqnModel:
     if not isinstance(described, dict):
         raise AgentError(f"{found[0]} holds a {type(described).__name__}, no agent; train the agent again")
     return revive(described)
-
-
-def _signature() -> Any:
-    """Observations in, the worth of every action in the reward's parts out."""
-    from mlflow.models import ModelSignature
-    from mlflow.types import Schema, TensorSpec
-
-    seen = Schema([TensorSpec(np.dtype("float32"), (-1, len(FEATURES)))])
-    return ModelSignature(seen, Schema([TensorSpec(np.dtype("float32"), (-1, len(MOVES), PARTS))]))

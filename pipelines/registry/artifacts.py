@@ -9,6 +9,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from configs.errors import CorrectableError
@@ -37,32 +38,38 @@ class JsonFlavor:
         mlflow_model.save(str(folder / "MLmodel"))
 
 
-def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str:
+def log(described: Mapping[str, Any], file: str, signature: Any, **common: Any) -> str:
+    """Log a model that is its description alone to the active run; returns MLflow's id of it."""
+    from mlflow.models import Model
+
+    with TemporaryDirectory() as scratch:
+        description = Path(scratch) / file
+        description.write_text(json.dumps(described))
+        return str(Model.log(None, JsonFlavor(), description=description, signature=signature, **common).model_id)
+
+
+def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
     """Log a forecaster to the active run; returns MLflow's id of the logged model."""
     import numpy as np
-    from mlflow.models import Model, ModelSignature
-    from mlflow.types import Schema, TensorSpec
 
     from models.kinds import Networked, describe, shapes
 
-    description = scratch / DESCRIPTION
-    description.write_text(json.dumps(describe(forecaster)))
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
     if not isinstance(forecaster, Networked):
-        history = Schema([TensorSpec(np.dtype("float64"), (-1,))])  # a history, records/s per step
-        quantiles = Schema([TensorSpec(np.dtype("float64"), (forecaster.horizon, len(forecaster.levels)))])
-        signature = ModelSignature(history, quantiles)
-        return str(Model.log(None, JsonFlavor(), description=description, signature=signature, **common).model_id)
+        said = {None: (forecaster.horizon, len(forecaster.levels))}  # of a history, records/s per step
+        return log(describe(forecaster), DESCRIPTION, signature({None: (-1,)}, said, "float64"), **common)
     import mlflow.pytorch
 
     inputs, outputs = shapes(forecaster)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), TemporaryDirectory() as scratch:
         warnings.filterwarnings("ignore", message="The tensor attributes .*_flat_weights")  # they are parameters too
+        description = Path(scratch) / DESCRIPTION
+        description.write_text(json.dumps(describe(forecaster)))
         info = mlflow.pytorch.log_model(
             forecaster.module,
             # two in the batch: one would be frozen
             input_example=tuple(np.zeros((2, *shape[1:]), dtype=np.float32) for shape in inputs.values()),
-            signature=ModelSignature(_schema(inputs), _schema(outputs)),
+            signature=signature(inputs, outputs),
             serialization_format="pt2",
             pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
             extra_files=[str(description)],
@@ -70,6 +77,18 @@ def write(forecaster: Forecaster, scratch: Path, tags: Mapping[str, str]) -> str
             **common,
         )
     return str(info.model_id)
+
+
+def signature(reads: Mapping[Any, tuple[int, ...]], says: Mapping[Any, tuple[int, ...]], kind: str = "float32") -> Any:
+    """MLflow's signature of a model: shapes of what it reads and says by name, -1 for any number, and their type."""
+    import numpy as np
+    from mlflow.models import ModelSignature
+    from mlflow.types import Schema, TensorSpec
+
+    def schema(shapes: Mapping[Any, tuple[int, ...]]) -> Any:
+        return Schema([TensorSpec(np.dtype(kind), shape, name) for name, shape in shapes.items()])
+
+    return ModelSignature(schema(reads), schema(says))
 
 
 def read(folder: Path, what: str) -> Forecaster:
@@ -88,17 +107,18 @@ def read(folder: Path, what: str) -> Forecaster:
     if not files:
         raise RegistryError(f"{what} has no {DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
     described = json.loads(files[0].read_text())
-    flavours = Model.load(str(folder)).flavors
+    model = Model.load(str(folder))
     try:
-        if "pytorch" not in flavours:
+        if "pytorch" not in model.flavors:
             return revive(described)
         forecaster = revive(described, network(archive(folder) or b""))
     except (KindError, SeriesError, ArchiveError) as error:
         raise RegistryError(f"{what}: {error}") from None
-    signature = Model.load(str(folder)).signature
     assert isinstance(forecaster, Networked)
-    expected = shapes(forecaster)
-    found = tuple(_shapes(schema) for schema in (signature.inputs, signature.outputs)) if signature else None
+    expected, signed = shapes(forecaster), model.signature
+    found = signed and tuple(
+        {spec.name: tuple(spec.shape) for spec in part.inputs} for part in (signed.inputs, signed.outputs)
+    )
     if found != expected:
         raise RegistryError(f"{what} has the signature {found}, this code expects {expected}. Retrain the forecaster.")
     return forecaster
@@ -108,17 +128,6 @@ def archive(folder: Path) -> bytes | None:
     """The network's archive in a downloaded model's folder; None for a kind without one."""
     found = sorted(folder.rglob("*.pt2"))
     return found[0].read_bytes() if found else None
-
-
-def _schema(shapes: Mapping[str, tuple[int, ...]]) -> Any:
-    import numpy as np
-    from mlflow.types import Schema, TensorSpec
-
-    return Schema([TensorSpec(np.dtype("float32"), shape, name) for name, shape in shapes.items()])
-
-
-def _shapes(schema: Any) -> dict[str, tuple[int, ...]]:
-    return {spec.name: tuple(spec.shape) for spec in schema.inputs}
 
 
 def _requirements(*packages: str) -> list[str]:

@@ -37,18 +37,11 @@ class Registry(ModelStore):
             return read(folder, what), archive(folder)
 
     def register(
-        self,
-        run: TrackedRun,
-        job: str,
-        forecaster: Forecaster,
-        card: str,
-        tags: Mapping[str, str],
+        self, run: TrackedRun, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str],
         alias: str | None = None,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Register a forecaster out of a running run, with its model card; returns the new version."""
-        with TemporaryDirectory() as scratch:
-            model_id = write(forecaster, Path(scratch), tags)
-        return self.keep(run, job, model_id, card, {**tags, "kind": forecaster.kind}, alias)
+        return self.keep(run, job, write(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias)
 
     def keep_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
         """Keep with a version, in a running run, how the load's peaks are forecast from its words; the newest count."""

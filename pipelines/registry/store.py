@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.runs import TrackedRun
-from pipelines.registry.tracking import opened
+from pipelines.registry.tracking import opened, refused
 from tidecast.fields import job_name
 
 if TYPE_CHECKING:
@@ -52,14 +52,10 @@ class ModelStore:
         Raises:
             RegistryError: MLflow does not answer.
         """
-        from mlflow.exceptions import MlflowException
-
         ending, found, page = f"-{self.what}", dict[str, str](), None
         while True:
-            try:
+            with refused(f"MLflow at {self._uri}"):
                 models = self._client.search_registered_models(f"name LIKE '%{ending}'", 1000, page_token=page)
-            except MlflowException as error:
-                raise RegistryError(f"MLflow at {self._uri}: {error.message}") from None
             found |= {m.name.removesuffix(ending): str(m.aliases[CHAMPION]) for m in models if CHAMPION in m.aliases}
             if not (page := models.token):
                 return found
@@ -68,12 +64,13 @@ class ModelStore:
         """Version that an alias of the job points to; None where there is none."""
         from mlflow.exceptions import MlflowException
 
-        try:
-            return str(self._client.get_model_version_by_alias(self.model_name(job), alias).version)
-        except MlflowException as error:
-            if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
-                return None
-            raise RegistryError(f"MLflow at {self._uri}: {error.message}") from None
+        with refused(f"MLflow at {self._uri}"):
+            try:
+                return str(self._client.get_model_version_by_alias(self.model_name(job), alias).version)
+            except MlflowException as error:
+                if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                    raise
+        return None
 
     def aliases(self, job: str) -> dict[str, list[str]]:
         """The aliases that point to each version of the job."""
@@ -118,19 +115,19 @@ class ModelStore:
             RegistryError: no such job or version, or no champion.
         """
         from mlflow.artifacts import download_artifacts
-        from mlflow.exceptions import MlflowException
 
         version = version or self.champion_version(job)
         if version is None:
             raise RegistryError(
                 f"job {job!r} has no champion among the {self.what}s at {self._uri}. Run the DAG {self.made_by} once."
             )
-        what, to = f"{self.model_name(job)} version {version}", None if into is None else str(into)
-        try:
-            source = self._version(job, version).source
+        to = None
+        if into is not None:
+            into.mkdir(parents=True, exist_ok=True)
+            to = str(into)
+        what, source = f"{self.model_name(job)} version {version}", self._version(job, version).source
+        with refused(f"{what} at {self._uri}"):
             files = download_artifacts(artifact_uri=source, tracking_uri=self._uri, dst_path=to)
-        except MlflowException as error:
-            raise RegistryError(f"{what} at {self._uri}: {error.message}") from None
         return Path(files), what
 
     def tags(self, job: str, version: str) -> dict[str, str]:
@@ -156,12 +153,8 @@ class ModelStore:
             raise RegistryError(f"run {run_id} at {self._uri} has no {path}: {error}") from None
 
     def _version(self, job: str, version: str) -> ModelVersion:
-        from mlflow.exceptions import MlflowException
-
-        try:
+        with refused(f"{self.model_name(job)} version {version} at {self._uri}"):
             return self._client.get_model_version(self.model_name(job), version)
-        except MlflowException as error:
-            raise RegistryError(f"{self.model_name(job)} version {version} at {self._uri}: {error.message}") from None
 
     @contextmanager
     def run(self, job: str, name: str) -> Iterator[TrackedRun]:
@@ -196,12 +189,8 @@ class ModelStore:
         Raises:
             RegistryError: no such run.
         """
-        from mlflow.exceptions import MlflowException
-
-        try:
+        with refused(f"run {run_id!r} at {self._uri}"):
             data = self._client.get_run(run_id).data
-        except MlflowException as error:
-            raise RegistryError(f"run {run_id!r} at {self._uri}: {error.message}") from None
         return dict(data.metrics), dict(data.params), dict(data.tags)
 
     def keep_verdict(self, job: str, run_id: str, verdict: Mapping[str, Any]) -> None:

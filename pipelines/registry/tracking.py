@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from configs.settings import Settings
 from pipelines.registry.artifacts import RegistryError
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
-class Tracking(NamedTuple):
-    """An open store: its client, its address, and the experiment that all runs belong to."""
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """What MLflow refuses meanwhile, as a `RegistryError` that begins with what was asked for."""
+    from mlflow.exceptions import MlflowException
 
-    client: MlflowClient
-    uri: str
-    experiment_id: str
+    try:
+        yield
+    except MlflowException as error:
+        raise RegistryError(f"{what}: {error.message}") from None
 
 
-def opened(settings: Settings) -> Tracking:
-    """The store; an embedded one is created on first use.
+def opened(settings: Settings) -> tuple[MlflowClient, str, str]:
+    """The store's client, its address, and the experiment of all runs; an embedded one is created on first use.
 
     Raises:
         RegistryError: there is none at the address.
@@ -51,23 +54,9 @@ def opened(settings: Settings) -> Tracking:
         raise RegistryError(f"mlflow.tracking_uri={uri}: there is no folder {home}. Create it or correct the URI.")
     mlflow.set_tracking_uri(uri)  # else it makes a store of its own in the working folder, even to load
     client = mlflow.MlflowClient(uri)
-    with _alone(folder / "schema.lock"):  # two that create the schema at once would both fail
-        return Tracking(client, uri, _experiment(client, uri, settings.mlflow.experiment, artifacts))
-
-
-def _experiment(client: MlflowClient, uri: str, name: str, artifacts: str | None) -> str:
-    from mlflow.exceptions import MlflowException
-
-    try:
-        if known := client.get_experiment_by_name(name):
-            return str(known.experiment_id)
-        return str(client.create_experiment(name, artifact_location=artifacts))
-    except MlflowException as error:
-        raise RegistryError(f"MLflow at {uri}: {error.message} Check mlflow.tracking_uri.") from None
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    with (folder / "schema.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two that create the schema at once would both fail
+        with refused(f"MLflow at {uri} (check mlflow.tracking_uri)"):
+            name = settings.mlflow.experiment
+            known = client.get_experiment_by_name(name)
+            return client, uri, known.experiment_id if known else client.create_experiment(name, artifacts)

@@ -36,7 +36,7 @@ class ArtifactSource(NamedTuple):
 
     what: str
     version_of: Callable[[str], str | None]
-    fetch: Callable[[str, str, Path], None]
+    fetch: Callable[[str, str, Path], object]
     read: Read
 
 

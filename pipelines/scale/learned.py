@@ -30,7 +30,7 @@ def agents(settings: Settings) -> ArtifactSource:
     """Where the agents of `dqn` come from: every job's champion in the registry."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
-        "agent", lambda job: opened().champion_version(job), lambda *which: opened().fetch(*which), read_policy
+        "agent", lambda job: opened().champion_version(job), lambda *which: opened().download(*which), read_policy
     )
 
 

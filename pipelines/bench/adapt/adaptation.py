@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from configs.sections import Training
 from models.adapt.candidates import Target, TransferSource, best_of, learn, of_target, source_only
 from models.adapt.sources import TransferResult, ask
 from models.adapt.transfer import TransferPlan
 from models.forecast.core.forecaster import Forecaster, Task, fill
-from models.forecast.core.scores import rmse
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import default_of
@@ -163,75 +162,59 @@ def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
 
 
 def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
-    """Ratios of RMSE to target only, over all pairs, one step ahead and over all; `models` are they as a table."""
-    by_days = {str(days): _of_days([pair for pair in found if pair.days == days]) for days in study.days}
-    by_days = {days: data for days, data in by_days.items() if data["pairs"]}
-    horizon = study.task.horizon
+    """Ratios of RMSE to target only over all pairs, one step ahead and over all; `models` are they as a table."""
+    logs = pd.DataFrame(
+        {"days": str(pair.days), "target": pair.target, "source": pair.source, "model": model}
+        | _log_ratios(pair, model)
+        for pair in found
+        for model in pair.errors
+    )
+    pairs = logs.groupby(["days", "target", "source", "model"]).mean()  # over a pair's moments
+    by_days = {}
+    for days, here in pairs.groupby("days"):
+        cases = [pair for pair in found if str(pair.days) == days]
+        by_days[str(days)] = {
+            "pairs": here.groupby(["target", "source"]).ngroups,
+            "cases": len(cases),
+            "kept": sum(bool(pair.asked.targets) for pair in cases),
+            "accepted": sum(one.accepted for pair in cases for one in pair.asked.verdicts.values()),
+            "chosen": sum(pair.chosen == TARGET for pair in cases),
+            "models": {str(model): _summary(of_model) for model, of_model in here.groupby("model")},
+        }
     return {
-        "horizon": horizon, "cuts": study.cuts, "served_days": SERVED_DAYS, "days": by_days,
-        "models": [_line(model, words, by_days, horizon) for model, words in MODELS.items()],
+        "horizon": study.task.horizon, "cuts": study.cuts, "served_days": SERVED_DAYS, "days": by_days,
+        "models": [_line(model, words, by_days, study.task.horizon) for model, words in MODELS.items()],
     }  # fmt: skip
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Per model RMSE ÷ target only, geometric mean over pairs; what became of the sources; every pair of the first."""
+    """Per model RMSE ÷ target only, geometric mean over pairs; then what became of the sources."""
     lines = of_rows(found["models"])
     for days, data in found["days"].items():
         lines.append(
             f"{days} day{'s' * (days != '1')} of history: {data['pairs']} pairs, {data['cases']} cases; "
             f"shape kept {data['kept']}, network accepted {data['accepted']}, chosen {data['chosen']}"
         )
-    first = next(iter(found["days"].values()))
-    pairs = [
-        {name: row[name] for name in ("target", "source")}
-        | {"d/d_null": f"{row['shape']:.2f}"}
-        | {f"served {ahead}": f"{ratio:.3f}" for ahead, ratio in row["ratios"]["served"].items()}
-        for row in first["table"]
-    ]
-    return "\n".join([*lines, *of_rows(pairs)])
+    return "\n".join(lines)
 
 
-def _of_days(found: Sequence[Pair]) -> dict[str, Any]:
-    names = sorted({(pair.target, pair.source) for pair in found})
-    rows = [_row([pair for pair in found if (pair.target, pair.source) == name]) for name in names]
-    return {
-        "pairs": len(rows),
-        "cases": len(found),
-        "kept": sum(bool(pair.asked.targets) for pair in found),
-        "accepted": sum(one.accepted for pair in found for one in pair.asked.verdicts.values()),
-        "chosen": sum(pair.chosen == TARGET for pair in found),
-        "models": {model: _summary(rows, model) for model in dict.fromkeys(m for row in rows for m in row["ratios"])},
-        "table": rows,
-    }
+def _log_ratios(pair: Pair, model: str) -> dict[str, float]:
+    """Logarithm of RMSE one step ahead and over all steps ahead, ÷ that of target only."""
+    mine, own = (np.square(pair.errors[name]) for name in (model, "target_only"))
+    parts = {"1": slice(1), "all": slice(None)}
+    return {name: float(np.log(np.nanmean(mine[:, h]) / np.nanmean(own[:, h]))) / 2 for name, h in parts.items()}
 
 
-def _row(cases: Sequence[Pair]) -> dict[str, Any]:
-    """One pair: ratios are geometric means over its moments."""
-    ratios = {}
-    for model in dict.fromkeys(model for case in cases for model in case.errors):
-        both = [_ratio(case.errors, model) for case in cases if model in case.errors]
-        ratios[model] = {"1": _geometric([one for one, _ in both]), "all": _geometric([whole for _, whole in both])}
-    shapes = [shape for case in cases for shape in case.asked.shapes.values()]
-    return {"target": cases[0].target, "source": cases[0].source, "shape": float(np.median(shapes)), "ratios": ratios}
-
-
-def _ratio(errors: Mapping[str, Floats], model: str) -> tuple[float, float]:
-    """RMSE one step ahead and over all steps ahead, ÷ that of target only."""
-    mine, theirs = errors[model], errors["target_only"]
-    zero = np.zeros_like(mine)
-    return rmse(mine[:, 0], zero[:, 0]) / rmse(theirs[:, 0], zero[:, 0]), rmse(mine, zero) / rmse(theirs, zero)
-
-
-def _summary(rows: Sequence[dict[str, Any]], model: str) -> dict[str, Any]:
-    known = [row["ratios"][model] for row in rows if model in row["ratios"]]
+def _summary(logs: pd.DataFrame) -> dict[str, Any]:
+    """Of a model's log ratios, a row per pair."""
     return {
         horizon: {
-            "geometric_mean": _geometric([one[horizon] for one in known]),
-            "worse_than_1.05": float(np.mean([one[horizon] > 1.05 for one in known])),
-            "worst": max(one[horizon] for one in known),
+            "geometric_mean": float(np.exp(logs[horizon].mean())),
+            "worse_than_1.05": float((logs[horizon] > np.log(1.05)).mean()),
+            "worst": float(np.exp(logs[horizon].max())),
         }
         for horizon in ("1", "all")
-    } | {"pairs": len(known)}
+    } | {"pairs": len(logs)}
 
 
 def _line(model: str, words: str, by_days: Mapping[str, Any], horizon: int) -> dict[str, Any]:
@@ -243,7 +226,3 @@ def _line(model: str, words: str, by_days: Mapping[str, Any], horizon: int) -> d
             line[f"{days} d: {ahead}"] = round(known[part]["geometric_mean"], 3) if known else None
         line[f"{days} d: pairs, worst"] = f"{known['pairs']}, {known['all']['worst']:.3f}" if known else None
     return line
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return math.exp(float(np.mean(np.log(values))))
