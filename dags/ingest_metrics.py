@@ -58,8 +58,8 @@ def ingest_metrics() -> None:
 
         hour = None if dag_run.run_type == "manual" else dag_run.data_interval_start
         name = params["partition"] or partition.of_run(hour, dag_run.run_after)
-        told = [event.extra for event in inlet_events[DRIFT]]
-        counts, drifts = ingest(name, params["skip_lost"], told)
+        reported = [event.extra for event in inlet_events[DRIFT]]
+        counts, drifts = ingest(name, params["skip_lost"], reported)
         repeated = (
             counts["metrics"]["again"] and ti.try_number == 1
         )  # a later try has to tell what an earlier one stored

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from models.adapt.network import CONTEXT
-from models.adapt.rows import DomainScale
+from models.adapt.network import CONTEXT, DomainScale
 from models.adapt.target import TransferTarget
 from models.forecast.baselines.linear import LinearForecaster, LinearWeights
 from models.forecast.baselines.naive import Naive

@@ -11,8 +11,7 @@ import torch
 
 from models.adapt import linear
 from models.adapt.gate import TransferVerdict, verdict
-from models.adapt.network import CONTEXT, ForecastOnly, TravellingGru
-from models.adapt.rows import DomainRows, DomainScale
+from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TravellingGru
 from models.adapt.transfer import TransferPlan, alone, forecast, train, transfer, transfer_again
 from models.forecast.core.series import Floats
 

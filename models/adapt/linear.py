@@ -1,4 +1,4 @@
-"""Ridge regression for a short history: what a network that other loads have taught must be better than."""
+"""Ridge regression for a short history: what an adapted network must be better than."""
 
 from __future__ import annotations
 
@@ -61,17 +61,18 @@ def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
     y(t − k) − y(t) for k = 1..23; with a day also yesterday's course around and after the same time, relative to then,
     and how far yesterday's level lies off.
     """
-    recent = [values[origins - k] - values[origins] for k in range(1, CONTEXT)]
+    at = origins[:, None]
+    recent: Floats = values[at - np.arange(1, CONTEXT)] - values[at]
     if not day:
-        return np.stack(recent, axis=1)
-    then = origins - day
-    course = [values[then + j] - values[then] for j in range(-_NEIGHBOURS, horizon + _NEIGHBOURS) if j]
-    return np.stack([*recent, *course, values[then] - values[origins]], axis=1)
+        return recent
+    course = np.array([j for j in range(-_NEIGHBOURS, horizon + _NEIGHBOURS) if j])
+    return np.hstack([recent, values[at - day + course] - values[at - day], values[at - day] - values[at]])
 
 
 def outcomes(values: Floats, origins: Indices, horizon: int) -> Floats:
     """(N, p) values after each origin."""
-    return np.stack([values[origins + h] for h in range(1, horizon + 1)], axis=1)
+    came: Floats = values[origins[:, None] + np.arange(1, horizon + 1)]
+    return came
 
 
 def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:

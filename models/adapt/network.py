@@ -1,15 +1,74 @@
-"""The network that travels: causal convolutions, whose mean is the feature that domains are aligned in, then a GRU."""
+"""The network that travels between loads, and its training rows, scaled to [0, 1] by their own training part."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
+
+from models.forecast.core.series import Floats, SeriesError
 
 CONTEXT = 24
 """Steps the network reads."""
 DROPOUT = 0.2
 _KERNEL = 3
+
+
+@dataclass(frozen=True)
+class DomainScale:
+    """Maps a domain to [0, 1] by the least and the greatest load of its own training part; others may lie outside."""
+
+    low: float
+    span: float
+
+    @staticmethod
+    def of(values: Floats) -> DomainScale:
+        """Of (T,) training values.
+
+        Raises:
+            SeriesError: they are constant, or not finite.
+        """
+        low, high = float(values.min()), float(values.max())
+        if not high > low:
+            raise SeriesError(f"the training part lies between {low} and {high}: a constant load cannot be scaled")
+        return DomainScale(low, high - low)
+
+    def scaled(self, values: Floats) -> Tensor:
+        """(T,) load in this scale, single precision."""
+        return torch.from_numpy(((values - self.low) / self.span).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class DomainRows:
+    """Training rows of one domain, scaled.
+
+    Attributes:
+        x: (N, 24) what was seen, newest last.
+        y: (N, p) what came.
+    """
+
+    x: Tensor
+    y: Tensor
+
+    @staticmethod
+    def of(values: Floats, scale: DomainScale, horizon: int) -> DomainRows:
+        """Every window of (T,) values.
+
+        Raises:
+            SeriesError: not even one fits.
+        """
+        if len(values) < CONTEXT + horizon:
+            raise SeriesError(
+                f"{len(values)} steps: {CONTEXT} to read and {horizon} to forecast are needed for one row"
+            )
+        slides = scale.scaled(values).unfold(0, CONTEXT + horizon, 1)
+        return DomainRows(slides[:, :CONTEXT], slides[:, CONTEXT:])
+
+    def __len__(self) -> int:
+        return len(self.x)
 
 
 class TravellingGru(nn.Module):

@@ -17,7 +17,7 @@ from models.forecast.core.forecaster import Task, fill
 from models.forecast.core.series import Series, SeriesError
 
 
-class UntaughtError(SeriesError):
+class NoSourceError(SeriesError):
     """No other load helps this one; the message says why of each."""
 
 
@@ -41,7 +41,7 @@ class TransferResult:
         """The source whose adapted network the gate let in, with the least error of them.
 
         Raises:
-            UntaughtError: none was let in.
+            NoSourceError: none was let in.
         """
         errors = {name: verdict.errors["adapted"] for name, verdict in self.verdicts.items() if verdict.accepted}
         if errors:
@@ -49,7 +49,7 @@ class TransferResult:
         why = [f"{name}: {reason}" for name, reason in self.refused.items()]
         for name, verdict in self.verdicts.items():
             why.append(f"{name}: adapted {verdict.errors['adapted']:.3g}, {verdict.served} does better")
-        raise UntaughtError(f"no other load teaches this one: {'; '.join(why) or 'there is none'}")
+        raise NoSourceError(f"no other load helps this one: {'; '.join(why) or 'there is none'}")
 
 
 def ask(task: Task, history: Series, others: Mapping[str, Series], plan: TransferPlan, seed: int) -> TransferResult:

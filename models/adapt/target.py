@@ -11,8 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from models.adapt.network import CONTEXT
-from models.adapt.rows import DomainScale
+from models.adapt.network import CONTEXT, DomainScale
 from models.adapt.transfer import forecast
 from models.forecast.core.conformal import Conformal, ConformalState
 from models.forecast.core.forecaster import State, Task, begin, check_load, fill

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from models.adapt.discrepancy import around_median, classes, cmmd2, mmd2_biased, quartiles
-from models.adapt.network import CONTEXT, TravellingGru
-from models.adapt.rows import DomainRows, DomainScale
+from models.adapt.network import CONTEXT, DomainRows, DomainScale, TravellingGru
 from models.forecast.core.series import Floats
 
 

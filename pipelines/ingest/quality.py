@@ -129,6 +129,6 @@ def _validate(rows: DataFrame, rules: Sequence[Rule], result_format: Any) -> lis
 
 
 def _raised(info: Any) -> str | None:
-    """What went wrong inside an expectation: said once, or once for each of its metrics."""
-    said = [info] if "raised_exception" in info else info.values()
-    return next((str(one["exception_message"]) for one in said if one["raised_exception"]), None)
+    """What went wrong inside an expectation: reported once, or once for each of its metrics."""
+    parts = [info] if "raised_exception" in info else info.values()
+    return next((str(one["exception_message"]) for one in parts if one["raised_exception"]), None)

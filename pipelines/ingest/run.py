@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def ingest(
-    partition: str, skip_lost: bool = False, told: Sequence[Mapping[str, Any]] = ()
+    partition: str, skip_lost: bool = False, reported: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[dict[str, dict[str, Any]], list[Event]]:
     """Take what came on every topic since its last commit into the lake, under the name of an event hour or interval.
 
@@ -39,7 +39,7 @@ def ingest(
     Args:
         partition: `2014-10-22T04`, or `2014-09-24T04/2014-10-22T04`.
         skip_lost: go on behind records that the broker deleted before they were ingested.
-        told: what was said of earlier drifts; each is told once.
+        reported: the events of earlier drifts; each drift is reported once.
 
     Returns:
         First, for every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version
@@ -62,7 +62,7 @@ def ingest(
     try:
         counts = take(spark, settings, ranges)
         stored = counts["metrics"]["stored"]
-        return counts, look(lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), told) if stored else []
+        return counts, look(lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), reported) if stored else []
     finally:
         spark.stop()
 

@@ -29,7 +29,7 @@ class LakeSeries:
         series: the job's load.
         delta_version: of the table `metrics`.
         served: newest forecasts that were served for the job, a row each; None where none ever was.
-        others: loads of other jobs, by name, which may teach it; none where its own history is long.
+        others: loads of other jobs, by name, which may be its source; none where its own history is long.
     """
 
     series: Series
@@ -73,8 +73,8 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
         names = [] if len(series) * step_s >= long_s else contracted(settings.contracts_dir)
-        teachers = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
-        others = lake.loads(teachers, step_s)[0] if teachers else {}
+        long = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
+        others = lake.loads(long, step_s)[0] if long else {}
     finally:
         spark.stop()
     return LakeSeries(series, version, served, others)

@@ -29,7 +29,7 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
         "*", "time + span_s AS until", f"floor(time / {step} + {grain}) AS begin",
         f"greatest(ceil((time + span_s) / {step} - {grain}) - 1, floor(time / {step} + {grain})) AS last",
     )  # fmt: skip
-    # A record that straddles more steps than a series may have is told by its end, not by a row for each of them.
+    # A record that straddles more steps than a series may have is placed by its end, not by a row for each of them.
     pieces = placed.selectExpr("*", f"explode(sequence(begin, if(last - begin > {MAX_STEPS}, begin, last))) AS step")
     return (
         pieces.selectExpr("job", "step", "until", f"{seen} AS seen", f"{seen} * arrival_rps AS amount")

@@ -189,9 +189,9 @@ def _origin(commit: Path) -> Origin | None:
     for line in commit.read_text().splitlines():
         if '"commitInfo"' in line:
             metadata: Any = json.loads(json.loads(line)["commitInfo"].get("userMetadata") or "{}")
-            said = metadata.get("origin")
-            if said is None:
+            origin = metadata.get("origin")
+            if origin is None:
                 return None
-            offsets = {name: {int(p): at for p, at in said[name].items()} for name in ("start", "end")}
-            return Origin(**{**said, **offsets, "version": int(commit.stem)})
+            offsets = {name: {int(p): at for p, at in origin[name].items()} for name in ("start", "end")}
+            return Origin(**{**origin, **offsets, "version": int(commit.stem)})
     return None

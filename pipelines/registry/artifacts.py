@@ -56,8 +56,8 @@ def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
 
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
     if not isinstance(forecaster, Networked):
-        said = {None: (forecaster.horizon, len(forecaster.levels))}  # of a history, records/s per step
-        return log(describe(forecaster), DESCRIPTION, signature({None: (-1,)}, said, "float64"), **common)
+        quantiles = {None: (forecaster.horizon, len(forecaster.levels))}  # of a history, records/s per step
+        return log(describe(forecaster), DESCRIPTION, signature({None: (-1,)}, quantiles, "float64"), **common)
     import mlflow.pytorch
 
     inputs, outputs = shapes(forecaster)

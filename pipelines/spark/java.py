@@ -83,14 +83,14 @@ def install() -> Java:
     commands += [
         ["apt-get", "install", "-y", "-qq", "--no-install-recommends", f"openjdk-{v}-jre-headless"] for v in SUPPORTED
     ]
-    told = ""
+    printed = ""
     for command in commands:
         done = subprocess.run(command, env=quiet, capture_output=True, text=True)
-        told += done.stdout[-1000:] + done.stderr[-1000:]
+        printed += done.stdout[-1000:] + done.stderr[-1000:]
         if done.returncode == 0 and "install" in command:
             _probe.cache_clear()
             return find()
-    raise JavaError(f"apt could not install Java {_WANTED}:\n{told[-2000:]}\n{REMEDY}")
+    raise JavaError(f"apt could not install Java {_WANTED}:\n{printed[-2000:]}\n{REMEDY}")
 
 
 def _homes(env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
@@ -116,8 +116,8 @@ def _probe(home: Path) -> tuple[int, str | None]:
         return 0, f"does not start ({error})"
     match = re.search(r"^java\.base@(\d+)", done.stdout, re.M)
     if match is None:  # Java 8 knows no modules
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30).stderr
-        old = re.search(r'version "(?:1\.)?(\d+)', told)
+        printed = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30).stderr
+        old = re.search(r'version "(?:1\.)?(\d+)', printed)
         return 0, f"version {old[1]}, which is not supported" if old else "does not say its version"
     version = int(match[1])
     if version not in SUPPORTED:

@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from models.adapt.network import ForecastOnly, TravellingGru
-from models.adapt.rows import DomainScale
+from models.adapt.network import DomainScale, ForecastOnly, TravellingGru
 from models.adapt.target import TransferTarget
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, ForecastOnly, TravellingGru
-from models.adapt.rows import DomainRows, DomainScale
+from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TravellingGru
 from models.adapt.transfer import (
     LossWeights,
     TransferPlan,

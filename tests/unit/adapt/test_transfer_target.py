@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, ForecastOnly, TravellingGru
-from models.adapt.rows import DomainScale
-from models.adapt.sources import UntaughtError, ask
+from models.adapt.network import CONTEXT, DomainScale, ForecastOnly, TravellingGru
+from models.adapt.sources import NoSourceError, ask
 from models.adapt.target import LONG_DAYS, TransferTarget
 from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.baselines.naive import Naive
@@ -101,7 +100,7 @@ def test_why_a_load_does_not_help_is_said():
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
     found = ask(TASK, history, strangers, PLAN, 1)
-    with pytest.raises(UntaughtError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
+    with pytest.raises(NoSourceError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
         found.best()
     assert set(found.refused) == set(strangers) and found.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):

@@ -6,8 +6,7 @@ from functools import cache
 import numpy as np
 import torch
 
-from models.adapt.network import ForecastOnly, TravellingGru
-from models.adapt.rows import DomainScale
+from models.adapt.network import DomainScale, ForecastOnly, TravellingGru
 from models.adapt.target import TransferTarget
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive

@@ -7,7 +7,7 @@ from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load
 from models.adapt.gate import verdict
-from models.adapt.sources import TransferResult, UntaughtError
+from models.adapt.sources import NoSourceError, TransferResult
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series, SeriesError
@@ -111,7 +111,7 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
     candidates = Candidates(Run(), Training(), {"noise": noise}, "nobody was asked")
     task = Task(3600.0, 3, (0.5,))
     short = Series(0.0, 3600.0, 100 + 50 * np.sin(np.arange(7 * 24) * np.pi / 12) + rng.random(7 * 24))
-    with pytest.raises(UntaughtError):
+    with pytest.raises(NoSourceError):
         candidates.fits(task, short)["adapted"](task, short)
     assert candidates.run.kept["adapt.noise.shape"] > 0.5
     assert candidates.asked.startswith("noise kept out, its shape is")

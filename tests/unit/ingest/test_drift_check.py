@@ -1,4 +1,4 @@
-"""What an ingest is told of drifts, with a lake that only holds frames."""
+"""What an ingest reports of drifts, with a lake that only holds frames."""
 
 import json
 from pathlib import Path
@@ -33,20 +33,20 @@ class FramedLake:
 
 
 def test_a_break_is_told_once():
-    event = check("orders", load(1.6), told=[])
+    event = check("orders", load(1.6), reported=[])
     assert event["job"] == "orders" and event["factor"] == pytest.approx(1.6, rel=0.05)
     assert event["text"].startswith("orders: the load changed by +") and "since about 1970-01-17" in event["text"]
-    told = [json.loads(json.dumps(event))]
-    assert check("orders", load(1.6), told) is None
-    assert check("orders", load(1.6, days=22), told) is None
-    assert check("payments", load(1.6), told) is not None
-    assert check("orders", load(), told=[]) is None
+    reported = [json.loads(json.dumps(event))]
+    assert check("orders", load(1.6), reported) is None
+    assert check("orders", load(1.6, days=22), reported) is None
+    assert check("payments", load(1.6), reported) is not None
+    assert check("orders", load(), reported=[]) is None
 
 
 def test_every_job_of_the_lake_is_looked_at_with_its_own_memory():
     lake = FramedLake({"calm": load(), "known": load(1.6), "new": load(0.5)})
-    told = [check("known", load(1.6), [])]
-    found = look(lake, Settings(), ["calm", "known", "new"], told)
+    reported = [check("known", load(1.6), [])]
+    found = look(lake, Settings(), ["calm", "known", "new"], reported)
     assert [event["job"] for event in found] == ["new"]
     assert found[0]["factor"] == pytest.approx(0.5, rel=0.05)
 
