@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipelines.ingest.columns import columns
-from pipelines.ingest.quality import Rule
+from pipelines.ingest.quality import QualityRule
 from tidecast.messages import FUTURE_S, MessageError, keyed
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 _OLD_S = 30 * 86_400.0
 
 
-def rules(now: float) -> list[Rule]:
+def rules(now: float) -> list[QualityRule]:
     """What keeps a parsed row out of the lake; of severity warning: what is only counted."""
-    return [Rule("problem"), Rule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
+    return [QualityRule("problem"), QualityRule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
 
 
 def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:

@@ -28,7 +28,7 @@ class QualityError(FinalError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class QualityRule:
     """The column's number lies in [least, most], null passes, NaN does not; without bounds: the column is null."""
 
     column: str
@@ -64,7 +64,7 @@ class QualityVerdict:
     warnings: dict[str, int]
 
 
-def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> QualityVerdict:
+def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...]) -> QualityVerdict:
     """Split rows by rules.
 
     Args:
@@ -107,7 +107,7 @@ def gate(rows: DataFrame, rules: Sequence[Rule], identity: tuple[str, ...]) -> Q
     return verdict
 
 
-def _validate(rows: DataFrame, rules: Sequence[Rule], result_format: Any) -> list[Any]:
+def _validate(rows: DataFrame, rules: Sequence[QualityRule], result_format: Any) -> list[Any]:
     """The results of the rules' expectations, in the rules' order."""
     if not rules:
         return []

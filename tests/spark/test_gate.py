@@ -66,21 +66,21 @@ def test_a_warning_reports_and_keeps_nothing_back(spark):
 
 
 def test_a_rule_that_cannot_run_stops_the_gate(spark):
-    from pipelines.ingest.quality import QualityError, Rule, gate
+    from pipelines.ingest.quality import QualityError, QualityRule, gate
 
     with pytest.raises(QualityError, match="colour"):
-        gate(spark.range(3), [Rule("colour")], ("id",))
+        gate(spark.range(3), [QualityRule("colour")], ("id",))
 
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
     """Spark's column statistics of cached frames leave out NaN; the gate must not commit what it cannot name."""
-    from pipelines.ingest.quality import QualityError, Rule, gate
+    from pipelines.ingest.quality import QualityError, QualityRule, gate
 
     rows = spark.range(4).selectExpr("id", "IF(id = 2, double('NaN'), double(id)) AS rate").coalesce(1).cache()
     rows.count()
     with pytest.raises(QualityError, match="1 rows break it, but 0 are named"):
-        gate(rows, [Rule("rate", (0, 1e6))], ("id",))
-    verdict = gate(rows.localCheckpoint(), [Rule("rate", (0, 1e6))], ("id",))
+        gate(rows, [QualityRule("rate", (0, 1e6))], ("id",))
+    verdict = gate(rows.localCheckpoint(), [QualityRule("rate", (0, 1e6))], ("id",))
     assert [row.reasons for row in verdict.bad.collect()] == [["rate=nan: at least 0 and at most 1000000 is expected"]]
 
 
