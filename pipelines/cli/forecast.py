@@ -40,7 +40,7 @@ def evaluate(
     """Judge models on the newest fifth of a series, which none of them has seen; of several, by their means."""
     from pipelines.bench.forecast.evaluate import evaluate as evaluate_series
     from pipelines.bench.forecast.evaluate import figures
-    from pipelines.bench.forecast.evaluation_text import table
+    from pipelines.bench.forecast.text import table
     from pipelines.traces.series_file import parse_step, read_series
 
     read = partial(
@@ -118,11 +118,11 @@ def _evaluate_all(
 def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summary
-    from pipelines.bench.forecast.cells_text import table
     from pipelines.bench.forecast.evaluate import CHAMPION
+    from pipelines.bench.forecast.text import table_of_cells
 
     sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
-    print(table(cells, sums))
+    print(table_of_cells(cells, sums))
     write(as_json, {"cells": cells, "summary": sums})
 
 

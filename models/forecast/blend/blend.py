@@ -159,8 +159,8 @@ class BlendTrack:
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
         if not self.ring.seen:
             return "none"
-        taught = any(part.rows for parts in self.kept.parts for part in parts)
-        return self.blend.kind if taught and not self.kept.judged.one[LOST] else "last value"
+        learnt = any(part.rows for parts in self.kept.parts for part in parts)
+        return self.blend.kind if learnt and not self.kept.judged.one[LOST] else "last value"
 
     def state(self) -> bytes:
         """All that was learnt, and the values."""

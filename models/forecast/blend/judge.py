@@ -63,21 +63,21 @@ def _surprise(b: Any, own: float, still: float, before: float) -> int:
     one[LOST] = lost
     if not lost:
         return int(excited)
-    for h in range(b.told.shape[1]):
-        b.told[0, h] = min(b.told[0, h], _FEW)
+    for h in range(b.judged.shape[1]):
+        b.judged[0, h] = min(b.judged[0, h], _FEW)
     return 0
 
 
 @numba.njit(inline="always")
-def _score(b: Any, mood: int, h: int, told: Any, spoken: float, value: float) -> None:
+def _score(b: Any, mood: int, h: int, issued: Any, spoken: float, value: float) -> None:
     """Take in a step that had been forecast h + 1 steps ahead; a silent expert is credited with the blend's error."""
-    experts, own = len(told), spoken - value
-    b.told[mood, h] += 1
-    share = max(b.share, 1 / b.told[mood, h])
+    experts, own = len(issued), spoken - value
+    b.judged[mood, h] += 1
+    share = max(b.share, 1 / b.judged[mood, h])
     b.size[mood, h] += share * (own * own - b.size[mood, h])
     unit, miss = math.sqrt(b.size[mood, h]) + _TINY, b.scratch
     for e in range(experts):
-        miss[e] = (told[e] - value if math.isfinite(told[e]) else own) / unit
+        miss[e] = (issued[e] - value if math.isfinite(issued[e]) else own) / unit
     loss, products = b.loss[mood, h], b.products[mood, h]
     for e in range(experts):
         loss[e] += share * (miss[e] * miss[e] - loss[e])
@@ -95,7 +95,7 @@ def _blend(b: Any, mood: int, h: int, said: Any) -> float:
     exponentiated gradient (Kivinen and Warmuth 1997) per moment. Calm and excited moments have their own errors:
     after a spike the last value is worth more than at other times.
     """
-    experts, mood = len(said), mood if b.told[mood, h] >= _FEW else 0
+    experts, mood = len(said), mood if b.judged[mood, h] >= _FEW else 0
     loss, shares, products = b.loss[mood, h], b.shares[mood, h], b.products[mood, h]
     least, total = math.inf, 0.0
     for e in range(experts):
@@ -132,12 +132,12 @@ def _blend(b: Any, mood: int, h: int, said: Any) -> float:
 def _cover(b: Any, row: int, h: int, value: float, oldest: int) -> None:
     """`Conformal.score` of one step ahead, whose forecast lies in that row."""
     miss, scale, fresh = value - b.centres[row, h], b.scales[row, h], math.nan
-    told = math.isfinite(miss)
+    known = math.isfinite(miss)
     if scale > 0:
         fresh = miss / scale
     b.known[h] = exchange(b.ordered[h], b.known[h], b.errors[oldest, h], fresh)
     b.errors[oldest, h] = fresh
-    if told:
+    if known:
         b.seen[h] += 1
         for i in range(2):
             share = max(b.shares_of_size[i], 1 / b.seen[h])

@@ -23,7 +23,7 @@ class Judged(NamedTuple):
         levels, low, high: (levels,) of the quantiles, and by how much they may be moved.
         shares_of_size, share, usual_keep: how fast sizes, the experts' errors and the usual error are renewed.
         one: numbers by the names in `judge`.
-        told, size: (2, H) errors seen; mean squared error of the blend, newest count most.
+        judged, size: (2, H) errors seen; mean squared error of the blend, newest count most.
         loss, products: (2, H, E), (2, H, E, E) mean squared errors of the experts and mean products, in `size`.
         shares: (2, H, E) how much each counts by the products.
         errors, widths, seen, moved, bands: as in `conformal.ConformalState`, there `errors`, `size`, `count` and so on.
@@ -40,7 +40,7 @@ class Judged(NamedTuple):
     share: float
     usual_keep: float
     one: Floats
-    told: Floats
+    judged: Floats
     size: Floats
     loss: Floats
     products: Floats

@@ -93,15 +93,15 @@ class Conformal:
         """Take in a step that had been forecast."""
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
         miss = value - spread.centres[back]
-        told = np.isfinite(miss)
+        known = np.isfinite(miss)
         scale = spread.scales[back]
         fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
         errors = np.vstack([spread.errors[1:], fresh])
-        count = spread.count + told
+        count = spread.count + known
         share = np.maximum(self.shares[:, None], 1 / np.maximum(count, 1.0))
-        size = spread.size + np.where(told, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
+        size = spread.size + np.where(known, share * (np.abs(miss / spread.units[back]) - spread.size), 0.0)
         under = value <= spread.said[back]
-        moved = spread.moved + _GAIN * np.where(told[:, None], np.array(self.levels) - under, 0.0)
+        moved = spread.moved + _GAIN * np.where(known[:, None], np.array(self.levels) - under, 0.0)
         return replace(spread, errors=errors, size=size, count=count, moved=np.clip(moved, *self.bounds))
 
     def quantiles(

@@ -62,7 +62,7 @@ class Network(Carrying):
             return state
         values = fill(history.values, self.view.task)[-min(state.seen, MOST + self.view.needs) :]
         reading = read(self.view, values[None])
-        with torch.no_grad():
+        with torch.inference_mode():
             moves, hidden = self._follow(torch.from_numpy(reading.rows))
         quantiles = rates(reading, moves[:, None].numpy())[0, -1]
         return replace(state, carried=NetworkState(hidden[0].numpy(), quantiles))
@@ -73,7 +73,7 @@ class Network(Carrying):
             return None
         reading = read(self.view, after.values[None, -self.view.needs :])
         hidden = before.carried.hidden if before.carried else np.zeros(self.carried, dtype=np.float32)
-        with torch.no_grad():
+        with torch.inference_mode():
             moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
         return NetworkState(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
 
@@ -92,8 +92,8 @@ class Network(Carrying):
         """What is said after many steps (1, T, width) from an empty state; an exported module takes one at a time."""
         hidden = torch.zeros(1, self.carried)
         if isinstance(self.module, Recurrent):
-            said = self.module.follow(rows, hidden)
-            return said.moves[:, -1], said.hidden
+            moves, hidden = self.module.follow(rows, hidden)
+            return moves[:, -1], hidden
         for row in rows[0]:
             moves, hidden = self.module(row[None], hidden)
         return moves, hidden

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,6 @@ _RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # share of the rows each sq
 _SHARE = 0.3  # of the volatility: how much the median is corrected by, per unit of the network's output
 _LEAST_GAP = 1e-3  # of the volatility: the least distance between two levels at the start
 _LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
-
-
-class Said(NamedTuple):
-    """One pass: (..., horizon, levels) moves from the newest root rate in units, rising; and the state after it."""
-
-    moves: Tensor
-    hidden: Tensor
 
 
 class Recurrent(nn.Module):
@@ -77,11 +70,14 @@ class Recurrent(nn.Module):
 
     def forward(self, row: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """One step: (B, width) and (B, carried) to (B, horizon, levels) moves in units and (B, carried)."""
-        said = self.follow(row[:, None], hidden)
-        return said.moves[:, 0], said.hidden
+        moves, after = self.follow(row[:, None], hidden)
+        return moves[:, 0], after
 
-    def follow(self, rows: Tensor, hidden: Tensor) -> Said:
-        """Many steps at once: (B, T, width) and the state (B, carried) before them."""
+    def follow(self, rows: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Many steps at once: (B, T, width) and the state (B, carried) before them to moves and the state after.
+
+        Moves (B, T, horizon, levels) lead from the newest root rate, in units, and rise over the levels.
+        """
         moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
         volatility = torch.exp(calm)
         linear = moves @ (self.linear * self.kept).T + self.bias  # (B, T, horizon)
@@ -95,7 +91,7 @@ class Recurrent(nn.Module):
         gaps = gaps * volatility[..., None]
         above = median[..., None] + torch.cumsum(gaps[..., self.middle + 1 :], dim=-1)
         below = median[..., None] - torch.cumsum(gaps[..., : self.middle].flip(-1), dim=-1).flip(-1)
-        return Said(torch.cat([below, median[..., None], above], dim=-1), after)
+        return torch.cat([below, median[..., None], above], dim=-1), after
 
     @torch.no_grad()
     def start(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:

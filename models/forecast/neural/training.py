@@ -183,22 +183,21 @@ def _passes(
         for begin in range(0, length, plan.chunk):
             chunk = TrainingRows(*(column[:, begin : begin + plan.chunk] for column in lanes))
             optimizer.zero_grad()
-            said = network.follow(chunk.rows, hidden)
-            loss = _loss(said.moves, chunk, levels)
+            moves, hidden = network.follow(chunk.rows, hidden.detach())
+            loss = _loss(moves, chunk, levels)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             averaged.update_parameters(network)
-            hidden = said.hidden.detach()
             total += float(loss.detach()) * chunk.rows.shape[1] / length
-        ends = hidden
+        ends = hidden.detach()
         yield total, averaged.module, -(-length // plan.chunk)
 
 
 @torch.no_grad()
 def _judge(network: nn.Module, rows: TrainingRows, warmth: int, levels: tuple[float, ...]) -> float:
     assert isinstance(network, Recurrent)
-    moves = network.follow(rows.rows[None], torch.zeros(1, network.carried)).moves[0]
+    moves = network.follow(rows.rows[None], torch.zeros(1, network.carried))[0][0]
     return float(_loss(moves[warmth:], rows.part(warmth, len(rows.rows)), levels))
 
 

@@ -57,6 +57,16 @@ class PastWindow:
         steps = range(-BEHIND, self.task.horizon + BESIDE + 1)
         return [(0, -i) for i in range(1, RECENT + 1)] + [(lag, k) for lag in lags for k in steps]
 
+    @cached_property
+    def back(self) -> NDArray[np.int64]:
+        """(moves,) steps from a moment to what each move reads, none of them still to come."""
+        return np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in self.moves])
+
+    @cached_property
+    def weekly(self) -> NDArray[np.bool_]:
+        """(moves,) which of them look back the longest season."""
+        return np.array([lag == self.season for lag, _ in self.moves])
+
     @property
     def width(self) -> int:
         """Channels of a row."""
@@ -95,17 +105,16 @@ def read(view: PastWindow, newest: Floats) -> NewestRows:
     """
     root = np.sqrt(newest)
     moments = np.arange(view.needs - 1, newest.shape[1])
-    back = np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in view.moves])
     anchor = root[:, moments]
     day = view.task.day
     unit = np.maximum(_mean(root, day, len(moments)), _LEAST)
     shifts = np.abs(np.diff(root, axis=1))
     usual = np.maximum(_mean(shifts, day, len(moments)), _CALM * unit)
     fast = np.maximum(_mean(shifts, min(FAST, day), len(moments)), 0.1 * usual)
-    moves = root[:, moments[:, None] + back]
+    moves = root[:, moments[:, None] + view.back]
     if view.season > view.task.day:
-        weekly = [lag == view.season for lag, _ in view.moves]
-        moves[..., weekly] *= _change(unit, np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST))
+        before = np.maximum(_mean(root[:, : -view.season], day, len(moments)), _LEAST)
+        moves[..., view.weekly] *= _change(unit, before)
     moves = (moves - anchor[..., None]) / unit[..., None]
     states = np.stack([anchor / unit, np.log(usual / unit), np.log(fast / usual)], axis=-1)
     return NewestRows(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
@@ -157,6 +166,8 @@ def _change(unit: Floats, before: Floats) -> Floats:
 def _mean(values: Floats, steps: int, moments: int) -> Floats:
     """(B, moments) means over the newest steps of each of the last moments."""
     part = values[:, values.shape[1] - moments - steps + 1 :]
+    if moments == 1:
+        return np.asarray(part.mean(axis=1, keepdims=True))
     sums = np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1)
     found: Floats = np.maximum(sums[:, steps:] - sums[:, :-steps], 0.0) / steps
     return found

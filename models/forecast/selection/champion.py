@@ -102,14 +102,13 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
             except SeriesError as error:
                 skipped[name] = str(error)
     first, rivals = trials.get(default), max(len(trials) - 1, 1)
-    able = {name: trial for name, trial in trials.items() if name == default or _displaces(trial, first, rivals)}
-    while able:
-        best = simplest({name: trial for name, trial in able.items() if name != default}) or default
+    better = {name: trial for name, trial in trials.items() if name != default and _displaces(trial, first, rivals)}
+    while best := simplest(better):
         try:
             return ChampionChoice(best, candidates[best](task, history), trials, skipped)
         except SeriesError as error:  # what could be fitted to the older steps need not be to all of them
             skipped[best] = str(error)
-            able.pop(best, None)
+            del better[best]
     return ChampionChoice(default, candidates[default](task, history), trials, skipped)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
 
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Floats, Series
@@ -63,20 +63,16 @@ class Watched:
 
     def positions(self, many: int, seed: int) -> list[int]:
         """Steps at which a change may begin, drawn without doubles, in order."""
-        series = self.series
-        first = round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / series.step_s)
-        ends = (0, WITHIN)
-        allowed = [
-            step
-            for step in range(first, len(series) - WITHIN)
-            if all(self.counts(series.start + (step + end) * series.step_s) for end in ends)
-        ]
+        start, step_s = self.series.start, self.series.step_s
+        steps = range(round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / step_s), len(self.series) - WITHIN)
+        allowed = [at for at in steps if all(self.counts(start + (at + end) * step_s) for end in (0, WITHIN))]
         return sorted(np.random.default_rng(seed).choice(allowed, many, replace=False).tolist())
 
 
 def watched(cell: str) -> Watched:
     """A cell with its labelled anomalies."""
-    spans = tuple((_epoch(begin), _epoch(end)) for begin, end in _LABELLED.get(cell, ()))
+    times = ([pd.Timestamp(text, tz="UTC").timestamp() for text in span] for span in _LABELLED.get(cell, ()))
+    spans = tuple((begin, end) for begin, end in times)
     return Watched(cell, find(cell).series(), spans)
 
 
@@ -104,14 +100,8 @@ def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) 
 def _errors(forecaster: Forecaster, history: Series, held: Series) -> Floats:
     """(T,) errors on the held steps; those of the first `_AHEAD` − 1 are NaN, nothing was issued for them."""
     middle = int(np.argmin(np.abs(np.array(forecaster.levels) - 0.5)))
-    said = np.full(len(held) + _AHEAD, np.nan)
-    for at, made in enumerate(origins(forecaster, history, held)):
-        said[at + _AHEAD - 1] = made[_AHEAD - 1, middle]
-    said = said[: len(held)]
+    issued = [made[_AHEAD - 1, middle] for made in origins(forecaster, history, held)]
+    said = np.concatenate([np.full(_AHEAD - 1, np.nan), issued])[: len(held)]
     positive = (said > 0) & (held.values > 0)
     errors: Floats = np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))
     return errors
-
-
-def _epoch(text: str) -> float:
-    return datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp()

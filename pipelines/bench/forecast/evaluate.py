@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import time
@@ -176,7 +177,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
         "models": models,
         "skipped": evaluation.skipped,
     }
-    return dict(_plain(whole))
+    return dict(json.loads(json.dumps(whole), parse_constant=lambda text: None))  # of NaN and infinity
 
 
 def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:
@@ -204,12 +205,3 @@ def _champion(
     choice = choose(task, older, {name: partial(fit, name) for name in fitted}, default=default_of(fitted))
     chosen = rivals[choice.name]
     return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)
-
-
-def _plain(value: Any) -> Any:
-    """The value with None for what is no finite number."""
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.bench.forecast import evaluation_charts as charts
-from pipelines.bench.forecast import evaluation_text as words
+from pipelines.bench.forecast import text as words
 from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
 from pipelines.html.plot import Chart

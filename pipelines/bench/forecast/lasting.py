@@ -15,6 +15,7 @@ from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.bench.forecast.cells import LARGE, in_processes
 from pipelines.bench.forecast.evaluate import LEVELS, TRAINED
+from pipelines.html.columns import aligned
 from pipelines.traces.shipped import find, shipped
 
 FACTORS = {"÷ 30": 1 / 30, "× 2": 2.0}
@@ -70,25 +71,23 @@ def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 def table(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
     """A line per cell, and under them what all came to."""
-    titles = "".join(f"{name + ': first':>14}{'second':>8}{'after':>7}{'95 %':>14}" for name in FACTORS)
-    lines = [f"{'cell':18}{'rows':>10}  {titles}"]
+    lines = [["cell", "rows", *(title for name in FACTORS for title in (f"{name}: first", "second", "after", "95 %"))]]
     for cell in cells:
-        said = f"{cell['cell']:18}{cell['judged']:>10,}" + ("  " if cell["large"] else " *")
-        for name in FACTORS:
-            first, second, after = (cell["breaks"][name][span] for span in SPANS)
-            low, high = cell["breaks"][name]["between"]
-            said += f"{first:14.2f}{second:8.2f}{after:7.2f}{f'{low:.2f}–{high:.2f}':>14}"
-        lines.append(said)
-    lines.append("")
+        shown = [cell["cell"], f"{cell['judged']:,}" + ("" if cell["large"] else " *")]
+        for breaks in cell["breaks"].values():
+            low, high = breaks["between"]
+            shown += [*(f"{breaks[span]:.2f}" for span in SPANS), f"{low:.2f}–{high:.2f}"]
+        lines.append(shown)
+    said = [*aligned(lines), ""]
     for name, found in sums.items():
         for span in SPANS:
             worst = found[span]["worst"]
-            lines.append(
+            said.append(
                 f"load {name}, {span}: {found[span]['mean']:.3f} × last value in the geometric mean, "
                 f"at worst {worst['ratio']:.3f} ({worst['cell']})"
             )
-        lines.append(f"  worse at 95 % after the first day: {', '.join(found['worse']) or 'none'}")
-    return "\n".join(lines)
+        said.append(f"  worse at 95 % after the first day: {', '.join(found['worse']) or 'none'}")
+    return "\n".join(said)
 
 
 def _errors(forecaster: Forecaster, older: Series, held: Series) -> Floats:

@@ -37,13 +37,13 @@ def bench(
 ) -> None:
     """Time the network's fit and its step; or the blend's step and a thousand in a batch."""
     if model is Timed.blend:
-        from pipelines.bench.forecast.blend_speed import measure as measure_blend
+        from pipelines.bench.forecast.speed import measure_blend
 
         found = measure_blend(history, horizon)
     else:
-        from pipelines.bench.forecast.network_speed import measure
+        from pipelines.bench.forecast.speed import measure_network
         from pipelines.traces.shipped import find
 
-        found = measure(find(cell).series(), horizon, peer)
+        found = measure_network(find(cell).series(), horizon, peer)
     print(json.dumps(found, indent=1))
     write(as_json, found)

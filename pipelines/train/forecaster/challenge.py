@@ -95,8 +95,8 @@ def _challenge(
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
     _log(run, backtests, chosen, candidates)
     run.metrics(gate(backtests))
-    taught = sources.tags(chosen, candidates.source, candidates.asked)
-    run.tags(taught)
+    asked = sources.tags(chosen, candidates.source, candidates.asked)
+    run.tags(asked)
     calibrator = peaks.learned(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
@@ -105,14 +105,14 @@ def _challenge(
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
-        f"Other loads: {taught[sources.WHY]}.",
+        f"Other loads: {asked[sources.WHY]}.",
         remark,
         peaks.explained(calibrator, chosen.forecaster, live),
     ]
     figures = {name: b.figures() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
-    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **taught}, alias=CHALLENGER)
+    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
     if calibrator is not None:
         registry.keep_peaks(run, job, version, calibrator)
     run.tags({"challenger": version, "champion": champion_version})

@@ -46,7 +46,7 @@ def explained(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: L
     if live is None:
         return ""
     if calibrator is None:
-        return f"Peaks: none learned, {_why(forecaster, live)}. Policies hear the forecaster's own quantiles."
+        return f"Peaks: none learned, {_why(forecaster, live)}. Policies read the forecaster's own quantiles."
     return (
         f"Peaks: learned for {calibrator.lead_s:g} s until an executor works and {calibrator.hold_s:g} s after; loss "
         f"{calibrator.soon.gain:.2f} and {calibrator.then.gain:.2f} of that of the present rate alone."

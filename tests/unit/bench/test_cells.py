@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.bench.forecast.cells import measure, published, summary
-from pipelines.bench.forecast.cells_text import table
+from pipelines.bench.forecast.text import table_of_cells as table
 from pipelines.cli.app import app
 from pipelines.traces.shipped import shipped
 

@@ -13,7 +13,7 @@ from models.forecast.selection.catalogue import CATALOGUE, NAIVE
 from pipelines.bench.forecast.evaluate import LEVELS, asked_for, evaluate, figures, split
 from pipelines.bench.forecast.evaluation_charts import styles
 from pipelines.bench.forecast.evaluation_page import render
-from pipelines.bench.forecast.evaluation_text import table
+from pipelines.bench.forecast.text import table
 from pipelines.cli.app import app
 
 HOUR = 3600.0

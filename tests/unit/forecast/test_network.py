@@ -110,7 +110,7 @@ def test_stepping_equals_the_batch(cell):
     values[200] = math.nan
     reading = read(network.view, np.where(np.isnan(values), values[200 - 168], values)[None])
     with torch.no_grad():
-        said = network.module.follow(torch.from_numpy(reading.rows), torch.zeros(1, network.carried)).moves
+        said = network.module.follow(torch.from_numpy(reading.rows), torch.zeros(1, network.carried))[0]
     batch = rates(reading, said.numpy())[0]
     state, stepped = network.init(series([])), []
     for value in values:

@@ -36,6 +36,13 @@ def test_a_move_leads_from_the_newest_step_to_where_it_says():
     np.testing.assert_allclose([math.exp(calm), math.exp(restless)], [1 / 1045.5, 1.0], rtol=1e-6)
 
 
+def test_the_newest_moment_alone_is_read_as_the_last_of_many():
+    values = np.random.default_rng(1).gamma(4, 20, (1, VIEW.needs + 30))
+    whole, alone = read(VIEW, values), read(VIEW, values[:, -VIEW.needs :])
+    np.testing.assert_allclose(alone.rows[0, 0], whole.rows[0, -1], rtol=1e-5, atol=1e-6)
+    assert alone.unit[0, 0] == pytest.approx(whole.unit[0, -1]) and alone.anchor[0, 0] == whole.anchor[0, -1]
+
+
 def test_after_a_break_last_week_counts_in_proportion():
     level = np.full(VIEW.needs + 10, 16.0)
     fallen = np.append(level, np.full(7, 1.0))  # the day's root rate falls from 4 to 1

@@ -1,25 +1,76 @@
-"""How long the blend takes to step one series, and a thousand that all step at the same moment."""
+"""How long forecasters take: the network to fit and step, beside a peer; the blend to step one series or a thousand."""
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
 import time
+from collections.abc import Sequence
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from models.forecast.blend.blend import Blend, BlendTrack
 from models.forecast.blend.ridge import BATCH
-from models.forecast.core.forecaster import Task
+from models.forecast.core.forecaster import Task, Track
 from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.traces.shipped import shipped
 
+_PEER = Path(__file__).with_name("neuralforecast_peer.py")
+_TIMED = 300  # steps of one series that are timed
 STEP_S = 300.0
 _CUTS = 3  # moments of each shipped series that copies of it begin at
 _WARM = 4  # batches before those timed
 
 
-def measure(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
+class PeerError(RuntimeError):
+    """The peer's interpreter could not run it; the message holds what it said."""
+
+
+def measure_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
+    """Seconds on one thread; with a peer's interpreter, what it needs for the same size and number of updates."""
+    import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
+
+    torch.set_num_threads(1)
+    older, held = series.split(len(series) // 5)
+    task, plan, epochs = Task(series.step_s, horizon, LEVELS), TrainingPlan(), list[Epoch]()
+    began, cpu = time.perf_counter(), time.process_time()
+    network = fit_network("gru", task, older, plan, tell=epochs.append)
+    fitted = time.perf_counter()
+    track = network.begin(older)
+    done, cpu = time.perf_counter(), time.process_time() - cpu
+    made = sum(epoch.updates for epoch in epochs)
+    found: dict[str, Any] = {
+        "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
+        "step_p50_ms": 1e3 * statistics.median(_stepped([(track, held.values[:_TIMED])])[0]),
+    }  # fmt: skip
+    if peer is not None:
+        found["peer"] = _peer(peer, older, horizon, made, plan)
+        theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
+        found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
+        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # steadier where other work runs beside
+    return found
+
+
+def _peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
+    known = older.values[np.isfinite(older.values)]
+    asked = {
+        "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
+        "levels": LEVELS,
+    }  # fmt: skip
+    ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install neuralforecast in that environment.")
+    found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
+    return found
+
+
+def measure_blend(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
     """Times of the shipped 5-minute series, each begun at some moments and copied into memory of its own.
 
     All have seen as many steps, so a batch finds them all at the same place of the cycle in which their regressions
@@ -62,7 +113,7 @@ def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple
     return found
 
 
-def _stepped(begun: list[tuple[BlendTrack, Floats]]) -> tuple[list[float], list[float]]:
+def _stepped(begun: Sequence[tuple[Track, Floats]]) -> tuple[list[float], list[float]]:
     """Wall and processor seconds of each batch but the first few."""
     wall: list[float] = []
     processor: list[float] = []
