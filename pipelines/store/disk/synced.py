@@ -6,6 +6,7 @@ tree of a synced commit stays whole only while none of its pages is used again: 
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import threading
@@ -17,6 +18,9 @@ import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, translated
 
+log = logging.getLogger(__name__)
+LIMIT = 64
+"""Commits after a flush that use no page again; a file that is written faster would grow, and its commits slow down."""
 SLOTS = "durable_meta"
 """Beside the data: the page that names the synced tree, in turn in one of two places, each with its checksum."""
 _SLOT_BYTES = 4096
@@ -34,6 +38,7 @@ class SyncedSnapshot:
         self._moving = threading.Lock()
         self._file = os.open(env.folder / SLOTS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._pin: Any = None
+        self._commits = 0
         found = [_txn(meta) for meta in _slots(env.folder)]
         self._next = found.index(min(found))
         for _ in found:  # so that none is left of another file that lay here
@@ -45,6 +50,7 @@ class SyncedSnapshot:
         with (self._env.folder / "data.mdb").open("rb") as file:
             meta = os.pread(file.fileno(), _META_BYTES, (pin.id() & 1) * self._env.lmdb.stat()["psize"])
         assert _txn(meta) == pin.id(), "the writer's lock is held"
+        self._commits = 0
         return pin, meta
 
     def keep(self, pin: Any, meta: bytes) -> None:
@@ -65,26 +71,42 @@ class SyncedSnapshot:
                 self._pin.abort()
             self._pin, self._next = pin, 1 - self._next
 
+    def committed(self) -> None:
+        """After LIMIT commits nothing is kept until the next flush; the disk knows it before a page is used again."""
+        self._commits += 1
+        if self._commits >= LIMIT and self._pin is not None and self._moving.acquire(blocking=False):
+            try:
+                os.pwrite(self._file, bytes(2 * _SLOT_BYTES), 0)
+                os.fdatasync(self._file)
+                self._pin.abort()
+                self._pin = None
+            except OSError as error:
+                log.warning("%s: commits are kept apart until the next flush: %s", self._env.name, error)
+            finally:
+                self._moving.release()
+
     def close(self) -> None:
         """Let the pages go; before the environment is closed."""
-        self._pin.abort()
+        if self._pin is not None:
+            self._pin.abort()
         os.close(self._file)
 
 
-def restore(folder: Path) -> None:
-    """After a host crash: make the newest commit that was kept the newest of the file; the file is not open.
+def restore(folder: Path) -> bool:
+    """After a host crash: make the newest commit that was kept the newest of the file, which is not open.
 
-    Args:
-        folder: of the environment; nothing is done where no commit was kept.
+    Returns:
+        False where none was kept, because the file was written faster than it was flushed.
     """
     meta = max(_slots(folder), key=_txn)
     if not meta:
-        return
+        return not (folder / SLOTS).exists()  # as an older release leaves it: nothing is known
     (page_bytes,) = _CRC.unpack_from(meta, _PAGE_AT)
     with (folder / "data.mdb").open("r+b") as file:
         for number in range(2):
             os.pwrite(file.fileno(), _NUMBER.pack(number) + meta[_NUMBER.size :], number * page_bytes)
         os.fsync(file.fileno())
+    return True
 
 
 def _slots(folder: Path) -> list[bytes]:

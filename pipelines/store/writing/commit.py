@@ -48,7 +48,8 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     side = memory.side(persistent)
     env, ts = side.env, memory.ts
     try:
-        with _writing(memory, env) as txn:
+        with env.lmdb.begin(write=True) as txn:
+            _fence(memory, env, txn)
             entry, fresh = side.next_entry, _name_keys(txn, side, events)
             for event in events:
                 event.ts = ts = next_ts(now, ts)
@@ -74,7 +75,9 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
             for staged in event.staged.values():
                 if staged.state.version < 0:
                     staged.state.prefix = b""
-        memory.unsure = not isinstance(error, StoreError)
+        memory.unsure = not isinstance(error, lmdb.Error | StoreError)
+        if isinstance(error, lmdb.Error):
+            raise translated(error, env.name) from error
         raise
     side.head, side.next_entry, memory.ts = head, entry, ts
     side.next_key += fresh
@@ -89,6 +92,8 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     for state, gone in retired:
         state.count -= gone
     memory.unsure = False
+    if not persistent:
+        memory.synced.committed()
 
 
 @contextmanager
@@ -96,14 +101,16 @@ def _writing(memory: WriterMemory, env: LmdbEnvironment) -> Iterator[Any]:
     """A transaction, committed at the end unless a later writer has opened the store; errors are the store's."""
     try:
         with env.lmdb.begin(write=True) as txn:
-            found = env.head(txn).epoch
-            if found != memory.epoch:
-                raise Fenced(
-                    f"{env.folder}: writer {found} has taken over from writer {memory.epoch}; this one must end"
-                )
+            _fence(memory, env, txn)
             yield txn
     except lmdb.Error as error:
         raise translated(error, env.name) from error
+
+
+def _fence(memory: WriterMemory, env: LmdbEnvironment, txn: Any) -> None:
+    found = env.head(txn).epoch
+    if found != memory.epoch:
+        raise Fenced(f"{env.folder}: writer {found} has taken over from writer {memory.epoch}; this one must end")
 
 
 def _name_keys(txn: Any, side: Side, events: Sequence[Event]) -> int:

@@ -46,7 +46,7 @@ class EventBatch:
         self._busy = False
 
     def event(self, alone: bool = False) -> Event:
-        """The next event, to be used as a `with` block; `alone`, it begins and ends the batch, too."""
+        """The next event, to be used as a `with` block; `alone`, it is a batch of its own."""
         return Event(self, alone)
 
     def begin(self) -> None:
@@ -181,12 +181,11 @@ class Event:
         return DUPLICATE
 
     def __enter__(self) -> Self:
-        if self._alone:
-            self._batch.__enter__()
-        self._batch.begin()
+        (self._batch.host if self._alone else self._batch).begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._batch.finish(self, kind is None)
         if self._alone:
-            self._batch.__exit__(kind, error, at)
+            self._batch.host.end((self,), self._batch.persistent, kind is None)
+        else:
+            self._batch.finish(self, kind is None)

@@ -1,12 +1,14 @@
 """Database files that are not what the store wrote: rebuilt where that can be, else refused and left alone."""
 
 import os
+import shutil
 
 import pytest
 
 from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
 from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import SCHEMA_NAME
+from pipelines.store.disk.synced import LIMIT
 from pipelines.store.writing.recovery import remember_close
 
 
@@ -146,6 +148,28 @@ def test_after_a_host_crash_every_record_is_looked_at_and_after_a_kill_the_newes
     last_run.write_text("another-boot\n" + last_run.read_text().split("\n", 1)[1])
     with Store.open(tmp_path) as store:
         assert store.get("/a/x") is None
+
+
+def test_after_a_host_crash_what_was_flushed_is_there_or_the_file_is_begun_anew(tmp_path, caplog):
+    def crashed(name):
+        ignored = shutil.ignore_patterns("lock.mdb")
+        folder = shutil.copytree(tmp_path / "store", tmp_path / name, ignore=ignored)
+        (folder / "last_run").write_text("another boot\n")
+        with Store.open(folder) as again:
+            return again.get("/a/x")
+
+    with Store.open(tmp_path / "store") as store:
+        for version in range(10):
+            store.put("/a/x", b"1", version)
+        store.flush()
+        for version in range(10, LIMIT):
+            store.put("/a/x", b"1", version)
+        assert crashed("few").version == 9 and not caplog.text
+        for version in range(LIMIT, 2 * LIMIT):
+            store.put("/a/x", b"1", version)
+        assert crashed("many") is None and "faster than it was brought to the disk" in caplog.text
+        store.flush()
+        assert crashed("flushed").version == 2 * LIMIT - 1
 
 
 def test_a_durable_environment_that_is_gone_answers_no_older_times(tmp_path):
