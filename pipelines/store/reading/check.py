@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.store.disk.environment import LmdbEnvironment
@@ -39,9 +37,3 @@ def check(folder: Path, deep: bool) -> None:
         if deep and seen != counted:
             raise Corrupt(f"{folder}: {seen} records found, {counted} counted")
     env.close()
-
-
-def main(arguments: Sequence[str]) -> None:
-    """`check FOLDER newest|all`."""
-    check(Path(arguments[0]), arguments[1] == "all")
-    sys.exit(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -43,26 +44,19 @@ class Reader(Reads):
         """Give the reader's slots back."""
         with self._reading:
             self._closed = True
-            self.hot.close()
-            self.durable.close()
+            self._files.close()
 
     def _open(self) -> None:
         found = self._found()
-        self.durable = LmdbEnvironment(self._folder / "durable", 0, writer=False)
-        try:
+        with ExitStack() as files:
+            self.durable = LmdbEnvironment(self._folder / "durable", 0, writer=False)
+            files.callback(self.durable.close)
             self.hot = LmdbEnvironment(self._folder / "hot", 0, writer=False)
-        except BaseException:
-            self.durable.close()
-            raise
-        try:
+            files.callback(self.hot.close)
             self.hot.check_schema()
-        except BaseException:
-            self.hot.close()
-            self.durable.close()
-            raise
+            self._files = files.pop_all()
         self._known: dict[str, tuple[LmdbEnvironment, bytes]] = {}
-        self._inodes = found
-        self._looked = time.monotonic_ns()
+        self._inodes, self._looked = found, time.monotonic_ns()
 
     def _found(self) -> tuple[int, ...]:
         """What the files are now; none where one is missing, because the writer is about to make it."""
@@ -72,27 +66,22 @@ class Reader(Reads):
             return ()
 
     def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
-        found = self._known.get(key)
-        if found is None:
-            for env in (self.hot, self.durable):
-                with env.read() as txn:
-                    prefix = env.key_id(txn, key)
-                if prefix is not None:
-                    found = self._known[key] = env, prefix
-                    break
-        return found
+        for env in () if key in self._known else (self.hot, self.durable):
+            with env.read() as txn:
+                prefix = env.key_id(txn, key)
+            if prefix is not None:
+                self._known[key] = env, prefix
+                break
+        return self._known.get(key)
 
     def _look(self) -> None:
         if self._closed:
             raise Closed("the reader was closed")
-        now = time.monotonic_ns()
-        if now - self._looked < LOOK_NS:
+        if time.monotonic_ns() - self._looked < LOOK_NS:
             return
-        self._looked = now
-        found = self._found()
+        self._looked, found = time.monotonic_ns(), self._found()
         if found and found != self._inodes:
-            self.hot.close()
-            self.durable.close()
+            self._files.close()
             self._open()
 
     def __enter__(self) -> Self:

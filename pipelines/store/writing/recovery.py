@@ -26,12 +26,15 @@ def damage(folder: Path, name: str) -> str:
     boot, stamps = _last_run(folder)
     if stamps.get(name) == _stamp(folder / name):
         return ""
-    paths = [str(Path(__file__).parents[3]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
-    code = f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import main; main(sys.argv[1:])"
-    depth = "newest" if boot == _boot() else "all"
-    if depth == "all" and not restore(folder / name):
+    crashed = boot != _boot()
+    if crashed and not restore(folder / name):
         return "at the host's crash it was written faster than it was brought to the disk"
-    command = [sys.executable, "-I", "-S", "-c", code, str(folder / name), depth]
+    paths = [str(Path(__file__).parents[3]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
+    code = (
+        f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import Path, check; "
+        f"check(Path({str(folder / name)!r}), deep={crashed})"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
     found = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
     if found.returncode < 0:
         return f"reading it ends a process by {signal.Signals(-found.returncode).name}"
@@ -86,7 +89,5 @@ def _replace(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    os.fsync(folder)
+    os.close(folder)
