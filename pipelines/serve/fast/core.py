@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from models.forecast.core.series import SeriesError
 from pipelines.serve.fast.closing import Closing, Left
-from pipelines.serve.fast.model_cache import ModelCache, StoreWindows
 from pipelines.serve.fast.outbox import StoreOutbox
-from pipelines.serve.fast.restoring import read
+from pipelines.serve.fast.restoring import ModelCache, StoreWindows, read
 from pipelines.serve.net.wire import Answer, Found, Refused, took
 from pipelines.serve.step.following import SILENT_S, Following, Serving
 from pipelines.serve.step.keys import filling_name, forecast_key, sample_key

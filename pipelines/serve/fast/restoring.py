@@ -1,36 +1,96 @@
-"""A job as the store knows it: read at start, and again where a transaction failed after the model had stepped."""
+"""What the store holds of windows, models and jobs: read at start, and again where a transaction failed.
+
+A model in use is loaded once, and jobs with equal sets share it.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 import msgspec
 
 from models.forecast.core.gaps import Streak
-from pipelines.serve.models.model_set import ModelSetError
+from models.forecast.online import Online
+from pipelines.serve.models.model_set import MEMBERS, ModelSetError, unpack
+from pipelines.serve.step import keys
 from pipelines.serve.step.event import issued_in
 from pipelines.serve.step.following import Following, Serving
 from pipelines.serve.step.generations import Generation
-from pipelines.serve.step.keys import checkpoint_key, filling_name, forecast_key, intent_key, sample_key, state_key
 from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
 from pipelines.serve.step.windower import Filling
+from pipelines.serve.step.windows import Rates
 from pipelines.store import Store
 
 log = logging.getLogger(__name__)
-_FILLING = msgspec.msgpack.Decoder(Filling)
+
+
+class StoreWindows:
+    """The windows that a store keeps."""
+
+    def __init__(self, store: Store, step_s: float) -> None:
+        self._store, self.step_s = store, step_s
+
+    def newest(self, job: str) -> int | None:
+        """The job's newest window; None without one."""
+        record = self._store.get(keys.sample_key(job, self.step_s))
+        return None if record is None else record.version
+
+    def rates(self, job: str, first: int, last: int) -> Rates:
+        """Windows `first` to `last` as far as they are kept."""
+        if last < max(first, 0):
+            return []
+        found = self._store.history(keys.sample_key(job, self.step_s), max(first, 0), last, last - first + 1)
+        return [(record.version, unpacked(SampleValue, record.value).rate) for record in found]
+
+
+class ModelCache:
+    """Who steps jobs, by the digests of weights, scaler and hyper-parameters."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._made: dict[tuple[str, str, str], Online] = {}
+
+    def put(self, digests: tuple[str, str, str], online: Online) -> Online:
+        """Who steps jobs by the set with these digests: the one given, unless there is one."""
+        return self._made.setdefault(digests, online)
+
+    def clear_but(self, digests: Collection[tuple[str, str, str]]) -> None:
+        """Let go of the models that no job needs any more; one that is asked for after all is read from the store."""
+        self._made = {key: online for key, online in self._made.items() if key in digests}
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def find(self, job: str, by: Generation) -> Online:
+        """Who steps jobs by a generation's set, from the store where it is not at hand.
+
+        Raises:
+            ModelSetError: the set is no longer kept, or is not what was activated.
+        """
+        if by.digests in self._made:
+            return self._made[by.digests]
+        prefix = keys.set_prefix(job)
+        found = {name: self._store.get(f"{prefix}/{name}", by.number) for name in MEMBERS}
+        if missing := [name for name, record in found.items() if record is None]:
+            raise ModelSetError(f"{prefix} of generation {by.number} lacks {', '.join(missing)}: no longer kept")
+        made = unpack({name: record.value for name, record in found.items() if record is not None})
+        if made.digests != by.digests:
+            raise ModelSetError(f"{prefix} of generation {by.number} has digests {made.digests}, not {by.digests}")
+        return self.put(made.digests, Online(made.forecaster))
 
 
 def read(store: Store, by: Serving, job: str) -> Following:
     """The job as the newest transaction left it; one that was never seen is new."""
     step_s = by.windows.step_s
     following = Following(job, by)
-    if (raw := store.get_meta(filling_name(job))) is not None:
-        filling = _FILLING.decode(raw)
+    if (raw := store.get_meta(keys.filling_name(job))) is not None:
+        filling = msgspec.msgpack.decode(raw, type=Filling)
         # Windows of another length have other numbers: what was taken stays taken, the window in progress is left out.
         following.filling = filling if filling.step_s in (0.0, step_s) else Filling(until=filling.until)
-    swaps = (unpacked(Generation, record.value) for record in store.history(intent_key(job)))
+    swaps = (unpacked(Generation, record.value) for record in store.history(keys.intent_key(job)))
     following.generations = [made for made in swaps if made.step_s == step_s]
-    sample, state = store.get(sample_key(job, step_s)), store.get(state_key(job, step_s))
+    sample, state = store.get(keys.sample_key(job, step_s)), store.get(keys.state_key(job, step_s))
     if sample is None or state is None:
         return following
     kept = unpacked(StateValue, state.value)
@@ -40,7 +100,7 @@ def read(store: Store, by: Serving, job: str) -> Following:
         following.filling = Filling(until=end, step_s=step_s)
     following.rate = unpacked(SampleValue, sample.value).rate
     following.streak = Streak(kept.imputed, kept.row, kept.warming)
-    issued = store.get(forecast_key(job, step_s), sample.version)
+    issued = store.get(keys.forecast_key(job, step_s), sample.version)
     following.issued = None if issued is None else issued_in(unpacked(ForecastValue, issued.value))
     made = next((g for g in following.generations if g.number == kept.generation), None)
     if made is not None:
@@ -55,7 +115,7 @@ def _carried(store: Store, following: Following, kept: StateValue) -> tuple[byte
     """The model's state and the first window that it may lack; a large one lies under a key of its own."""
     if kept.carried:
         return kept.carried, following.newest or 0
-    found = store.get(checkpoint_key(following.job, following.step_s))
+    found = store.get(keys.checkpoint_key(following.job, following.step_s))
     whole = None if found is None else unpacked(StateValue, found.value)
     if found is None or whole is None or whole.generation != kept.generation:
         return b"", 0
