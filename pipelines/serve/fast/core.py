@@ -113,8 +113,8 @@ class Core:
         finally:
             for following in self._touched.values():
                 following.unsaved.clear()
-            for open_ in (self.closing.leaving, self._touched, self._values):
-                open_.clear()
+            for kept in (self.closing.leaving, self._touched, self._values):
+                kept.clear()
         return [_answer(effect) for effect in effects]
 
     def committed(self, windows: Iterable[tuple[str, int]]) -> None:
