@@ -75,16 +75,16 @@ class Job:
 
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
         """Send what was measured from `since` to `until`, wall seconds; nothing while a replay has not begun."""
-        clock, live = self.clock, self.live()
+        clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked]
         if clock is None:
             return
         rounded: dict[str, Any] = {name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()}
         target = self.actuator.target if self.owns_executors else None
         sample = MetricSample(
             job=self.name, kind=kind, time=round(clock.at(since), 3), wall_time=round(measured_at, 3),
-            time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(live),
-            pending_executors=None if target is None else max(0, target - len(live)),
-            cores=sum(self.executors[i] for i in live), task_ceiling=self.ceiling(), mode=self.mode,
+            time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(cores),
+            pending_executors=None if target is None else max(0, target - len(cores)),
+            cores=sum(cores), task_ceiling=self.ceiling(), mode=self.mode,
             **rounded,
         )  # fmt: skip
         self.outbox.send("metrics", self.name, sample)
