@@ -67,7 +67,7 @@ def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
     return found
 
 
-class Clock(NamedTuple):
+class Instant(NamedTuple):
     """Wall time, the job's own time, and how many seconds of the second pass in one of the first."""
 
     now_s: float
@@ -89,7 +89,7 @@ class Learned(NamedTuple):
     agents: SyncedArtifacts | None = None
     peaks: SyncedArtifacts | None = None
 
-    def decider(self, name: str, contract: Contract, clock: Clock) -> Decider:
+    def decider(self, name: str, contract: Contract, clock: Instant) -> Decider:
         """The policy of that name, with the job's newest agent where it needs one, or who stands in."""
         try:
             if name not in LEARNED:

@@ -11,7 +11,7 @@ from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, repeated
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.learned import NOTHING, Clock, Learned
+from pipelines.scale.learned import NOTHING, Instant, Learned
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, keyed
 
 Sent = list[tuple[str, str, Message]]
@@ -98,7 +98,7 @@ class Scaler:
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
         """The memory and the record of one evaluation; None before the job has shown itself."""
         contract = self.contract
-        decider = self.learned.decider(self.policy, contract, Clock(now, memory.job_s(now), memory.time_scale))
+        decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
         version = memory.forecast.get("version")
         memory, seen, made = evaluate(memory, now, contract, *decider, self.learned.calibrator(contract, version))
         if seen is None or made is None:

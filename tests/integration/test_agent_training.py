@@ -19,7 +19,7 @@ from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.learned import Clock, Learned
+from pipelines.scale.learned import Instant, Learned
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.training_set import TrainingSet, setup_of
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=1)
 CONTRACT = Contract(job="orders", error_budget=0.05)
 TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)
-AT = Clock(100.0, 100.0, 1.0)
+AT = Instant(100.0, 100.0, 1.0)
 
 
 def lesson(steps=100):

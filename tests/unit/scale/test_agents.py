@@ -6,11 +6,11 @@ from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import fresh, saw_interval
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.learned import Clock, Learned
+from pipelines.scale.learned import Instant, Learned
 from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")
-AT = Clock(100.0, 100.0, 1.0)
+AT = Instant(100.0, 100.0, 1.0)
 
 
 @pytest.fixture
