@@ -19,7 +19,7 @@ from tidecast.wire import decode as decode
 from tidecast.wire import encode as encode
 from tidecast.wire import keyed as keyed
 
-TOLD = 2000
+REPEATED = 2000
 """Characters of a record and of the reason that a reject repeats: the broker takes no message much longer."""
 _KINDS = ("interval", "batch")
 _MODES = ("observe", "act")
@@ -228,8 +228,8 @@ class Reject:
     ) -> Reject:  # fmt: skip
         """The reject of a record as it lies on its topic, short enough for every producer however long that was."""
         text = raw.decode("utf-8", "replace") if isinstance(raw, (bytes, bytearray)) else raw or ""
-        kept = text[:TOLD].encode("utf-8", "replace").decode()
-        return cls(topic, int(partition), int(offset), by, str(reason)[:TOLD], kept, now)
+        kept = text[:REPEATED].encode("utf-8", "replace").decode()
+        return cls(topic, int(partition), int(offset), by, str(reason)[:REPEATED], kept, now)
 
 
 Message = MetricSample | Forecast | Decision | Outcome | Control | Heartbeat | ContractText | Reject
