@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from models.dqn.agent.model import LAYERS, DqnModel, Familiar
-from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import PRICES
 from models.dqn.environment.synthetic_loads import RecordedLoad
-from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials, tried_at
+from models.dqn.environment.vector import GroupedEnvironment
+from models.dqn.evaluation import MARGINS, margin_for, score, trials, tried_at
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import TrainingLength
 from models.twin.sim.job import TwinJob
@@ -22,12 +22,9 @@ HELD = 0.25
 
 
 def train(
-    jobs: Sequence[TwinJob],
-    loads: Sequence[RecordedLoad],
-    training: TrainingLength,
-    seed: int,
+    jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], training: TrainingLength, seed: int,
     start: DqnModel | None = None,
-) -> DqnModel:
+) -> DqnModel:  # fmt: skip
     """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
 
     The same arguments give the same agent. The newest `HELD` of every load is not learned from: there the network with
@@ -53,7 +50,7 @@ def train(
         best = _weights(learner)
         highest = score(_agent(best, training), trial)
         curve = [{"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest}]
-        for step in learner.learn(environment, training.transitions, training.evaluate_every):
+        for step in learner.learn(training.transitions, training.evaluate_every):
             reached = score(_agent(_weights(learner), training), trial)
             curve.append({**step._asdict(), "score": reached})
             if reached > highest:
@@ -69,8 +66,8 @@ def train(
         if margins[i] == MARGINS[-1]:
             break
     made = replace(made, prices=prices, margins=margins)
-    tried = np.array([tried_at(made, training, jobs, newer, price, seed + 2) for price in prices.tolist()])
-    return replace(made, tried=tried)
+    again = (trials(replace(training, price=price), jobs, newer, seed + 2) for price in prices.tolist())
+    return replace(made, tried=np.array([tried_at(made, trial) for trial in again]))
 
 
 def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: TrainingLength) -> DqnModel:
@@ -80,14 +77,12 @@ def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: Training
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    layers = {name: getattr(learner.held, name) for name in LAYERS}
-    return {n: (x.weight.detach().numpy().copy(), x.bias.detach().numpy().copy()) for n, x in layers.items()}
+    kept = {name: part.numpy().copy() for name, part in learner.held.state_dict().items()}
+    return {name: (kept[f"{name}.weight"], kept[f"{name}.bias"]) for name in LAYERS}
 
 
 def _load(learner: Learner, agent: DqnModel) -> None:
-    with torch.no_grad():
-        for name in LAYERS:
-            layer = getattr(learner.online, name)
-            layer.weight.copy_(torch.from_numpy(agent.weights[name][0]))
-            layer.bias.copy_(torch.from_numpy(agent.weights[name][1]))
-    learner.held.load_state_dict(learner.online.state_dict())
+    parts = {name: dict(zip(("weight", "bias"), agent.weights[name], strict=True)) for name in LAYERS}
+    known = {f"{name}.{of}": torch.from_numpy(array) for name, both in parts.items() for of, array in both.items()}
+    for network in (learner.online, learner.held):
+        network.load_state_dict(known)

@@ -69,7 +69,7 @@ def value_map(
             [BenchmarkCase(one.name, one.series, said) for one, said in zip(traces, at_lead, strict=True)]
             for at_lead in heard
         ]
-        alike = (repeat(one) for one in (asked, replace(effort, yardsticks=0), learned or {}))
+        alike = (repeat(one) for one in (asked, replace(effort, oracle=False), learned or {}))
         every: list[dict[str, Any]] = []
         for found in pool.map(measured, setups, cases, *alike):
             every.append(found)
@@ -93,7 +93,7 @@ def measured(
     results = judged(cases, setup, found, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
-            one.sheets[OPTIMUM] = optimum(one.scenario, 1, (OPTIMUM_AT,))
+            one.sheets[OPTIMUM] = optimum(one.scenario, (OPTIMUM_AT,))
     return {
         "policies": [one.name for one in found], "left_out": left_out,
         "cells": [cell for one in results for cell in cells(one)],

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from models.dqn.agent.actions import MOVES
+from models.dqn.agent.actions import MOVES, PARTS
 from models.dqn.agent.model import AgentError, DqnModel, describe, revive
 from models.dqn.agent.observation import FEATURES
-from models.dqn.agent.reward import PARTS
 from pipelines.registry.artifacts import RegistryError, log, signature
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore

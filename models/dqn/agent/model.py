@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.dqn.agent.actions import MOVES, Mask, best
+from models.dqn.agent.actions import MOVES, PARTS, Mask, best
 from models.dqn.agent.observation import FEATURES
-from models.dqn.agent.reward import PARTS
 from models.policy.core.capacity import Floats, Integers
 
 LAYERS = ("first", "second", "last")

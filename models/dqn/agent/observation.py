@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.dqn.agent.baseline import Advice
+from models.dqn.agent.actions import Advice, usable_rps
 from models.policy.core.capacity import Capacity, Floats
 from models.policy.core.view import Ahead, Memory, View
 
@@ -78,7 +78,7 @@ def fresh(runs: int) -> Memory:
 def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
     """What is carried on, and the observation (runs, 40)."""
     lead, latency, price, pace = facts.of(view.runs)
-    rate = np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
+    rate = usable_rps(view)
     coming = _ahead(view.ahead, lead, pace, rate)
     every = needs(view.capacity, np.column_stack([rate, *coming, advice.needs]))
     need, worth = every[:, :9], every[:, 9:]

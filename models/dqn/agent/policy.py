@@ -11,8 +11,7 @@ import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.agent.actions import allowed, floor, moved, near_advice, nearest
-from models.dqn.agent.baseline import advise, violation_cost_at
+from models.dqn.agent.actions import advise, allowed, floor, moved, near_advice, nearest, violation_cost_at
 from models.dqn.agent.model import DqnModel
 from models.dqn.agent.observation import FEATURES, Facts, fresh, observe, pace_for
 from models.policy.core.view import Choice, Floats, Memory, View, flags

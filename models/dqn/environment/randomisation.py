@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from models.dqn.agent.baseline import violation_cost_at
+from models.dqn.agent.actions import violation_cost_at
 from models.dqn.agent.observation import Facts, needs, pace_for
-from models.dqn.environment.recorded import Recorded, piece, summed, usable
+from models.dqn.environment.recorded import Recorded, piece, usable
 from models.dqn.environment.synthetic_forecasts import foretell
-from models.dqn.environment.synthetic_loads import RecordedLoad, shape
+from models.dqn.environment.synthetic_loads import RecordedLoad, log_uniform, shape
 from models.policy.core.capacity import Capacity, Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
+from models.twin.sim.arrivals import summed
 from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
 from models.twin.sim.run import Foresight, Load, Looks
 
@@ -42,7 +42,7 @@ def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Tw
     delays = lead_s * np.exp(0.15 * chance.standard_normal(8))
     return TwinJob(
         overhead_s=chance.uniform(0.02, 0.2) * latency_s,
-        per_record_s=np.exp(chance.uniform(np.log(1e-4), np.log(1e-2))),
+        per_record_s=log_uniform(chance, 1e-4, 1e-2),
         most=int(chance.integers(4, 41)), cores=int(chance.choice([1, 2, 4])),
         tasks=int(chance.choice([40, 64, 200, 4000])),
         scaling=chance.uniform(0.8, 1.0), startup_s=tuple(delays), cold_s=chance.uniform(0, 2),
@@ -50,8 +50,7 @@ def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Tw
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawn(NamedTuple):
     """Jobs and what will happen to them.
 
     Attributes:
@@ -128,7 +127,7 @@ def drawn(
         came = summed(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)))
         said = foretell(total, steps[:-1], lead, every, chance)
     said.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
-    prices = np.exp(chance.uniform(math.log(PRICES[0]), math.log(PRICES[1]), runs))
+    prices = log_uniform(chance, *PRICES, runs)
     prices = prices if price is None else np.full(runs, price)
     facts = Facts(lead, true["latency_target_s"], prices, float(pace))
     baseline = Mpc(
@@ -152,4 +151,4 @@ def _lead(given: float | None, real: bool, chance: np.random.Generator) -> float
         return given
     if real:
         return float(chance.choice(HEARD_LEADS_S))
-    return float(math.exp(chance.uniform(math.log(LEADS_S[0]), math.log(LEADS_S[1]))))
+    return float(log_uniform(chance, *LEADS_S))

@@ -15,7 +15,7 @@ from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts, coarseness, issued
 from models.twin.experiment.peak_training import LEAST_S, looked_back, peaks_learned
-from models.twin.sim.arrivals import filled, rates
+from models.twin.sim.arrivals import filled, rates, summed
 from models.twin.sim.run import Looks
 
 UNHEARD = 0.2
@@ -142,11 +142,6 @@ def piece(
     known = Moments(one.said.curves(epoch_s), now, trends)
     said = np.stack([peak.at(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
     return Piece(summed(rate[BEFORE_S:]), arrived[BEFORE_S:] - arrived[BEFORE_S], said)
-
-
-def summed(counts: Floats | Integers) -> Floats:
-    """(..., S + 1) what came before each second, of (..., S) what comes in each."""
-    return np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)
 
 
 def _factor(values: Floats) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import t as student
 
+from models.dqn.environment.synthetic_loads import log_uniform
 from models.policy.core.capacity import Floats
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.twin.experiment.foresight import LEVELS as CURVE_LEVELS
@@ -39,7 +40,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, ch
     ends = np.maximum(np.rint(far * (lead_s + hold)), np.arange(1, len(far) + 1)).astype(int)
     truth, before = np.log(np.maximum(_truth(total, looks, ends, peaks), 1e-9)), np.log(_last(total, looks))
     skill = np.clip(chance.uniform(-0.2, 1.3, (runs, 1, 1)), 0, 1)
-    blur = np.exp(chance.uniform(np.log(0.003), np.log(0.3), (runs, 1, 1)))
+    blur = log_uniform(chance, 0.003, 0.3, (runs, 1, 1))
     shape = (runs, len(looks), len(ends))
     error = _persistent(shape, np.exp(-1 / chance.uniform(0.5, 12, (runs, 1))), chance)
     calm = _persistent((runs, len(looks), 1), np.exp(-1 / chance.uniform(2, 60, (runs, 1))), chance)
@@ -47,7 +48,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, ch
     median = skill * truth + (1 - skill) * before + blur * np.sqrt(far) * unrest * error
     median = median + (truth - median).mean(axis=1, keepdims=True)
     known = unrest ** chance.uniform(0, 1, (runs, 1, 1))
-    misjudged = np.exp(chance.uniform(np.log(0.75), np.log(1.4), (runs, 1, 1)))
+    misjudged = log_uniform(chance, 0.75, 1.4, (runs, 1, 1))
     spread = ((truth - median) / known).std(axis=1, keepdims=True) * known * misjudged
     levels = PEAK_LEVELS if peaks else CURVE_LEVELS
     deviations = student.ppf(levels, chance.choice([4, 8, 1000]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -13,6 +14,11 @@ from models.policy.core.capacity import Floats
 MADE = ("day", "steps", "spikes", "ramps")
 _REAL_SHARE = 0.8
 """Of the runs, where there are real traces."""
+
+
+def log_uniform(chance: np.random.Generator, low: float, high: float, size: Any = None) -> Any:
+    """Drawn so that every factor is as likely as every other."""
+    return np.exp(chance.uniform(np.log(low), np.log(high), size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +80,21 @@ def _piece(grid: Floats, trace: RecordedLoad, chance: np.random.Generator) -> Fl
 
 
 def _day(grid: Floats, reach_s: float, chance: np.random.Generator) -> Floats:
-    period = reach_s * np.exp(chance.uniform(np.log(4), np.log(150)))
+    period = reach_s * log_uniform(chance, 4, 150)
     depth, phase = chance.uniform(0.1, 1.0), chance.uniform(0, 2 * np.pi, 2)
     turn = 2 * np.pi * grid / period
     wave = np.cos(turn + phase[0]) + chance.uniform(0, 0.5) * np.cos(2 * turn + phase[1])
-    return np.asarray(1.0 + depth * wave / 1.2)
+    return 1.0 + depth * wave / 1.2
 
 
 def _walk(grid: Floats, reach_s: float, kind: str, chance: np.random.Generator) -> Floats:
     """Levels that are held (steps) or joined by lines (ramps)."""
-    every = reach_s * np.exp(chance.uniform(np.log(1), np.log(30)))
+    every = reach_s * log_uniform(chance, 1, 30)
     knots = np.cumsum(chance.exponential(every, int(grid[-1] / every * 2) + 8))
     levels = chance.uniform(chance.uniform(0.1, 0.9), 1.0, len(knots))
     if kind == "ramps":
-        return np.asarray(np.interp(grid, knots, levels))
-    return np.asarray(levels[np.minimum(np.searchsorted(knots, grid), len(knots) - 1)])
+        return np.interp(grid, knots, levels)
+    return levels[np.minimum(np.searchsorted(knots, grid), len(knots) - 1)]
 
 
 def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
@@ -96,7 +102,7 @@ def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
     total = np.zeros(len(grid))
     for _ in range(chance.integers(1, 6)):
         since = grid - chance.uniform(0, grid[-1])
-        decay = pace_s * np.exp(chance.uniform(np.log(1), np.log(20)))
+        decay = pace_s * log_uniform(chance, 1, 20)
         total += np.where(since >= 0, chance.uniform(0.3, 2.0) * np.exp(-np.maximum(since, 0) / decay), 0.0)
     return total
 
@@ -104,6 +110,6 @@ def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
 def _wander(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
     """A factor around 1 that forgets itself (AR(1) in its logarithm)."""
     gap = grid[1] - grid[0]
-    keep = np.exp(-gap / (pace_s * np.exp(chance.uniform(np.log(1), np.log(40)))))
+    keep = np.exp(-gap / (pace_s * log_uniform(chance, 1, 40)))
     moves = chance.standard_normal(len(grid)) * chance.uniform(0.02, 0.2) * np.sqrt(1 - keep**2)
-    return np.asarray(np.exp(lfilter([1.0], [1.0, -keep], moves)))
+    return np.exp(lfilter([1.0], [1.0, -keep], moves))

@@ -1,17 +1,20 @@
-"""Many jobs in the twin, one decision at a time: what the agent is trained in."""
+"""Many jobs in the twin, one decision at a time: what a DQN policy is trained in."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from models.dqn.agent.actions import allowed, floor, moved, near_advice, nearest
-from models.dqn.agent.baseline import advise
+from models.dqn.agent.actions import advise, allowed, floor, moved, near_advice, nearest, parts
 from models.dqn.agent.observation import fresh, observe
-from models.dqn.agent.reward import parts
-from models.dqn.environment.randomisation import Drawn
+from models.dqn.environment.randomisation import Drawn, drawn
+from models.dqn.environment.synthetic_loads import RecordedLoad
+from models.dqn.learner.replay import StepReturn
+from models.dqn.learner.settings import TrainingLength
 from models.policy.core.capacity import Floats, Integers
-from models.policy.core.view import View
 from models.twin.sim import run as twin
+from models.twin.sim.job import TwinJob
 from models.twin.sim.state import begin
 
 
@@ -23,10 +26,6 @@ class VectorEnvironment:
         self.drawn, self.look = drawn, 0
         self._state = begin(drawn.jobs, drawn.first, seeds)
         self._memory, self._advised = fresh(len(drawn.load.row)), drawn.baseline.fresh(len(drawn.load.row))
-        self.view: View
-        self.seen: np.ndarray
-        self.mask: np.ndarray
-        self.advice: Integers
         self._look()
 
     @property
@@ -73,3 +72,47 @@ class VectorEnvironment:
         within = allowed(self.view.target, facts["least"], facts["most"])
         self.mask = near_advice(within, self.view.target, advice)
         self.advice = nearest(self.mask, self.view.target, advice.target)
+
+
+SPARSE = 16
+"""Every so many observations one is kept to know what the agent was trained on."""
+
+
+class GroupedEnvironment:
+    """Groups of runs as one environment; a group that is over gives way to a new one."""
+
+    def __init__(
+        self, training: TrainingLength, traces: Sequence[RecordedLoad], jobs: Sequence[TwinJob], seed: int
+    ) -> None:
+        """The groups are at different places of their runs from the start."""
+        self._training, self._traces, self._jobs = training, traces, jobs
+        self._chance = np.random.default_rng(seed)
+        self._groups = [self._new() for _ in range(training.groups)]
+        self._number = 0
+        self.sample: list[np.ndarray] = []
+        self._show()
+
+    def _new(self) -> VectorEnvironment:
+        how = self._training
+        made = drawn(how.runs, how.decisions, self._traces, self._chance, self._jobs, how.price, how.lead_s)
+        return VectorEnvironment(made, self._chance.integers(2**62, size=how.runs))
+
+    def _show(self) -> None:
+        shown = ((vector.seen, vector.mask, vector.weight, vector.advice) for vector in self._groups)
+        self.seen, self.mask, self.weight, advice = map(np.concatenate, zip(*shown, strict=True))
+        self.advice: Integers | None = advice
+
+    def step(self, moves: Integers) -> StepReturn:
+        """Act in every run of every group."""
+        shares = np.split(moves, len(self._groups))
+        gained = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]
+        self._show()
+        after, mask = self.seen, self.mask
+        # Groups start over one after the other, so that the buffer never holds one hour of the day alone.
+        self._number += 1
+        self.sample.append(after[self._number % SPARSE :: SPARSE])
+        spread = self._training.decisions // len(self._groups)
+        cut = [vector.over or (self._number == i * spread and i > 0) for i, vector in enumerate(self._groups)]
+        self._groups = [self._new() if gone else vector for vector, gone in zip(self._groups, cut, strict=True)]
+        self._show()
+        return StepReturn(np.concatenate(gained), after, mask, np.repeat(cut, self._training.runs))

@@ -8,13 +8,75 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 from torch.nn.functional import huber_loss
 
 from models.dqn.agent.actions import best
-from models.dqn.learner.network import Values, target
 from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
 from models.dqn.learner.settings import LearnerSettings
 from models.policy.core.capacity import Floats, Integers
+
+
+class Values(nn.Module):
+    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)` where dueling (Wang et al. 2016).
+
+    Args:
+        features: F of an observation.
+        actions: A.
+        parts: K quantities that are predicted apart (van Seijen et al. 2017).
+        hidden: units of a hidden layer, shared out among the parts.
+        dueling: whether state and action are told apart.
+        generator: of the first weights.
+    """
+
+    def __init__(
+        self, features: int, actions: int, parts: int, hidden: int, dueling: bool, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.parts, self.dueling = parts, dueling
+        self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
+        self.last = nn.Linear(hidden, (actions + dueling) * parts)
+        with torch.no_grad():
+            for layer, gain in ((self.first, 2.0), (self.second, 2.0), (self.last, 0.01)):
+                deviation = (gain / layer.in_features) ** 0.5
+                layer.weight.copy_(torch.randn(layer.weight.shape, generator=generator) * deviation)
+                layer.bias.zero_()
+        # Every part has hidden units of its own: a second over the target weighs so much more than an executor that
+        # in shared ones nothing would be learned of executors. What is 0 here stays 0.
+        own = torch.arange(hidden) * parts // hidden
+        of = torch.arange((actions + dueling) * parts) % parts
+        for layer, kept in ((self.second, own[:, None] == own), (self.last, of[:, None] == own)):
+            with torch.no_grad():
+                layer.weight.mul_(kept * parts**0.5)
+            layer.weight.register_hook(kept.float().mul)  # type: ignore[no-untyped-call]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """From (B, F) to (B, A, K)."""
+        hidden = torch.relu(self.second(torch.relu(self.first(x))))
+        said: Tensor = self.last(hidden).view(len(x), -1, self.parts)
+        if not self.dueling:
+            return said
+        state, action = said[:, :1], said[:, 1:]
+        return state + action - action.mean(dim=1, keepdim=True)
+
+
+def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
+    """(B, K) `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
+
+    Equation (24) of the source paper with alpha = 1 where `chosen_by` is the held (target) network; van Hasselt et
+    al. 2016 (double DQN) where it is the network that learns.
+
+    Args:
+        gained: (B, K) r, over one step or several.
+        carried: gamma to the number of steps; runs are cut, none ever ends.
+        weight: (B, K) worth of the parts.
+        mask: (B, A) actions allowed in s'.
+        held: (B, A, K) values in s' by the network that values a*.
+        chosen_by: (B, A, K) values in s' by the network that chooses it.
+    """
+    worth = (chosen_by * weight[:, None, :]).sum(dim=2).masked_fill(~mask, -torch.inf)
+    at = worth.argmax(dim=1)
+    return gained + carried * held[torch.arange(len(at)), at]
 
 
 class Environment(Protocol):
@@ -41,49 +103,49 @@ class Progress(NamedTuple):
 
 
 class Learner:
-    """The network that learns, its target and its memory."""
+    """The network that learns, its target and its memory, in an environment."""
 
     def __init__(self, environment: Environment, settings: LearnerSettings, seed: int) -> None:
-        """Untrained, for a environment's shapes."""
-        features, actions, parts = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
+        """Untrained, for the environment's shapes."""
+        self.environment, self.settings = environment, settings
+        shapes = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
         generator = torch.Generator().manual_seed(seed)
-        made = [Values(features, actions, parts, settings.hidden, settings.dueling, generator) for _ in range(2)]
-        self.settings, self.online, self.held = settings, made[0], made[1]
+        self.online, self.held = (Values(*shapes, settings.hidden, settings.dueling, generator) for _ in range(2))
         self.held.load_state_dict(self.online.state_dict())
         self.chance = np.random.default_rng(seed)
-        self.replay = ReplayBuffer(settings.buffer, features, actions, parts)
+        self.replay = ReplayBuffer(settings.buffer, *shapes)
         self._optimizer = torch.optim.Adam(self.online.parameters(), settings.learning_rate, fused=True)
         self._pending: deque[Decision] = deque(maxlen=settings.steps)
         self.updates = self.transitions = 0
 
-    def learn(self, environment: Environment, transitions: int, every: int) -> Iterator[Progress]:
+    def learn(self, transitions: int, every: int) -> Iterator[Progress]:
         """Act and learn until so many transitions were made; a report after each `every` updates."""
         losses: list[float] = []
-        first = self.transitions
+        how, first = self.settings, self.transitions
         while self.transitions - first < transitions:
             done = (self.transitions - first) / transitions
-            rate = max(self.settings.explore, 1 - done / self.settings.explore_for * (1 - self.settings.explore))
-            self.collect(environment, rate)
-            if len(self.replay) < self.settings.warm:
+            self.collect(max(how.explore, 1 - done / how.explore_for * (1 - how.explore)))
+            if len(self.replay) < how.warm:
                 continue
             for group in self._optimizer.param_groups:
-                group["lr"] = self.settings.learning_rate * (1 - 0.9 * done)
-            for _ in range(self.settings.updates):
-                losses.append(self.update(self.replay.draw(self.settings.batch, self.chance)))
+                group["lr"] = how.learning_rate * (1 - 0.9 * done)
+            for _ in range(how.updates):
+                losses.append(self.update(self.replay.draw(how.batch, self.chance)))
                 if self.updates % every == 0:
                     yield Progress(self.updates, self.transitions, float(np.mean(losses)))
                     losses.clear()
 
-    def collect(self, environment: Environment, explore: float) -> None:
+    def collect(self, explore: float) -> None:
         """One decision of every run, random with that chance, and what it teaches into the buffer."""
-        seen, weight = environment.seen, environment.weight
-        moves = self.greedy(seen, environment.mask, weight)
-        random = self.chance.random(len(seen)) < explore
-        drawn = np.where(environment.mask, self.chance.random(environment.mask.shape), -1.0).argmax(axis=1)
-        if environment.advice is not None:
-            drawn = np.where(self.chance.random(len(seen)) < self.settings.advised, environment.advice, drawn)
+        here, chance = self.environment, self.chance
+        seen, mask, weight = here.seen, here.mask, here.weight
+        moves = self.greedy(seen, mask, weight)
+        random = chance.random(len(seen)) < explore
+        drawn = np.where(mask, chance.random(mask.shape), -1.0).argmax(axis=1)
+        if here.advice is not None:
+            drawn = np.where(chance.random(len(seen)) < self.settings.advised, here.advice, drawn)
         moves = np.where(random, drawn, moves)
-        self._pending.append(Decision(seen, moves, environment.step(moves), weight))
+        self._pending.append(Decision(seen, moves, here.step(moves), weight))
         self.transitions += len(seen)
         if len(self._pending) == self.settings.steps:
             self.replay.add(summed(list(self._pending), self.settings.gamma))
@@ -97,22 +159,20 @@ class Learner:
     def update(self, batch: Transitions) -> float:
         """One gradient step; the loss."""
         seen, moved, gained, after, mask, weight = (torch.from_numpy(array) for array in batch)
-        carried = self.settings.gamma**self.settings.steps
+        how = self.settings
         with torch.no_grad():
             held = self.held(after)
-            wanted = target(gained, carried, weight, mask, held, self.online(after) if self.settings.double else held)
+            wanted = target(
+                gained, how.gamma**how.steps, weight, mask, held, self.online(after) if how.double else held
+            )
         said = self.online(seen)[torch.arange(len(moved)), moved]
-        loss = (
-            huber_loss(said, wanted, reduction="none", delta=self.settings.huber) * weight**self.settings.price_power
-        ).mean()
+        loss = (huber_loss(said, wanted, reduction="none", delta=how.huber) * weight**how.price_power).mean()
         self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.clip)
+        torch.nn.utils.clip_grad_norm_(self.online.parameters(), how.clip)
         self._optimizer.step()
         self.updates += 1
-        if self.updates % self.settings.copy_every == 0:
+        if self.updates % how.copy_every == 0:
             with torch.no_grad():
-                torch._foreach_lerp_(
-                    list(self.held.parameters()), list(self.online.parameters()), self.settings.copy_share
-                )
+                torch._foreach_lerp_(list(self.held.parameters()), list(self.online.parameters()), how.copy_share)
         return float(loss.detach())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +32,7 @@ class UnfinishedFitError(TwinError):
     """Too little was measured; the message says what is missing and where it comes from."""
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """What was found.
 
     Attributes:
@@ -59,7 +58,7 @@ class _Plain(NamedTuple):
     duration: Floats
 
 
-def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int = 0, draws: int = DRAWS) -> Fitted:
+def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int = DRAWS) -> Fitted:
     """The job whose batches and start-ups these are.
 
     The logarithm of the duration of a batch without a new executor is compared with that of the formula (`normal_s`);
@@ -71,7 +70,6 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int 
         batches: measured.
         startups: measured.
         known: what is configured: bounds, cores, tasks, trigger, rows per batch, latency target; the rest is replaced.
-        seed: of the bootstrap.
         draws: of the bootstrap.
 
     Raises:
@@ -89,12 +87,12 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, seed: int 
     longer = _longer(batches, startups, job)
     cold_s = float(np.median(longer)) if len(longer) else 0.0
     job = replace(job, startup_s=tuple(round(float(s), 3) for s in delays), cold_s=cold_s)
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     drawn = [_solved(_Plain(*(part[at] for part in seen)), free) for at in _blocks(len(seen.rows), chance, draws)]
     between = dict(zip(names, map(_central, np.array(drawn).T), strict=True))
     if not fresh:
         between |= {"warmup": (0.0, math.inf), "warmup_batches": (0.0, math.inf)}
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     between["startup_s"] = _central(_medians(delays, chance))
     between["cold_s"] = _central(_medians(longer, chance)) if len(longer) else (0.0, math.inf)
     unsure = [name for name, told in zip(NAMES, free, strict=True) if _wide(job, name, between[name], bool(told))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +41,7 @@ class MeasuredBatches(NamedTuple):
         return MeasuredBatches(*(part[which] for part in self))
 
 
-@dataclass(frozen=True, eq=False)
-class Startups:
+class Startups(NamedTuple):
     """Executors that came, or were asked for and had not come when nobody looked any more.
 
     Attributes:

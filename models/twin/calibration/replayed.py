@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from models.twin.sim.run import Load, act, advance
 from models.twin.sim.state import begin
 
 
-@dataclass(frozen=True, eq=False)
-class ReplayedCurves:
+class ReplayedCurves(NamedTuple):
     """Second by second; the first axis of a twin's are runs that differ in chance alone.
 
     Attributes:

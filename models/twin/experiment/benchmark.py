@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,7 @@ BUDGETS = (0.001, 0.003, 0.01, 0.05)
 """Violations at which the optimum is computed; between them the frontier is interpolated."""
 
 
-@dataclass(frozen=True, eq=False)
-class BenchmarkCase:
+class BenchmarkCase(NamedTuple):
     """A trace that policies are judged on, and what forecasters said of it (by `listened`)."""
 
     name: str
@@ -45,12 +45,12 @@ class Effort:
 
     Attributes:
         knobs, seeds: values of each on the test part; half of the knob's values are chosen by the others' violations.
-        yardsticks: seeds for which optimum and bound are computed; 0 for neither.
+        oracle: whether optimum and bound are computed, under the load of the first seed.
     """
 
     knobs: int = 8
     seeds: int = 4
-    yardsticks: int = 1
+    oracle: bool = True
 
 
 def listened(
@@ -93,30 +93,30 @@ def judged(
         sheets = compete(contender, lanes)
         for left in range(effort.knobs - swept, 0, -ROUND):
             closer = [
-                replace(lane, knobs=refined(sheet.knobs, sheet.means[0], min(ROUND, left)))
+                lane._replace(knobs=refined(sheet.knobs, sheet.means[0], min(ROUND, left)))
                 for lane, sheet in zip(lanes, sheets, strict=True)
             ]
             sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(contender, closer), strict=True)]
         for one, lane, sheet in zip(found, lanes, sheets, strict=True):
             one.sheets[contender.name], one.settings[contender.name] = sheet, lane.setting
         tell(contender.name)
-    for one in found if effort.yardsticks else []:
-        one.sheets[OPTIMUM] = optimum(one.scenario, min(effort.yardsticks, effort.seeds))
+    for one in found if effort.oracle else []:
+        one.sheets[OPTIMUM] = optimum(one.scenario)
         one.bound.update(zip(ALLOWED, least_hours(one.scenario, ALLOWED).tolist(), strict=True))
         tell(f"optimum of {one.scenario.name}")
     return found
 
 
-def optimum(scenario: Scenario, seeds: int, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
-    """Plans that know the load of the first seeds, tried in the twin; their knob is the violation they may have.
+def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
+    """Plans that know the load of the first seed, tried in the twin; their knob is the violation they may have.
 
     The plans are made for all seconds; like everybody's, only what counts is counted, against their budget, too.
     """
-    row = np.tile(np.arange(seeds), len(budgets))
-    load = Load(scenario.arrived[:seeds], row, counts=np.full(seeds, scenario.warm_s))
+    row, knobs = np.zeros(len(budgets), np.int64), np.array(budgets)
+    load = Load(scenario.arrived[:1], row, counts=np.array([scenario.warm_s]))
     jobs, looks = stack([scenario.setup.the_job] * len(row)), scenario.setup.looks
-    outcome = simulate(jobs, load, clairvoyant(jobs, load, looks, row, np.repeat(budgets, seeds)), looks, row)
-    return Sheet.of(np.array(budgets), seeds, outcome, slice(None), len(outcome.targets), keep=True)
+    outcome = simulate(jobs, load, clairvoyant(jobs, load, looks, row, knobs), looks, row)
+    return Sheet.of(knobs, 1, outcome, slice(None), len(outcome.targets), keep=True)
 
 
 def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:

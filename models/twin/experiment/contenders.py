@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from configs.contract import Contract
 from configs.errors import SettingsError
@@ -86,8 +86,7 @@ class Contender:
         return bool(self.hears) and self.policy in LISTENERS
 
 
-@dataclass(frozen=True, eq=False)
-class Lane:
+class Lane(NamedTuple):
     """A scenario, the setting that a policy has there, and (N,) values of its knob."""
 
     scenario: Scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -26,8 +26,7 @@ the newest forecast is up to a step old."""
 FORECASTERS = ("blend", "last_value")
 
 
-@dataclass(frozen=True, eq=False)
-class IssuedForecasts:
+class IssuedForecasts(NamedTuple):
     """What a forecaster said at the beginning of every step of a series' newest part.
 
     Attributes:

@@ -15,7 +15,7 @@ from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit
 from models.twin.experiment.foresight import IssuedForecasts, followed, highest
-from models.twin.sim.arrivals import filled, rates
+from models.twin.sim.arrivals import filled, rates, summed
 
 DAYS = 14.0
 """At most so much of the past is looked at, the newest of it."""
@@ -54,7 +54,7 @@ def peaks_learned(
     moments = np.arange(first, last, max(EVERY_S, (last - first) / many)).astype(np.int64)
     chance = np.random.default_rng(seed)
     noisy = np.maximum(rate + chance.standard_normal(len(rate)) * np.sqrt(rate), 0.0)
-    now, trends = looked_back(np.concatenate([[0.0], np.cumsum(noisy)]), moments, smooth_s)
+    now, trends = looked_back(summed(noisy), moments, smooth_s)
     known = Moments(said.curves(begins_s + moments.astype(float)), now, trends)
     soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
     lead = int(lead_s)

@@ -11,8 +11,7 @@ import numpy as np
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import Setting
-from models.twin.experiment.evaluation import Sheet
-from models.twin.experiment.frontier import cheapest_at
+from models.twin.experiment.evaluation import Sheet, cheapest_at
 from models.twin.experiment.scenario import Scenario
 
 ALLOWED = (0.001, 0.01, 0.05)

@@ -18,7 +18,8 @@ from models.twin.sim.run import Looks
 DAY_S = 86400.0
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
 """Start-up delays and restarts as shares of the lead time."""
-PEAK_QUANTILE = 0.999
+PEAK_QUANTILE, PEAK_RPS = 0.999, 3000.0
+"""Of a trace, and the rate that it becomes where no job is given."""
 TASKS = 4000
 """Of the heavy stage: so many that the last wave does not count."""
 NOISE = 0.1
@@ -34,7 +35,6 @@ class Setup:
     Attributes:
         lead_s: from the request of an executor to its first task; with an engine that restarts, what a restart takes.
         executors: that carry the trace's 99.9 % quantile at full use; None: of a job given, half of its most, else 20.
-        peak_rps: the rate that this quantile becomes, where no job is given.
         latency_target_s: event time to result.
         restarts: whether the engine restarts at every change.
         job: a fitted job; its own start-up delays hold where `lead_s` is their median.
@@ -47,7 +47,6 @@ class Setup:
 
     lead_s: float = 60.0
     executors: int | None = None
-    peak_rps: float = 3000.0
     latency_target_s: float = 10.0
     restarts: bool = False
     job: TwinJob | None = None
@@ -126,7 +125,7 @@ class Setup:
             return replace(found, restart_s=times) if self.restarts and not self.job.restart_s else found
         overhead, batch_s = 0.5, 0.4 * self.latency_target_s
         return TwinJob(
-            overhead_s=overhead, per_record_s=self.peak_executors * (1 - min(overhead / batch_s, 0.9)) / self.peak_rps,
+            overhead_s=overhead, per_record_s=self.peak_executors * (1 - min(overhead / batch_s, 0.9)) / PEAK_RPS,
             most=2 * self.peak_executors, tasks=TASKS, startup_s=times, cold_s=2.0, noise=NOISE,
             restart_s=times if self.restarts else (), latency_target_s=self.latency_target_s,
         )  # fmt: skip

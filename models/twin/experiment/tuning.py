@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -39,7 +38,7 @@ def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> li
         best = scores.argmin(axis=1) + np.arange(0, len(tried), len(choices))
         lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
     return [
-        replace(lane, knobs=narrowed(wide, sheet.means[0], knobs)) for lane, sheet in zip(lanes, sheets, strict=True)
+        lane._replace(knobs=narrowed(wide, sheet.means[0], knobs)) for lane, sheet in zip(lanes, sheets, strict=True)
     ]
 
 

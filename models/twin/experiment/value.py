@@ -43,14 +43,11 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
 def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
     """A trace's policies as people run them, and what ours would cost at their own violations."""
     ours = [name for name in (*OURS, *UNFORECAST) if name in one.sheets]
-    found = []
+    where, found = {"trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s}, []
     for name in DEFAULTS:
-        said = one.shipped(name, ours) if name in one.sheets else None
-        if said:
+        if name in one.sheets and (said := one.shipped(name, ours)):
             ratio = {rival: cost / said["executor_hours"] for rival, cost in said.pop("others").items()}
-            found.append({
-                "trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s, "policy": name, **said, "ratio": ratio
-            })  # fmt: skip
+            found.append({**where, "policy": name, **said, "ratio": ratio})
     return found
 
 
@@ -65,8 +62,8 @@ def forecast_adds(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
     said = {}
     for name in UNFORECAST:
         both = [
-            (cell["hours"]["mpc"], cell["hours"][name]) for cell in found
-            if {"mpc", name} <= set(cell["hours"]) and math.isfinite(cell["gap"]) and cell["gap"] >= GAP
+            (hours["mpc"], hours[name]) for cell in found
+            if {"mpc", name} <= (hours := cell["hours"]).keys() and cell["gap"] >= GAP
         ]  # fmt: skip
         kept = [mine / other for mine, other in both if math.isfinite(mine) and math.isfinite(other)]
         alone = sum(math.isfinite(mine) and not math.isfinite(other) for mine, other in both)

@@ -96,9 +96,10 @@ def _bound(jobs: TwinJobs, arrived: Floats, every_s: int, budgets: Floats) -> Fl
     # The first window is not charged where a start-up is; `least` executors are paid in the last one and the rest.
     spare = float(least * (seconds - known.windows * window + (window if known.ahead else 0)))
     prices, best = np.geomspace(CHEAPEST, DEAREST, PRICES), np.maximum(least * float(seconds), _worked(known, budget_s))
-    costs = np.zeros((2, 0))
+    ages, costs = AGES * known.target, np.zeros((2, 0))
+    backlogs, late = _backlogs(known, ages), _late(known, ages)
     for _ in range(PASSES):
-        costs = np.hstack([costs, [prices, _cheapest(known, prices, AGES * known.target) + spare]])
+        costs = np.hstack([costs, [prices, _cheapest(known, prices, backlogs, late) + spare]])
         costs = costs[:, np.argsort(costs[0])]
         values = costs[1] - costs[0] * budget_s[:, None]
         best = np.maximum(best, values.max(axis=1))
@@ -125,53 +126,42 @@ def _nearer(prices: Floats, at: Any) -> Floats:
     return np.resize(np.array(each), PRICES)
 
 
-@numba.njit(cache=True)
-def _backlogs(work: Any, now: float, ages: Any, out: Any) -> None:
-    """(G,) work of the records that are younger than each age."""
-    last = work[int(now)]
-    for g in range(len(ages)):
-        then = max(now - ages[g], 0.0)
-        k = min(int(then), len(work) - 2)
-        out[g] = last - (work[k] + (work[k + 1] - work[k]) * (then - k))
+def _backlogs(known: _Windows, ages: Floats) -> Floats:
+    """(windows + 1, G) work of the records that are younger than each age, at the edges of windows."""
+    seconds, now = np.arange(len(known.work)), known.length * np.arange(known.windows + 1)
+    then = np.maximum(now[:, None] - ages, 0.0)
+    return known.work[now][:, None] - np.interp(then, seconds, known.work)
+
+
+def _late(known: _Windows, ages: Floats) -> Floats:
+    """(windows, G) seconds with records that are late at the end of a window and were not before, by the last's age."""
+    now = known.length * np.arange(1, known.windows + 1)[:, None]
+    oldest = np.maximum(now - ages, now - known.length - known.target)
+    end, begin = (np.ceil(np.maximum(at, 0.0)).astype(np.int64) for at in (now - known.target, oldest))
+    return np.where(end > begin, known.counted[end] - known.counted[np.minimum(begin, end)], 0.0)
 
 
 @numba.njit(cache=True)
-def _late(counted: Any, now: int, before: int, target: float, ages: Any, out: Any) -> None:
-    """(G,) seconds with records that are late at `now` and were not yet at `before`, by the age of the backlog."""
-    end = max(math.ceil(now - target), 0)
-    for g in range(len(ages)):
-        begin = max(math.ceil(max(now - ages[g], before - target)), 0)
-        out[g] = counted[end] - counted[begin] if end > begin else 0.0
-
-
-@numba.njit(cache=True)
-def _cheapest(known: _Windows, prices: Any, ages: Any) -> Any:
+def _cheapest(known: _Windows, prices: Any, backlogs: Any, late: Any) -> Any:
     """(PRICES,) least cost of all windows, late seconds at each price."""
-    count, window, total = len(known.caps), known.length, np.zeros(PRICES)
-    value, stage = np.zeros((count, len(ages), PRICES)), np.zeros((count, len(ages), PRICES))
-    here, there, late = np.zeros(len(ages)), np.zeros(len(ages)), np.zeros(len(ages))
+    count, ages, total = len(known.caps), backlogs.shape[1], np.zeros(PRICES)
+    value, stage = np.zeros((count, ages, PRICES)), np.zeros((count, ages, PRICES))
     for k in range(known.windows - 1, -1, -1):
-        begin, end = k * window, (k + 1) * window
-        _backlogs(known.work, float(begin), ages, here)
-        _backlogs(known.work, float(end), ages, there)
-        _late(known.counted, end, begin, known.target, ages, late)
-        arrived = known.work[end] - known.work[begin]
+        arrived = known.work[(k + 1) * known.length] - known.work[k * known.length]
         for n in range(count):
-            paid, to = float(window * (known.least + n)), 0
-            for g in range(len(ages)):
-                left = here[g] + arrived - known.caps[n] + 1e-9
-                while to + 1 < len(ages) and there[to + 1] <= left:
+            paid, to = float(known.length * (known.least + n)), 0
+            for g in range(ages):
+                left = backlogs[k, g] + arrived - known.caps[n] + 1e-9
+                while to + 1 < ages and backlogs[k + 1, to + 1] <= left:
                     to += 1
                 for p in range(PRICES):
-                    stage[n, g, p] = paid + prices[p] * late[to] + value[n, to, p]
+                    stage[n, g, p] = paid + prices[p] * late[k, to] + value[n, to, p]
         if k > 0:
-            _entered(stage, max(min(known.ahead, k) - 1, 0) * float(window), value, total)
+            _entered(stage, max(min(known.ahead, k) - 1, 0) * float(known.length), value, total)
+    for n in range(count if known.ahead else 0):
+        stage[n, 0] -= float(known.length * (known.least + n))  # the first executors are there from the beginning
     for p in range(PRICES):
-        cheapest = np.inf
-        for n in range(count):
-            # The first executors are there from the beginning.
-            cheapest = min(cheapest, stage[n, 0, p] - (float(window * (known.least + n)) if known.ahead else 0.0))
-        total[p] += cheapest
+        total[p] += stage[:, 0, p].min()
     return total
 
 

@@ -129,10 +129,10 @@ def _diffused(rates: Any, levels: Any) -> Any:
 
 
 @numba.njit(cache=True, fastmath=True)
-def _stage(after: Any, at: Any, share: Any, late: Any, prices: Any, least_s: float, span: float, out: Any) -> None:
+def _stage(after: Any, at: Any, share: Any, late: Any, prices: Any, span: float, out: Any) -> None:
     """(N, WORKS, PRICES) cost from a look on when n executors run until the next one."""
     for n in range(out.shape[0]):
-        paid = np.float32(least_s + n * span)
+        paid = np.float32(n * span)
         for j in range(out.shape[1]):
             k, b, seconds = at[n, j], share[n, j], late[n, j]
             a = np.float32(1.0) - b
@@ -188,7 +188,7 @@ def _back(begin: int, end: int, job: Fluid, table: _Table, level: Any, prices: A
     raise_cost = 0.0 if restarts else job.startup * job.span_s
     for t in range(end - 1, begin - 1, -1):
         stage, r = stages[t - begin], level[t]
-        _stage(value, table.at[r], table.share[r], table.late[r], prices, 0.0, job.span_s, stage)
+        _stage(value, table.at[r], table.share[r], table.late[r], prices, job.span_s, stage)
         if restarts or job.cold_s > 0:
             _changed(stage, _jumps(job, job.rates[t]), table.works, scratch)
             _best(stage, scratch, raise_cost, restarts, value)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
-from models.policy.core.view import Choice, Memory, View, chosen
+from models.policy.core.view import Choice, Memory, Rule, View, chosen
 from models.twin.oracle.fluid import PRICES, Fluid, plans
 from models.twin.oracle.plans import Pool, Trials
 from models.twin.sim.job import TwinJobs
@@ -35,23 +34,17 @@ SWITCHES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum:
+class Optimum(Rule):
     """Follows a plan.
 
     Attributes:
         targets: (D, runs) executors at the looks.
         every_s: seconds between two looks.
-        name: optimum.
     """
 
     targets: Floats
     every_s: int
-    name: str = "optimum"
-    knob: ClassVar[str] = "targets"
-
-    def fresh(self, runs: int) -> Memory:
-        """Nothing to carry."""
-        return {}
+    knob = "targets"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """What the plan says, whatever is seen."""
@@ -78,7 +71,7 @@ def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budge
         alone = Load(load.arrived[load.row[one], : end + 1], np.zeros(1, np.int64), counts=load.begins[one])
         run = Trials(jobs.of(one), alone, looks.every_s, int(seeds[group[0]]), executors[group[0]])
         targets[: looks.count(end), group] = _planned(run, budgets[group])
-    return Optimum(targets, looks.every_s)
+    return Optimum("optimum", targets, looks.every_s)
 
 
 def _planned(run: Trials, budgets: Floats) -> Floats:

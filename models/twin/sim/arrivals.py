@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from models.policy.core.capacity import Floats
+from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import TwinError
 
 
@@ -25,12 +25,12 @@ def filled(values: Floats) -> Floats:
     return np.interp(steps, steps[known], values[known])
 
 
-def restored(values: Floats, share: float = 0.95) -> Floats:
-    """(T,) a trace whose publisher added an offset, with that share of its least value taken off.
+def restored(values: Floats) -> Floats:
+    """(T,) a trace whose publisher added an offset, with 95 % of its least value taken off.
 
     The offset itself is not published; what is left has the peak-to-trough range of a load that nearly sleeps at night.
     """
-    return values - share * np.nanmin(values)
+    return values - 0.95 * np.nanmin(values)
 
 
 def rates(values: Floats, step_s: float) -> Floats:
@@ -38,7 +38,7 @@ def rates(values: Floats, step_s: float) -> Floats:
 
     The derivative of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of steps.
     """
-    total = np.concatenate([[0.0], np.cumsum(filled(values) * step_s)])
+    total = summed(filled(values) * step_s)
     if step_s == 1:
         return np.diff(total)
     ends = np.arange(len(total)) * float(step_s)
@@ -47,5 +47,9 @@ def rates(values: Floats, step_s: float) -> Floats:
 
 def drawn(rate: Floats, seed: int) -> Floats:
     """(T + 1,) records produced before each second, Poisson around (T,) records/s; the same for the same seed."""
-    records = np.random.default_rng(seed).poisson(rate)
-    return np.concatenate([[0.0], np.cumsum(records)]).astype(float)
+    return summed(np.random.default_rng(seed).poisson(rate))
+
+
+def summed(counts: Floats | Integers) -> Floats:
+    """(..., S + 1) what came before each second, of (..., S) what comes in each."""
+    return np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)

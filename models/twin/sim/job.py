@@ -22,6 +22,14 @@ class TwinError(CorrectableError, ValueError):
     """What cannot be simulated; the message names the value and the remedy."""
 
 
+LOWEST = {
+    "overhead_s": 0.0, "per_record_s": 1e-12, "trigger_s": 0.05, "cold_s": 0.0, "noise": 0.0, "warmup": 0.0,
+    "warmup_batches": 0.1, "rewind_s": 0.0, "latency_target_s": 0.1, "batch_rows": 1.0,
+    "least": 1, "most": 1, "cores": 1, "tasks": 1,
+}  # fmt: skip
+"""Least values of a `TwinJob`; whole numbers where they are."""
+
+
 @dataclass(frozen=True)
 class TwinJob:
     """A streaming job: batches take `overhead_s + per_record_s * rows / speed(executors)`.
@@ -66,19 +74,17 @@ class TwinJob:
     latency_target_s: float = 10.0
 
     def __post_init__(self) -> None:
-        for name, lowest in (
-            ("overhead_s", 0.0), ("per_record_s", 1e-12), ("trigger_s", 0.05), ("cold_s", 0.0), ("noise", 0.0),
-            ("warmup", 0.0), ("warmup_batches", 0.1), ("rewind_s", 0.0), ("latency_target_s", 0.1), ("batch_rows", 1.0),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if not value >= lowest or (math.isinf(value) and name != "batch_rows"):
-                raise TwinError(f"{name}={value}: a number of at least {lowest:g} is expected")
-        for name in ("least", "most", "cores", "tasks"):
-            if not (isinstance(getattr(self, name), Integral) and getattr(self, name) >= 1):
-                raise TwinError(f"{name}={getattr(self, name)}: a whole number of at least 1 is expected")
+        for name, lowest in LOWEST.items():
+            value, whole = getattr(self, name), isinstance(lowest, int)
+            if (
+                not value >= lowest
+                or (math.isinf(value) and name != "batch_rows")
+                or (whole and not isinstance(value, Integral))
+            ):
+                raise TwinError(f"{name}={value}: a {'whole ' * whole}number of at least {lowest:g} is expected")
         if not self.catch_up > 1:
             raise TwinError(f"catch_up={self.catch_up}: above 1, or a backlog is never worked off")
-        if not 1 <= self.least <= self.most:
+        if self.least > self.most:
             raise TwinError(f"least={self.least}, most={self.most}: 1 <= least <= most is expected")
         if not 0 < self.scaling <= 1:
             raise TwinError(f"scaling={self.scaling}: above 0 and at most 1; a falling capacity curve has no optimum")

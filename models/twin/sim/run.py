@@ -62,8 +62,7 @@ class Load:
         return np.zeros(len(self.row), np.int64) if self.counts is None else self.counts[self.row]
 
 
-@dataclass(frozen=True, eq=False)
-class Foresight:
+class Foresight(NamedTuple):
     """What a forecaster says at every decision.
 
     Attributes:
@@ -102,8 +101,7 @@ class Looks:
         return int(-(-seconds // self.every_s))
 
 
-@dataclass(frozen=True, eq=False)
-class SimOutcome:
+class SimOutcome(NamedTuple):
     """What became of the runs.
 
     Attributes:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from models.dqn.agent.actions import STAY
-from models.dqn.environment.grouped import GroupedEnvironment
 from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.vector import VectorEnvironment
+from models.dqn.environment.vector import GroupedEnvironment
+from models.dqn.evaluation import Choose, rolled
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 
@@ -66,15 +66,12 @@ def vector(seed: int) -> GroupedEnvironment:
     )
 
 
-def earned(choose: Callable[[VectorEnvironment], np.ndarray]) -> float:
+def earned(choose: Choose) -> float:
     """Mean reward per decision over the groups of the trial."""
-    chance, total = np.random.default_rng(TRIAL_SEED), 0.0
-    groups, runs, decisions = TRIAL
-    for _ in range(groups):
-        vector = VectorEnvironment(drawn(runs, decisions, (), chance, (), PRICE, LEAD_S), np.arange(runs))
-        while not vector.over:
-            total += float((vector.step(choose(vector)) * vector.weight).sum(axis=1).mean())
-    return total / (groups * decisions)
+    chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
+    made = (drawn(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
+    found = [rolled(one, choose) for one in made]
+    return float(np.mean([(gained * weight).sum(axis=1) for gained, weight in found]))
 
 
 def timed(learn: Callable[[], Any]) -> dict[str, float]:
@@ -89,7 +86,7 @@ def _learned(settings: LearnerSettings, steps: int, seed: int) -> dict[str, Any]
     environment = vector(seed)
     learner = Learner(environment, settings, seed)
     environment.step(np.full(RUNS, STAY))  # compiles the twin
-    took = timed(lambda: list(learner.learn(environment, steps, every=steps * settings.updates)))
+    took = timed(lambda: list(learner.learn(steps, every=steps * settings.updates)))
     score = earned(lambda vector: learner.greedy(vector.seen, vector.mask, vector.weight))
     return {**took, "score": score, "updates": learner.updates}
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from configs.contract import Contract, Executors, Planning
 from models.policy.catalogue import build, entry
 from models.policy.received.peaks import LEVELS
+from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import drawn
 from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import Foresight, Load, Looks, simulate
@@ -33,9 +33,7 @@ def measure(policies: Sequence[str], hours: float, repeats: int) -> dict[str, An
     rate = PEAK_RPS * (1.1 + np.sin(2 * np.pi * times / DAY_S)) / 2
     load = Load(np.stack([drawn(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
     job = TwinJob(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
-    jobs, seeds = stack([job] * RUNS), np.arange(RUNS)
-    planning = Planning(lead_s=60, hold_s=30, catch_up_s=60, batch_s=4, overhead_s=0.5, per_record_s=0.005)
-    contract = Contract(job="bench", latency_target_s=10, executors=Executors(max=40), planning=planning)
+    jobs, seeds, contract = stack([job] * RUNS), np.arange(RUNS), Setup(job=job).contract
     found: dict[str, Any] = {}
     for name in policies:
         knobs = np.resize(np.array(entry(name).sweep(contract), float), RUNS)

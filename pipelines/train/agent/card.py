@@ -10,9 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from models.dqn.agent.model import DqnModel
-from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS
-from models.dqn.evaluation.trial import MARGINS
-from models.twin.experiment.frontier import frontier
+from models.dqn.evaluation import AGENT, CHAMPION, MARGINS, RIVALS
+from models.twin.experiment.evaluation import frontier
 from models.twin.experiment.results import ALLOWED, TraceResult
 from pipelines.train.agent.training_set import TrainingSet
 

@@ -11,7 +11,7 @@ from typing import Any
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.agent.model import DqnModel
-from models.dqn.evaluation.gate import AGENT, CHAMPION, RIVALS, against, judged, level
+from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, against, judged, level
 from models.dqn.learner.settings import FINE, TrainingLength
 from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival

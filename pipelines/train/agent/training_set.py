@@ -15,7 +15,7 @@ from models.dqn.agent.observation import pace_for
 from models.dqn.agent.policy import maker
 from models.dqn.environment.recorded import recorded
 from models.dqn.environment.synthetic_loads import RecordedLoad
-from models.dqn.evaluation.gate import AGENT, CHAMPION
+from models.dqn.evaluation import AGENT, CHAMPION
 from models.forecast.core.series import Series
 from models.twin.calibration.fit import UnfinishedFitError, fit
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.dqn import evaluation
 from models.dqn.agent.actions import STAY
 from models.dqn.learner.settings import DEFAULT
 from pipelines.bench.dqn import learner
@@ -37,12 +38,12 @@ def test_a_peer_learns_with_our_settings_in_our_environment_under_our_mask(
 def test_never_moving_never_moves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done: list[np.ndarray] = []
 
-    class Watched(learner.VectorEnvironment):
+    class Watched(evaluation.VectorEnvironment):
         def step(self, moves: np.ndarray) -> np.ndarray:
             done.append(np.asarray(moves))
             return super().step(moves)
 
-    monkeypatch.setattr(learner, "VectorEnvironment", Watched)
+    monkeypatch.setattr(evaluation, "VectorEnvironment", Watched)
     monkeypatch.setattr(learner, "TRIAL", (1, 4, 8))
     monkeypatch.setattr(learner, "_learned", lambda *_: {"score": 0.0, "seconds": 1.0, "cpu_s": 1.0, "updates": 1})
     answer = {"score": -1.0, "seconds": 2.0, "cpu_s": 2.0, "updates": 1, "version": "2"}

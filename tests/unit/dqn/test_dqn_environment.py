@@ -3,10 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.dqn.agent.actions import MOVES, STAY, allowed, best, floor, near_advice
-from models.dqn.agent.baseline import Advice
+from models.dqn.agent.actions import ACTION_S, MOVES, STAY, Advice, allowed, best, floor, near_advice, parts
 from models.dqn.agent.observation import FEATURES, needs, pace_for
-from models.dqn.agent.reward import ACTION_S, parts
 from models.dqn.environment import synthetic_forecasts as foretold
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.recorded import Recorded, piece, recorded, usable

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.dqn.learner.learner import Learner
-from models.dqn.learner.network import Values, target
+from models.dqn.learner.learner import Learner, Values, target
 from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
 from models.dqn.learner.settings import LearnerSettings
 
@@ -52,7 +51,7 @@ TOY = LearnerSettings(
 def taught(settings: LearnerSettings, seed: int, transitions: int = 6000) -> np.ndarray:
     environment = TwoStates(16)
     learner = Learner(environment, settings, seed)
-    for _ in learner.learn(environment, transitions, every=10**9):
+    for _ in learner.learn(transitions, every=10**9):
         pass
     return learner.online(torch.eye(2)).detach().numpy()[:, :, 0]
 

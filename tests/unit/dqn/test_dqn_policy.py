@@ -9,17 +9,15 @@ import torch
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.dqn import training
-from models.dqn.agent.actions import MOVES, REACH, STAY, floor
-from models.dqn.agent.baseline import Advice, advise, violation_cost_at
+from models.dqn.agent.actions import MOVES, PARTS, REACH, STAY, Advice, advise, floor, violation_cost_at
 from models.dqn.agent.model import AgentError, DqnModel, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.policy import Dqn, maker
-from models.dqn.agent.reward import PARTS
 from models.dqn.environment.randomisation import drawn
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
-from models.dqn.evaluation.trial import MARGINS, margin_for, score, trials
-from models.dqn.learner.network import Values
+from models.dqn.evaluation import MARGINS, margin_for, score, trials
+from models.dqn.learner.learner import Values
 from models.dqn.learner.settings import FINE, LearnerSettings, TrainingLength
 from models.dqn.training import train
 from models.policy.catalogue import build
@@ -258,7 +256,6 @@ def test_the_best_network_is_kept_and_tried_on_rows_of_its_own(monkeypatch: pyte
 
     monkeypatch.setattr(training, "GroupedEnvironment", noting(learned, training.GroupedEnvironment, 1))
     monkeypatch.setattr(training, "trials", noting(tried, training.trials, 2))
-    monkeypatch.setattr(training, "tried_at", noting(tried, training.tried_at, 3))
     days = np.arange(3000.0) + 1
     made = train((), [RecordedLoad(days, 300.0)], SHORT, seed=4)
     assert len(learned) == 1 and len(tried) >= 1 + 1 + SHORT.prices

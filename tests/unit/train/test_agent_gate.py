@@ -8,7 +8,7 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.dqn.evaluation.gate import against, judged, level
+from models.dqn.evaluation import against, judged, level
 from models.forecast.core.series import Series
 from models.twin.experiment.contenders import Setting
 from models.twin.experiment.scenario import parts

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.experiment.frontier import frontier
+from models.twin.experiment.evaluation import frontier
 from models.twin.sim.arrivals import drawn, filled, rates, restored
 from models.twin.sim.job import TwinError
 

@@ -138,7 +138,7 @@ def test_a_contest_is_of_a_query_that_is_warm():
 
 def test_two_knob_values_are_enough():
     case = BenchmarkCase("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
-    found = judged([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, yardsticks=0))
+    found = judged([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, oracle=False))
     assert len(set(found[0].sheets["static"].knobs.tolist())) == 2
 
 

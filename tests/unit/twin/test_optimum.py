@@ -194,5 +194,5 @@ def test_a_plan_that_counts_later_costs_in_the_search_what_it_costs_in_the_twin(
     targets[30:90] = 9.0
     load, (jobs, rows) = Load(daylike(8, 1800), np.zeros(1, np.int64), counts=np.array([600])), runs(job, 1)
     paid, late = followed(targets, jobs, load, 15, rows, first_executors(jobs, load, LOOKS))
-    outcome = simulate(jobs, load, Optimum(targets, 15), LOOKS, rows)
+    outcome = simulate(jobs, load, Optimum("optimum", targets, 15), LOOKS, rows)
     assert (paid == outcome.executor_s).all() and (late == outcome.violation).all() and late > 0

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.twin.experiment.frontier import cheapest_at, frontier
+from models.twin.experiment.evaluation import cheapest_at, frontier
 from models.twin.experiment.tuning import narrowed, refined
 
 

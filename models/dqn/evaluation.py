@@ -1,0 +1,111 @@
+"""What a trained network earns beside others, and the comparison that it must win before it may serve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from models.dqn.agent.model import DqnModel
+from models.dqn.environment.randomisation import HEARD_LEADS_S, Drawn, drawn
+from models.dqn.environment.synthetic_loads import RecordedLoad
+from models.dqn.environment.vector import VectorEnvironment
+from models.dqn.learner.settings import TrainingLength
+from models.forecast.selection.gate import Rival, Verdict, verdict
+from models.policy.core.capacity import Floats, Integers
+from models.twin.sim.job import TwinJob
+
+Choose = Callable[[VectorEnvironment], Integers]
+MARGINS = (0.1, 0.3, 1.0, 1e9)
+"""Of `DqnModel.margins`; with the last one the agent does what it is advised."""
+SURE = 2.0
+"""Standard errors by which departures must have earned more than the advice at a price, on runs of their own."""
+RIVALS = ("forecast", "mpc")
+"""Ours that need no training: an agent that is dearer than the better of them is not worth its risk."""
+AGENT, CHAMPION = "dqn", "champion"
+EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""Violations to compare at, where none of `RIVALS` keeps the promise: on some jobs nobody can."""
+
+
+def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int) -> list[Drawn]:
+    """Groups of runs over the lead times, the same for the same seed."""
+    chance = np.random.default_rng(seed)
+    leads = (training.lead_s,) if jobs or training.lead_s else HEARD_LEADS_S
+    return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
+
+
+def score(agent: DqnModel, trial: Sequence[Drawn]) -> float:
+    """Mean of `scores`."""
+    return float(np.mean(scores(agent, trial)))
+
+
+def scores(agent: DqnModel, trial: Sequence[Drawn]) -> Floats:
+    """(all runs,) mean reward of an agent, divided by `1 + price / 30` so that no price outshouts the rest."""
+    found = (rolled(made, _moves(agent)) for made in trial)
+    return np.concatenate([(gained * weight).sum(axis=1) / (1 + weight[:, 1] / 30) for gained, weight in found])
+
+
+def tried_at(agent: DqnModel, trial: Sequence[Drawn]) -> tuple[float, float]:
+    """Executors paid over executors needed, and share of seconds over the target."""
+    gained = [rolled(made, _moves(agent))[0] for made in trial]
+    need = sum(made.needed.mean() for made in trial)
+    beyond = (one[:, 0] * made.jobs.facts["most"] for made, one in zip(trial, gained, strict=True))
+    paid = sum((made.needed.mean(axis=1) - more).mean() for made, more in zip(trial, beyond, strict=True))
+    return paid / need, -sum(one[:, 1].mean() for one in gained) / len(trial)
+
+
+def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
+    """The deviation margin at a price: what earns most, if it surely earns more than doing what is advised."""
+
+    def earned(margin: float) -> Floats:
+        return scores(replace(made, prices=np.array([price]), margins=np.array([margin])), trial)
+
+    advised, best, most = earned(MARGINS[-1]), MARGINS[-1], 0.0
+    for margin in MARGINS[:-1]:
+        more = earned(margin) - advised
+        if more.mean() > max(most, SURE * float(more.std()) / np.sqrt(len(more))):
+            best, most = margin, float(more.mean())
+    return best
+
+
+def rolled(made: Drawn, choose: Choose) -> tuple[Floats, Floats]:
+    """(runs, 2) each: the reward's parts, mean over the decisions of drawn runs, and their worth."""
+    vector, total = VectorEnvironment(made, np.arange(len(made.needed))), np.zeros((len(made.needed), 2))
+    while not vector.over:
+        total += vector.step(choose(vector))
+    return total / made.decisions, vector.weight
+
+
+def _moves(agent: DqnModel) -> Choose:
+    return lambda at: agent.moves(at.seen, at.weight[:, 1], at.mask, at.advice)
+
+
+def level(hours_at: Callable[[str, float], float], budget: float) -> float:
+    """The violation to compare at: the budget, else the lowest of `EASIER` that one of `RIVALS` keeps.
+
+    Args:
+        hours_at: executor-hours of a policy at a violation; NaN where it always breaks more.
+        budget: the contract's.
+    """
+    easier = (budget, *(allowed for allowed in EASIER if allowed > budget))
+    kept = (allowed for allowed in easier if any(math.isfinite(hours_at(name, allowed)) for name in RIVALS))
+    return next(kept, budget)
+
+
+def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
+    """Whom an agent is held against, of `RIVALS` and the champion: those that keep the promise.
+
+    Args:
+        costs: (seeds,) executor-hours of a policy at the violation of the gate; NaN where it breaks more.
+        names: of the policies that took part.
+        tolerance: share by which the agent may be dearer.
+    """
+    there = [name for name in (*RIVALS, CHAMPION) if name in names]
+    return {name: Rival.of(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
+
+
+def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
+    """Judge executor-hours at equal violation on the same held-out load: surely no dearer than anybody of `against`."""
+    return verdict(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

@@ -1,1 +1,0 @@
-"""What a trained network earns beside others, and whether it may serve."""
