@@ -48,17 +48,17 @@ def train(
             _load(learner, start)
         trial = trials(training, jobs, newer, seed + 1)
         best = _weights(learner)
-        highest = score(_agent(best, training), trial)
+        highest = score(_agent(best), trial)
         curve = [{"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest}]
         for step in learner.learn(training.transitions, training.evaluate_every):
-            reached = score(_agent(_weights(learner), training), trial)
+            reached = score(_agent(_weights(learner)), trial)
             curve.append({**step._asdict(), "score": reached})
             if reached > highest:
                 highest, best = reached, _weights(learner)
         familiar = Familiar.of(np.concatenate(environment.sample).astype(float))
     finally:
         torch.set_num_threads(before)
-    made = replace(_agent(best, training), familiar=familiar, curve=tuple(curve))
+    made = replace(_agent(best), familiar=familiar, curve=tuple(curve))
     prices = np.geomspace(*PRICES, training.prices)
     margins = np.full(len(prices), MARGINS[-1])
     for i, price in enumerate(prices.tolist()):  # the dearer lateness is, the less a departure can win
@@ -70,10 +70,10 @@ def train(
     return replace(made, tried=np.array([tried_at(made, trial) for trial in again]))
 
 
-def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]], training: TrainingLength) -> DqnModel:
+def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]]) -> DqnModel:
     """One that was not tried and for which nothing is familiar yet."""
     nothing = Familiar(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 0)), 0.0)
-    return DqnModel(weights, training.learner.dueling, nothing, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
+    return DqnModel(weights, nothing, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
 
 
 def _weights(learner: Learner) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -63,7 +63,6 @@ class DqnModel:
 
     Attributes:
         weights: by layer, matrix (out, in) and bias (out,).
-        dueling: as of `Values`.
         familiar: what it was trained on.
         prices: (P,) prices at which it was tried, rising.
         margins: (P,) what a move must be worth more than the advised one to be made instead, in units of the root of
@@ -73,7 +72,6 @@ class DqnModel:
     """
 
     weights: Mapping[str, tuple[np.ndarray, np.ndarray]]
-    dueling: bool
     familiar: Familiar
     prices: Floats
     margins: Floats
@@ -87,10 +85,8 @@ class DqnModel:
             matrix, bias = self.weights[name]
             hidden = np.maximum(hidden @ matrix.T + bias, 0)
         matrix, bias = self.weights[LAYERS[-1]]
-        said: np.ndarray = (hidden @ matrix.T + bias).reshape(len(x), -1, PARTS)
-        if not self.dueling:
-            return said
-        state, action = said[:, :1], said[:, 1:]
+        found = (hidden @ matrix.T + bias).reshape(len(x), -1, PARTS)
+        state, action = found[:, :1], found[:, 1:]
         return state + action - action.mean(axis=1, keepdims=True)
 
     def moves(
@@ -122,7 +118,7 @@ class DqnModel:
 def describe(agent: DqnModel) -> dict[str, Any]:
     """The agent as JSON values."""
     return {
-        "kind": "dqn", "features": list(FEATURES), "moves": list(MOVES), "dueling": agent.dueling,
+        "kind": "dqn", "features": list(FEATURES), "moves": list(MOVES),
         "weights": {name: [part.tolist() for part in layer] for name, layer in agent.weights.items()},
         "familiar": {name: np.asarray(part).tolist() for name, part in agent.familiar._asdict().items()},
         "prices": agent.prices.tolist(), "margins": agent.margins.tolist(), "tried": agent.tried.tolist(),
@@ -146,10 +142,10 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
         layers = [np.asarray(described["weights"][name][i], np.float32) for name in LAYERS for i in (0, 1)]
         limits = [np.asarray(described["familiar"][name], float) for name in Familiar._fields]
         tables = [np.asarray(described[name], float) for name in ("prices", "margins", "tried")]
-        dueling, curve = bool(described["dueling"]), tuple(described["curve"])
+        curve = tuple(described["curve"])
     except (KeyError, TypeError, IndexError) as error:
         raise AgentError(f"the description of an agent lacks {error}; train it again") from None
-    wide, hidden, out, priced = len(FEATURES), len(layers[1]), (len(MOVES) + dueling) * PARTS, max(len(tables[0]), 1)
+    wide, hidden, out, priced = len(FEATURES), len(layers[1]), (len(MOVES) + 1) * PARTS, max(len(tables[0]), 1)
     for what, found, fitting in (
         ("weights", layers, [(hidden, wide), (hidden,), (hidden, hidden), (hidden,), (out, hidden), (out,)]),
         ("limits and prices", [*limits, *tables],
@@ -160,4 +156,4 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
             raise AgentError(f"{what} of shapes {shapes} do not fit, {fitting} would; train the agent again")
     weights = {name: (layers[2 * i], layers[2 * i + 1]) for i, name in enumerate(LAYERS)}
     prices, margins, tried = tables
-    return DqnModel(weights, dueling, Familiar._make(limits), prices, margins, tried, curve)
+    return DqnModel(weights, Familiar._make(limits), prices, margins, tried, curve)

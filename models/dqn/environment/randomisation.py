@@ -12,7 +12,7 @@ from models.dqn.agent.observation import Facts, needs, pace_for
 from models.dqn.environment.recorded import Recorded, piece, usable
 from models.dqn.environment.synthetic_forecasts import foretell
 from models.dqn.environment.synthetic_loads import RecordedLoad, log_uniform, shape
-from models.policy.core.capacity import Capacity, Floats
+from models.policy.core.capacity import Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretches
@@ -110,7 +110,7 @@ def drawn(
     looks = Looks(every, smooth, (0.4 if jobs else chance.uniform(0.2, 0.5)) * latency)
     heard = usable(known, lead, looks) if real else []
     pace = int(pace_for(lead, every))
-    capacity = Capacity(rows.speeds, true["overhead_s"], true["per_record_s"], looks.batch_s)
+    capacity = rows.capacity(looks.batch_s)
     peak = capacity.rps(true["most"]) * chance.uniform(0.25, 0.95, runs)
     steps, seconds = np.arange(decisions + 1) * pace, decisions * pace
     whole = seconds + int(3 * (lead + 2 * every)) + 2

@@ -67,7 +67,6 @@ def _truth(total: Floats, looks: np.ndarray, ends: np.ndarray, peaks: bool) -> F
 
 
 def _last(total: Floats, looks: np.ndarray) -> Floats:
-    """(runs, D, 1) mean rate of the last minute."""
     until, since = np.maximum(looks, 1), np.maximum(looks - 60, 0)
     rate: Floats = ((total[:, until] - total[:, since]) / (until - since))[:, :, None]
     return np.maximum(rate, 1e-9)

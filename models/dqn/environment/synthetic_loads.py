@@ -98,7 +98,6 @@ def _walk(grid: Floats, reach_s: float, kind: str, chance: np.random.Generator) 
 
 
 def _spikes(grid: Floats, pace_s: float, chance: np.random.Generator) -> Floats:
-    """Sudden rises that decay."""
     total = np.zeros(len(grid))
     for _ in range(chance.integers(1, 6)):
         since = grid - chance.uniform(0, grid[-1])

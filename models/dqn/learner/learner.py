@@ -18,24 +18,21 @@ from models.policy.core.capacity import Floats, Integers
 
 
 class Values(nn.Module):
-    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)` where dueling (Wang et al. 2016).
+    """Two hidden layers; `Q(s, a) = V(s) + A(s, a) - mean A(s, .)`, dueling (Wang et al. 2016).
 
     Args:
         features: F of an observation.
         actions: A.
         parts: K quantities that are predicted apart (van Seijen et al. 2017).
         hidden: units of a hidden layer, shared out among the parts.
-        dueling: whether state and action are told apart.
         generator: of the first weights.
     """
 
-    def __init__(
-        self, features: int, actions: int, parts: int, hidden: int, dueling: bool, generator: torch.Generator
-    ) -> None:
+    def __init__(self, features: int, actions: int, parts: int, hidden: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.parts, self.dueling = parts, dueling
+        self.parts = parts
         self.first, self.second = nn.Linear(features, hidden), nn.Linear(hidden, hidden)
-        self.last = nn.Linear(hidden, (actions + dueling) * parts)
+        self.last = nn.Linear(hidden, (actions + 1) * parts)
         with torch.no_grad():
             for layer, gain in ((self.first, 2.0), (self.second, 2.0), (self.last, 0.01)):
                 deviation = (gain / layer.in_features) ** 0.5
@@ -44,7 +41,7 @@ class Values(nn.Module):
         # Every part has hidden units of its own: a second over the target weighs so much more than an executor that
         # in shared ones nothing would be learned of executors. What is 0 here stays 0.
         own = torch.arange(hidden) * parts // hidden
-        of = torch.arange((actions + dueling) * parts) % parts
+        of = torch.arange((actions + 1) * parts) % parts
         for layer, kept in ((self.second, own[:, None] == own), (self.last, of[:, None] == own)):
             with torch.no_grad():
                 layer.weight.mul_(kept * parts**0.5)
@@ -53,10 +50,8 @@ class Values(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """From (B, F) to (B, A, K)."""
         hidden = torch.relu(self.second(torch.relu(self.first(x))))
-        said: Tensor = self.last(hidden).view(len(x), -1, self.parts)
-        if not self.dueling:
-            return said
-        state, action = said[:, :1], said[:, 1:]
+        found = self.last(hidden).view(len(x), -1, self.parts)
+        state, action = found[:, :1], found[:, 1:]
         return state + action - action.mean(dim=1, keepdim=True)
 
 
@@ -110,7 +105,7 @@ class Learner:
         self.environment, self.settings = environment, settings
         shapes = environment.seen.shape[1], environment.mask.shape[1], environment.weight.shape[1]
         generator = torch.Generator().manual_seed(seed)
-        self.online, self.held = (Values(*shapes, settings.hidden, settings.dueling, generator) for _ in range(2))
+        self.online, self.held = (Values(*shapes, settings.hidden, generator) for _ in range(2))
         self.held.load_state_dict(self.online.state_dict())
         self.chance = np.random.default_rng(seed)
         self.replay = ReplayBuffer(settings.buffer, *shapes)

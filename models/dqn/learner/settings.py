@@ -11,7 +11,7 @@ class LearnerSettings:
 
     Attributes:
         hidden: units of each of two hidden layers.
-        dueling, double: as of `network.Values` and `network.target`.
+        double: as of `learner.target`.
         gamma: discount per decision.
         steps: rewards that are summed before a value is estimated.
         buffer: transitions kept; batch: drawn per update.
@@ -28,7 +28,6 @@ class LearnerSettings:
     """
 
     hidden: int = 128
-    dueling: bool = True
     double: bool = True
     gamma: float = 0.96
     steps: int = 3

@@ -110,7 +110,6 @@ def normal_s(job: TwinJob, batches: MeasuredBatches) -> Floats:
 
 
 def _slots(job: TwinJob, executors: Floats) -> Floats:
-    """(B,) tasks per wave of the heavy stage."""
     return np.array([parallelism(max(int(n), 1), job.cores, job.tasks) for n in executors], float)
 
 

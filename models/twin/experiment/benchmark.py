@@ -116,7 +116,7 @@ def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
     load = Load(scenario.arrived[:1], row, counts=np.array([scenario.warm_s]))
     jobs, looks = stack([scenario.setup.the_job] * len(row)), scenario.setup.looks
     outcome = simulate(jobs, load, clairvoyant(jobs, load, looks, row, knobs), looks, row)
-    return Sheet.of(knobs, 1, outcome, slice(None), len(outcome.targets), keep=True)
+    return Sheet.of(knobs, 1, outcome, slice(None), len(outcome.targets))
 
 
 def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:

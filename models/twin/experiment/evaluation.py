@@ -78,7 +78,6 @@ class Sheet(NamedTuple):
         p99_s, worst_s: latency.
         actions: changes of the target.
         none, clamped: decisions in which the policy gave no number, or one out of bounds.
-        targets: (D, knobs, seeds) executors asked for, where they were to be kept.
     """
 
     knobs: Floats
@@ -89,20 +88,18 @@ class Sheet(NamedTuple):
     actions: Floats
     none: Integers
     clamped: Integers
-    targets: Floats = np.zeros((0, 0, 0))
 
     @classmethod
-    def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int, keep: bool) -> Sheet:
+    def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> Sheet:
         """From some runs of a simulation, by knob, then seed, that had so many looks."""
         shape, why = (len(knobs), seeds), found.why[:looks]
         counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
         values = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes, *counts)
-        sheet = cls(knobs, *(value[runs].reshape(shape) for value in values))
-        return sheet._replace(targets=found.targets[:looks, runs].reshape(looks, *shape)) if keep else sheet
+        return cls(knobs, *(value[runs].reshape(shape) for value in values))
 
     def plus(self, other: Sheet) -> Sheet:
-        """With further knob values, without targets."""
-        return Sheet(*(np.concatenate(both) for both in zip(self[:-1], other[:-1], strict=True)))
+        """With further knob values."""
+        return Sheet(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
     @property
     def means(self) -> tuple[Floats, Floats]:
@@ -114,7 +111,7 @@ class Sheet(NamedTuple):
         return cheapest_at(*self.means, allowed)
 
 
-def compete(contender: Contender, lanes: Sequence[Lane], keep: bool = False) -> list[Sheet]:
+def compete(contender: Contender, lanes: Sequence[Lane]) -> list[Sheet]:
     """One sheet per lane. The lanes have the same setup and as many knob values.
 
     Raises:
@@ -129,7 +126,7 @@ def compete(contender: Contender, lanes: Sequence[Lane], keep: bool = False) -> 
         outcome = simulate(jobs, _load(some), _policy(contender, some), setup.looks, chance, ahead)
         for at, (i, lane) in enumerate(zip(chunk, some, strict=True)):
             runs, looks = slice(at * each, (at + 1) * each), len(lane.scenario.looks_s)
-            found[i] = Sheet.of(lane.knobs, seeds, outcome, runs, looks, keep)
+            found[i] = Sheet.of(lane.knobs, seeds, outcome, runs, looks)
     return [found[i] for i in range(len(lanes))]
 
 
@@ -150,7 +147,6 @@ def _rows(firsts: Iterable[int], lanes: Sequence[Lane]) -> Integers:
 
 
 def _load(lanes: list[Lane]) -> Load:
-    """What arrives, a row per scenario and seed."""
     scenarios = list(dict.fromkeys(lane.scenario for lane in lanes))
     seeds, longest = scenarios[0].seeds, max(one.seconds for one in scenarios)
     arrived = [np.pad(one.arrived, ((0, 0), (0, longest - one.seconds)), mode="edge") for one in scenarios]
@@ -200,7 +196,6 @@ def foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
 
 
 def _received(contender: Contender, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
-    """(seeds or 1, decisions, ends, levels)."""
     scenario, setting = lane.scenario, lane.setting
     if contender.hears == TRUTH:
         every = np.concatenate([scenario.rate, scenario.after])

@@ -127,7 +127,6 @@ def highest(rates: Floats, size: int) -> Floats:
 
 
 def _grouped(values: Floats, many: int) -> Floats:
-    """Means of the known values of so many steps each; NaN where none is known."""
     if many == 1:
         return values
     parts = values.reshape(-1, many)

@@ -10,9 +10,8 @@ import numpy as np
 
 from configs.contract import Contract, Executors, Planning
 from models.forecast.core.series import Series
-from models.policy.core.capacity import Capacity, speeds
 from models.twin.sim.arrivals import filled
-from models.twin.sim.job import Belief, TwinError, TwinJob
+from models.twin.sim.job import Belief, TwinError, TwinJob, stack
 from models.twin.sim.run import Looks
 
 DAY_S = 86400.0
@@ -149,12 +148,8 @@ class Setup:
         """By which the trace's values become records/s."""
         if self.as_is:
             return 1.0
-        job = self.the_job
-        capacity = Capacity(
-            speeds(job.most, job.cores, job.tasks, job.scaling)[None], np.array([job.overhead_s]),
-            np.array([job.per_record_s]), self.looks.batch_s,
-        )  # fmt: skip
         high = float(np.quantile(filled(series.values), PEAK_QUANTILE))
         if high <= 0:
             raise TwinError(f"the trace's {PEAK_QUANTILE:.1%} quantile is {high:g}: it cannot be scaled to a job")
-        return float(capacity.rps(np.array([float(self.peak_executors)]))[0]) / high
+        capacity = stack([self.the_job]).capacity(self.looks.batch_s)
+        return float(capacity.rps(np.array([self.peak_executors]))[0]) / high

@@ -120,7 +120,6 @@ def _worked(known: _Windows, budget_s: Floats) -> Floats:
 
 
 def _nearer(prices: Floats, at: Any) -> Floats:
-    """(PRICES,) prices on both sides of the best ones."""
     wider = np.concatenate([[prices[0] / 8], prices, [prices[-1] * 8]])
     each = [np.sqrt(wider[k + 1] * wider[k + 1 + side]) for k in dict.fromkeys(at.tolist()) for side in (-1, 1)]
     return np.resize(np.array(each), PRICES)

@@ -227,7 +227,6 @@ def _plans(job: Fluid, table: _Table, level: Any, prices: Any, first: int) -> An
 
 @numba.njit(cache=True)
 def _hit(job: Fluid, n: int, executors: int) -> bool:
-    """Whether a change to n executors leaves more work behind."""
     return n != executors if job.restart_s >= 0 else n > executors
 
 

@@ -57,7 +57,6 @@ def polished(
 
 @numba.njit(cache=True)
 def _pass(state: SimState, jobs: TwinJobs, load: Produced, targets: Any, look: int, every: int) -> None:
-    """Ask for the targets of a look and go on to the next one."""
     retarget(state, jobs, targets, float(look * every))
     until = float(min((look + 1) * every, load.arrived.shape[1] - 1))
     kernel.advance(state, jobs, load, float(look * every), until)

@@ -12,7 +12,7 @@ import numpy as np
 
 from configs.contract import Planning
 from configs.errors import CorrectableError
-from models.policy.core.capacity import Floats, Integers, speeds
+from models.policy.core.capacity import Capacity, Floats, Integers, speeds
 
 DRAWS = 32
 """Into so many equal parts of their distribution measured times are cut."""
@@ -149,6 +149,10 @@ class TwinJobs(NamedTuple):
         """`believed` as a policy is shown it: a single row where all runs have the same."""
         return self.believed[:1] if self.alike else self.believed
 
+    def capacity(self, batch_s: float) -> Capacity:
+        """What numbers of executors truly sustain with batches of so many seconds."""
+        return Capacity(self.speeds, self.facts["overhead_s"], self.facts["per_record_s"], batch_s)
+
     def of(self, rows: Integers) -> TwinJobs:
         """Some of them."""
         return TwinJobs._make([*(part[rows] for part in self[:-1]), self.alike])
@@ -185,5 +189,4 @@ def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = N
 
 
 def _parts(measured: Sequence[float]) -> Floats:
-    """The middles of equal parts of a measured distribution."""
     return np.quantile(np.asarray(measured, float), (np.arange(DRAWS) + 0.5) / DRAWS)

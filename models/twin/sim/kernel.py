@@ -26,7 +26,6 @@ _UNTAUGHT, _DECAY = float(capacity.COLD_BATCHES), capacity.DECAY
 
 @numba.njit(inline="always")
 def _bin(latency: float) -> int:
-    """Of a latency in seconds."""
     if latency < LINEAR * FINE_S:
         return int(latency / FINE_S)
     return min(BINS - 1, LINEAR + int(16 * math.log2(latency / (LINEAR * FINE_S))))
@@ -76,7 +75,6 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
 
 @numba.njit(inline="always")
 def _triggered(now: float, job: Any) -> float:
-    """The next trigger after a moment."""
     return float((math.floor(now / job.trigger_s) + 1.0) * job.trigger_s)
 
 

@@ -198,5 +198,5 @@ def _begin_to_count(state: SimState, load: Load, now: int) -> None:
 def first_executors(jobs: TwinJobs, load: Load, looks: Looks) -> Floats:
     """(runs,) executors that carry the first minute at full use."""
     upto, facts = min(60, load.seconds), jobs.facts
-    capacity = Capacity(jobs.speeds, facts["overhead_s"], facts["per_record_s"], looks.batch_s)
-    return capacity.executors_for(load.arrived[load.row, upto] / upto, facts["least"], facts["most"])[0]
+    rate = load.arrived[load.row, upto] / upto
+    return jobs.capacity(looks.batch_s).executors_for(rate, facts["least"], facts["most"])[0]

@@ -82,7 +82,6 @@ def timed(learn: Callable[[], Any]) -> dict[str, float]:
 
 
 def _learned(settings: LearnerSettings, steps: int, seed: int) -> dict[str, Any]:
-    """What so many steps took our learner, and what it earns."""
     environment = vector(seed)
     learner = Learner(environment, settings, seed)
     environment.step(np.full(RUNS, STAY))  # compiles the twin
@@ -100,6 +99,5 @@ def _peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[
 
 
 def _median(each: list[dict[str, Any]]) -> dict[str, Any]:
-    """Medians over seeds, and every seed's score."""
     middle = {name: statistics.median(one[name] for one in each) for name in ("score", "seconds", "cpu_s", "updates")}
     return {**each[0], **middle, "scores": [one["score"] for one in each]}

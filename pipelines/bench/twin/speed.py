@@ -50,7 +50,6 @@ def measure(policies: Sequence[str], hours: float, repeats: int) -> dict[str, An
 
 
 def _ahead(rate: Any, looks: Looks) -> Foresight:
-    """One stretch ahead, heard by all: the load to come with a spread."""
     now = np.arange(looks.count(len(rate))) * looks.every_s
     peak = rate[np.minimum(now + 90, len(rate) - 1)]
     rps = peak[None, :, None, None] * (1 + 0.02 * np.arange(len(LEVELS)))[None, None, None, :]

@@ -57,7 +57,7 @@ def taught(settings: LearnerSettings, seed: int, transitions: int = 6000) -> np.
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("settings", [TOY, replace(TOY, double=False, dueling=False)], ids=["double", "plain"])
+@pytest.mark.parametrize("settings", [TOY, replace(TOY, double=False)], ids=["double", "plain"])
 def test_a_job_of_two_states_is_learned_to_its_optimum(settings: LearnerSettings) -> None:
     np.testing.assert_allclose(taught(settings, 1), [[10.0, 6.2], [7.2, 8.0]], atol=0.4)
 
@@ -124,7 +124,7 @@ def test_the_oldest_transitions_go_first() -> None:
 
 
 def test_a_dueling_network_says_the_state_apart() -> None:
-    network = Values(3, 4, 2, 8, True, torch.Generator().manual_seed(1))
+    network = Values(3, 4, 2, 8, torch.Generator().manual_seed(1))
     said = network(torch.randn(5, 3))
     assert said.shape == (5, 4, 2)
     hidden = torch.relu(network.second(torch.relu(network.first(torch.ones(1, 3)))))

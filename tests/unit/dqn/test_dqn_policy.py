@@ -36,13 +36,13 @@ WIDE = Familiar(
 
 def agent(favourite: int, seed: int = 1) -> DqnModel:
     """One that always likes one move best."""
-    network = Values(len(FEATURES), len(MOVES), PARTS, 8, False, torch.Generator().manual_seed(seed))
+    network = Values(len(FEATURES), len(MOVES), PARTS, 8, torch.Generator().manual_seed(seed))
     layers = {n: getattr(network, n) for n in ("first", "second", "last")}
     weights = {n: (x.weight.detach().numpy().copy(), x.bias.detach().numpy().copy()) for n, x in layers.items()}
     weights["last"][0][:] = 0
-    weights["last"][1][favourite * PARTS] = 1.0
+    weights["last"][1][(favourite + 1) * PARTS] = 1.0
     tried = np.array([[1.1, 0.1], [1.3, 0.015], [1.5, 0.001]])
-    return DqnModel(weights, False, WIDE, np.array([1.0, 10.0, 100.0]), np.zeros(3), tried)
+    return DqnModel(weights, WIDE, np.array([1.0, 10.0, 100.0]), np.zeros(3), tried)
 
 
 def view(runs: int = 4, **other: object) -> View:
@@ -214,14 +214,14 @@ def test_a_policy_without_an_agent_says_what_is_missing() -> None:
 
 
 def test_numpy_and_torch_say_the_same() -> None:
-    network = Values(len(FEATURES), len(MOVES), PARTS, 8, True, torch.Generator().manual_seed(1))
+    network = Values(len(FEATURES), len(MOVES), PARTS, 8, torch.Generator().manual_seed(1))
     layers = {n: getattr(network, n) for n in ("first", "second", "last")}
     weights = {n: (x.weight.detach().numpy(), x.bias.detach().numpy()) for n, x in layers.items()}
     x = np.random.default_rng(2).standard_normal((6, len(FEATURES))).astype(np.float32)
     with torch.no_grad():
         said = network(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(
-        DqnModel(weights, True, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
+        DqnModel(weights, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
     )
 
 

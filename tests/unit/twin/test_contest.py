@@ -107,9 +107,9 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
     broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=0.0)
     monkeypatch.setitem(CATALOGUE, "static", broken)
     monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
-    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))], keep=True)[0]
+    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))])[0]
     assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[158, 158]]  # a look every 10 s
-    assert sheet.targets[-1].tolist() == [[TERMS.the_job.most] * 2]
+    assert sheet.hours == pytest.approx(TERMS.the_job.most * 720 / 3600)
 
 
 def test_who_knows_the_future_is_late_less_often_than_who_reacts():
