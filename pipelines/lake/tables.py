@@ -174,9 +174,8 @@ class Lake:
         since = (newest[0] or 0.0) - span_s if newest else 0.0
         first = F.min_by(F.struct(*columns), "wall_time").alias("first")
         kept = mine.where(F.col("time") > since).groupBy("version", "time", "step_s").agg(first)
-        rows = [
-            row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()
-        ]  # lists stay lists
+        # Row by row, so that lists stay lists.
+        rows = [row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()]
         return pd.DataFrame(rows, columns=list(columns))
 
 

@@ -18,14 +18,9 @@ SUPPORTED = (17, 21)
 _WANTED = " or ".join(map(str, SUPPORTED))
 _MODULE = "jdk.incubator.vector"
 _FOLDERS = (
-    "/usr/lib/jvm",
-    "/opt",
-    "/opt/java",
-    "/usr/java",
-    "/Library/Java/JavaVirtualMachines",
-    "~/.sdkman/candidates/java",
+    "/usr/lib/jvm", "/opt", "/opt/java", "/usr/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java",
     "~/.jdks",
-)
+)  # fmt: skip
 REMEDY = (
     "Install a full JRE, e.g. `apt-get install openjdk-17-jre-headless` or `brew install openjdk@17`, "
     "or set JAVA_HOME to one."

@@ -40,14 +40,9 @@ class ModelSet:
 
     @property
     def digests(self) -> tuple[str, str, str]:
-        """Of weights, scaler and hyper-parameters."""
-        return digests(self.members)
-
-
-def digests(members: Mapping[str, bytes]) -> tuple[str, str, str]:
-    """BLAKE2b of weights, scaler and hyper-parameters, hexadecimal."""
-    made = [hashlib.blake2b(members[name], digest_size=_DIGEST_BYTES).hexdigest() for name in MEMBERS]
-    return made[0], made[1], made[2]
+        """BLAKE2b of weights, scaler and hyper-parameters, hexadecimal."""
+        made = [hashlib.blake2b(self.members[name], digest_size=_DIGEST_BYTES).hexdigest() for name in MEMBERS]
+        return made[0], made[1], made[2]
 
 
 def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:

@@ -16,11 +16,8 @@ TARGET = "adapted"
 SOURCE, WHY = "adapt.source", "adapt.why"
 """Tags of a run and a version: the job whose load is the source, or "none"; and why."""
 _CALLED = {
-    TARGET: "adapted",
-    "source_only": "unadapted",
-    "target_only": "own load only",
-    "last_value": "last value",
-}
+    TARGET: "adapted", "source_only": "unadapted", "target_only": "own load only", "last_value": "last value",
+}  # fmt: skip
 
 
 def figures(result: TransferResult) -> dict[str, float]:
