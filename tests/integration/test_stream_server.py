@@ -15,7 +15,7 @@ from pipelines.serve.stream.server import Server
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN
 from tests.fakes.waiting import PATIENCE_S
-from tidecast.messages import Forecast, Heartbeat, MetricSample, Reject, decode
+from tidecast.messages import Forecast, Heartbeat, MetricSample, Reject, decode, encode
 
 pytestmark = pytest.mark.integration
 JOB = "word_count"
@@ -75,7 +75,8 @@ def send(kafka):
             "job": JOB, "kind": "interval", "time": (window + part / parts) * STEP, "wall_time": time.time(),
             "time_scale": 720.0, "span_s": STEP / parts, "arrival_rps": 100.0 + window % 24,
         }  # fmt: skip
-        publisher.send("metrics", JOB, MetricSample(**{**fields, **changes}), changes.get("wall_time"))
+        sample = encode(MetricSample(**{**fields, **changes}))
+        publisher.send_bytes("metrics", JOB.encode(), sample, timestamp_s=changes.get("wall_time"))
 
     sent.raw = lambda value: publisher.send_bytes("metrics", JOB.encode(), value)
     sent.flush = publisher.flush
