@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -15,13 +14,14 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED, POLICIES
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
-from pipelines.demo.agent import first_agent
-from pipelines.demo.live import Live, RingError, facts
+from pipelines.demo.champion import RingError, first_agent, first_champion
+from pipelines.demo.live import Live, wait_for_forecast, write_facts
 from pipelines.demo.progress import Screen
-from pipelines.demo.run import add_facts, first_champion, fresh_stack, new_run_dir, wait_for_forecast, write_facts
+from pipelines.demo.run import add_facts, fresh_stack, new_run_dir
+from pipelines.html.columns import of_rows
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
-from pipelines.report.comparison import render_comparison
+from pipelines.report.comparison import SWEEP, medians, render_comparison
 from pipelines.report.summary import summarise
 from pipelines.traces.trace import load_trace
 
@@ -48,18 +48,17 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
     contract = load_contract(settings.job.name, settings.contracts_dir)
     best = dict.fromkeys(policies, contract.planning.target_utilisation)
     for policy in policies:
-        tried = [_once(settings, policy, u, version, screen, "sweep") for u in utilisations]
+        tried = [_once(settings, policy, u, version, screen, SWEEP) for u in utilisations]
         runs += tried
         if tried:
             best[policy] = cheapest(tried, contract.executors.max)["target_utilisation"]
     for pair in range(pairs):
         order = policies if pair % 2 == 0 else policies[::-1]  # so that neither always runs on the warmer machine
         runs += [_once(settings, policy, best[policy], version, screen, f"pair {pair + 1}") for policy in order]
-    medians = {
-        policy: _medians([r for r in runs if r["policy"] == policy and r["turn"] != "sweep"]) for policy in policies
-    }
+    figures = medians(runs).loc[policies, ["over_target_s", "executor_s"]].to_dict("index")
     page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
-    return {"runs": runs, "best": best, "medians": medians, "page": str(page), "text": _text(runs, medians, page)}
+    said = "\n".join([*_lines(runs, figures, best), f"page: {page}"])
+    return {"runs": runs, "best": best, "medians": figures, "page": str(page), "text": said}
 
 
 def cheapest(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
@@ -76,11 +75,11 @@ def _check(policies: list[str], utilisations: list[float]) -> None:
 
 def _train(settings: Settings, screen: Screen, agent: bool) -> str:
     """History through the DAGs once, and an agent if one is needed; returns the forecasting champion's version."""
-    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES) as stack:
+    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES + agent) as stack:
         dags = Orchestrator(stack.settings)
-        version = first_champion(stack, dags, screen, STAGES)
+        version = first_champion(stack.settings, dags, screen)
         if agent and version is not None:
-            first_agent(stack, dags, screen, STAGES - 1, STAGES)
+            first_agent(stack.settings, dags, screen)
     if version is None:
         raise RingError("policies are compared with a champion, and without history there is none; raise history_days")
     return version
@@ -96,15 +95,15 @@ def _once(
     chosen = chosen.model_copy(update={"contracts": contracts})
     with fresh_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
         here = stack.settings
-        with screen.stage(2, STAGES, f"{turn}: {policy} at utilisation {utilisation:g}: start"):
+        with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: start"):
             publish_history(here)
             forecasts = Follower(here.kafka, ["forecasts"])
             stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
             live = Live(stack, here, run_dir, screen)
-            write_facts(run_dir, facts(here, run_dir.name, live.began, {"champion": version}))
+            write_facts(here, run_dir, live.began, {"champion": version})
             live.start()
             wait_for_forecast(forecasts)
-        with screen.stage(3, STAGES, f"{turn}: {policy} at utilisation {utilisation:g}: live"):
+        with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: live"):
             live.replay()
             live.stop()
     add_facts(run_dir, peak_memory_mb=live.peak_mb())
@@ -125,18 +124,16 @@ def _contracts(settings: Settings, run_dir: Path, utilisation: float) -> Path:
     return folder
 
 
-def _medians(runs: list[dict[str, Any]]) -> dict[str, float]:
-    return {key: statistics.median(r[key] for r in runs) for key in ("over_target_s", "executor_s") if runs}
-
-
-def _text(runs: list[dict[str, Any]], medians: dict[str, dict[str, float]], page: Path) -> str:
-    lines = [
-        f"{'turn':8} {'policy':9} {'util':>5} {'over target s':>13} {'executor s':>10} {'scale ups':>9} {'lost':>5}"
-    ]
-    for r in runs:
-        lines.append(
-            f"{r['turn']:8} {r['policy']:9} {r['target_utilisation']:5.2f} {r['over_target_s']:13.0f} "
-            f"{r['executor_s']:10.0f} {r['scale_ups']:9d} {r['lost']:5d}"
-        )
-    lines += [f"median   {p:9} {'':5} {m['over_target_s']:13.0f} {m['executor_s']:10.0f}" for p, m in medians.items()]
-    return "\n".join([*lines, f"page: {page}"])
+def _lines(runs: list[dict[str, Any]], middle: dict[str, dict[str, float]], best: dict[str, float]) -> list[str]:
+    rows = [
+        {
+            "turn": r["turn"], "policy": r["policy"], "util": f"{r['target_utilisation']:.2f}",
+            "over target s": f"{r['over_target_s']:.0f}", "executor s": f"{r['executor_s']:.0f}",
+            "scale ups": r.get("scale_ups"), "lost": r.get("lost"),
+        }
+        for r in [
+            *runs,
+            *({"turn": "median", "policy": p, "target_utilisation": best[p], **m} for p, m in middle.items()),
+        ]
+    ]  # fmt: skip
+    return of_rows(rows)

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 
 from configs.contract import load_contract
-from configs.errors import CorrectableError
 from configs.settings import Settings
+from pipelines.demo.champion import RingError
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.truth import compare, counted
 from pipelines.kafka.broker import BrokerError, Follower
@@ -27,10 +27,6 @@ from tidecast.messages import Decision, Forecast, MessageError, MetricSample, de
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
 WARM_UPS = 3
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
-
-
-class RingError(CorrectableError, RuntimeError):
-    """The ring did not close; the message says where and what to look at."""
 
 
 @dataclass
@@ -58,7 +54,9 @@ class Live:
         self._wait((self.run_dir / f"{name}.start.json").exists, 60, job, "write down where it begins")
         for _ in range(WARM_UPS):
             rows = self._rows()
-            self._python("pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
+            warm_up = self._spawn("warm-up", "pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
+            if warm_up.wait(60) != 0:
+                raise RingError(f"the warm-up failed:\n{warm_up.last_lines()}")
             self._wait(lambda rows=rows: self._rows() > rows, 120, job, "take the warm-up records")  # type: ignore[misc]
         self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), 90, autoscaler, "get ready")
 
@@ -75,8 +73,7 @@ class Live:
         deadline = time.monotonic() + 120
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
-        settle = time.monotonic() + 3  # the last batch's outcome is still on its way
-        while time.monotonic() < settle:
+        for _ in range(6):  # half a second each: the last batch's outcome is still on its way
             view = self._watch(follower, view, 1.0)
         follower.close()
 
@@ -127,11 +124,6 @@ class Live:
         self._started.insert(0, process)  # stopped in the reverse order
         return process
 
-    def _python(self, module: str, *arguments: str) -> None:
-        process = self._spawn("warm-up", module, *arguments)
-        if process.wait(60) != 0:
-            raise RingError(f"the warm-up failed:\n{process.last_lines()}")
-
     def _wait(self, ready: Callable[[], bool], seconds: float, process: Process, what: str) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
@@ -142,11 +134,11 @@ class Live:
             time.sleep(0.2)
 
 
-def facts(settings: Settings, run_id: str, began: float, versions: dict[str, str]) -> dict[str, Any]:
-    """What `run.json` says of a run before it has results."""
+def write_facts(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:
+    """Write `run.json`: what there is to say of a run before it has results."""
     contract = load_contract(settings.job.name, settings.contracts_dir)
-    return {
-        "id": run_id,
+    known = {
+        "id": run_dir.name,
         "policy": settings.autoscaler.policy,
         "serving": settings.serving.path,
         "job": settings.job.name,
@@ -157,3 +149,15 @@ def facts(settings: Settings, run_id: str, began: float, versions: dict[str, str
         "started": began,
         "versions": versions,
     }
+    (run_dir / "run.json").write_text(json.dumps(known, indent=1))
+
+
+def wait_for_forecast(follower: Follower, seconds: float = 60) -> None:
+    """Wait for the first forecast, however it is served."""
+    deadline = time.monotonic() + seconds
+    while not follower.poll(0.5):
+        if time.monotonic() > deadline:
+            raise RingError(
+                f"no forecast within {seconds:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
+            )
+    follower.close()

@@ -52,10 +52,9 @@ def arrives(settings: Settings, screen: Screen) -> None:
 
 def stored(settings: Settings) -> int:
     """How many of its records are in the lake."""
-    newcomer = settings.replay.newcomer
-    if newcomer is None:
-        return 0
-    return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
+    if newcomer := settings.replay.newcomer:
+        return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
+    return 0
 
 
 def judged(settings: Settings, registry: Registry) -> dict[str, Any] | None:

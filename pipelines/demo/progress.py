@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tidecast.messages import Decision, Forecast, MetricSample
 
@@ -29,20 +29,18 @@ class LiveFigures:
 
     def seen(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
         """The view after one message."""
-        if isinstance(message, MetricSample):
-            if message.kind == "batch":
-                return replace(self, latency_s=message.latency_p95_s if message.batch_rows else self.latency_s)
-            if message.executors is None:
-                return self
-            return replace(
-                self, arrival_rps=message.arrival_rps, executors=message.executors, lag_records=message.lag_records
-            )
-        if isinstance(message, Forecast):
-            middle = min(range(len(message.levels)), key=lambda i: abs(message.levels[i] - 0.5))
-            step = min(3, len(message.quantiles) - 1)
-            return replace(self, ahead_rps=message.quantiles[step][middle])
-        changed = {"up", "down"} & set(message.codes)
-        return replace(self, target=message.executors, last_change=message.reason if changed else self.last_change)
+        match message:
+            case MetricSample(kind="batch"):
+                return replace(self, latency_s=message.latency_p95_s) if message.batch_rows else self
+            case MetricSample(executors=int(now), arrival_rps=arrival, lag_records=lag):
+                return replace(self, arrival_rps=arrival, executors=now, lag_records=lag)
+            case Forecast(levels=levels, quantiles=quantiles):
+                middle = min(range(len(levels)), key=lambda i: abs(levels[i] - 0.5))
+                return replace(self, ahead_rps=quantiles[min(3, len(quantiles) - 1)][middle])
+            case Decision(executors=target, codes=codes):
+                changed = {"up", "down"} & set(codes)
+                return replace(self, target=target, last_change=message.reason if changed else self.last_change)
+        return self
 
     def line(self) -> str:
         """One line of figures; a dash where nothing is known yet."""
@@ -59,25 +57,26 @@ def _figure(value: float | int | None, form: str) -> str:
 
 @dataclass
 class Screen:
-    """Prints stages and the live line; quiet about everything else."""
+    """Prints stages, `of` in all, and the live line; quiet about everything else."""
 
-    begun: float = field(default_factory=time.monotonic)
+    of: int = 1
+    _done: int = 0
     _drawn: float = -PLAIN_EVERY_S
     _open: bool = False
 
     @contextmanager
-    def stage(self, number: int, of: int, text: str) -> Iterator[None]:
-        """A stage with its seconds, also when it fails."""
-        start = time.monotonic()
-        print(f"[{number}/{of}] {text} ...", flush=True)
+    def stage(self, text: str, last: bool = False) -> Iterator[None]:
+        """The next stage with its seconds, also when it fails; after the last one they are counted anew."""
+        start, number = time.monotonic(), self.of if last else self._done + 1
+        self._done = number % self.of
+        print(f"[{number}/{self.of}] {text} ...", flush=True)
+        ended = "failed after"
         try:
             yield
-        except BaseException:
+            ended = "done in"
+        finally:
             self._end_line()
-            print(f"[{number}/{of}] {text}: failed after {time.monotonic() - start:.0f} s", flush=True)
-            raise
-        self._end_line()
-        print(f"[{number}/{of}] {text}: done in {time.monotonic() - start:.0f} s", flush=True)
+            print(f"[{number}/{self.of}] {text}: {ended} {time.monotonic() - start:.0f} s", flush=True)
 
     def note(self, text: str) -> None:
         """One indented line within a stage."""

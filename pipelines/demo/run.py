@@ -18,11 +18,9 @@ from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
-from pipelines.demo.agent import first_agent
-from pipelines.demo.hours import history_window, ingest, live_window
-from pipelines.demo.live import Live, RingError, facts
+from pipelines.demo.champion import first_agent, first_champion, ingest, live_window
+from pipelines.demo.live import Live, wait_for_forecast, write_facts
 from pipelines.demo.progress import Screen
-from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
@@ -35,35 +33,30 @@ from pipelines.stack.processes import members
 from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_trace
 
-DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
 STAGES = 7
 """One more where the policy needs an agent."""
 
 
-def run(settings: Settings, screen: Screen | None = None) -> tuple[dict[str, Any], Path, list[str]]:
+def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     """Run the whole ring on the embedded stack.
 
     Returns:
         The summary, the path of the report, and what kept the ring from closing (empty when it closed).
     """
-    screen = screen or Screen()
+    screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
     for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
     newcomer.check(settings)
     began = time.time()
     run_dir = new_run_dir(settings)
-    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, _stages(settings)) as stack:
+    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
         _rehearse(stack, screen)
         found = close_ring(stack, run_dir, screen, began)
     run_facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     summary = summarise(run_dir)
     page = render(run_dir)
     return summary, page, open_ends(summary, run_facts)
-
-
-def _stages(settings: Settings) -> int:
-    return STAGES + (settings.autoscaler.policy in LEARNED)
 
 
 def left_alive(stack: Stack) -> list[str]:
@@ -102,11 +95,14 @@ def new_run_dir(settings: Settings) -> Path:
 def fresh_stack(
     settings: Settings, parts: set[str], screen: Screen, of: int, kept: Collection[str] = ()
 ) -> Iterator[Stack]:
-    """An embedded stack apart in `var/demo`, empty except for the kept parts; everything is stopped at the end."""
-    settings = apart(settings, "demo")
+    """An embedded stack apart in `var/demo`, empty except for the kept parts; everything is stopped at the end.
+
+    The first and the last of so many stages (`of`) are its start and its end.
+    """
+    settings, screen.of = apart(settings, "demo"), of
     stack = Stack(settings, parts, fresh=parts - set(kept))
     try:
-        with screen.stage(1, of, f"start {', '.join(sorted(parts))}"):
+        with screen.stage(f"start {', '.join(sorted(parts))}"):
             if "lake" not in kept:  # its recorded offsets are the old broker's
                 shutil.rmtree(settings.lake_dir, ignore_errors=True)
             shutil.rmtree(settings.store_dir, ignore_errors=True)  # it follows the old broker's topics
@@ -114,7 +110,7 @@ def fresh_stack(
             create_topics(stack.settings.kafka)
         yield stack
     finally:
-        with screen.stage(of, of, "stop everything"):
+        with screen.stage("stop everything", last=True):
             stack.stop()
 
 
@@ -134,31 +130,27 @@ def _rehearse(stack: Stack, screen: Screen) -> None:
 def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
     """Every stage of a run on a started stack; returns the facts that only the end knows."""
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
-    name, of = settings.job.name, _stages(settings)
-    versions: dict[str, Any] = {"champion": first_champion(stack, dags, screen, of) or "none"}
+    name = settings.job.name
+    versions = {"champion": first_champion(settings, dags, screen) or "none"}
     if settings.autoscaler.policy in LEARNED:
-        versions["agent"] = first_agent(stack, dags, screen, of - 4, of) or "none"
+        versions["agent"] = first_agent(settings, dags, screen) or "none"
     first_verdict = registry.last_verdict(name)
     live = Live(stack, settings, run_dir, screen, began)
-    with screen.stage(of - 3, of, "start serving DAG, managed job and autoscaler"):
-        write_facts(run_dir, facts(settings, run_dir.name, began, versions))
+    with screen.stage("start serving DAG, managed job and autoscaler"):
+        write_facts(settings, run_dir, began, versions)
         forecasts = Follower(settings.kafka, ["forecasts"])
         dags.unpause("serve_forecasts")
         live.start()
         if versions["champion"] != "none":
             wait_for_forecast(forecasts)
-    with screen.stage(
-        of - 2, of, f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"
-    ):
+    with screen.stage(f"live: {settings.replay.live_hours:g} h of the trace, {settings.replay.speed:g} times faster"):
         live.replay()
         counts = live.stop()
         screen.note(f"produced {counts['produced']}, counted {counts['counted']}")
-    with screen.stage(
-        of - 1, of, "live metrics into the lake; a challenger is trained on history and live day, and judged"
-    ):
+    with screen.stage("live metrics into the lake; a challenger is trained on history and live day, and judged"):
         newcomer.arrives(settings, screen)
         asked = time.time()
-        stored = ingest(dags, settings, *live_window(settings)) - newcomer.stored(settings)
+        stored = ingest(dags, *live_window(settings)) - newcomer.stored(settings)
         dags.wait_next_run("retrain_forecaster", asked)
         verdict = registry.last_verdict(name)
         if verdict == first_verdict:
@@ -173,53 +165,9 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
     }  # fmt: skip
 
 
-def first_champion(stack: Stack, dags: Orchestrator, screen: Screen, of: int) -> str | None:
-    """History through the ingest DAG, and the champion of the retrain DAG that its asset event starts.
-
-    Returns:
-        The champion's version; None without any history, when all begins with the live load.
-
-    Raises:
-        RingError: there was history, and no champion came of it.
-    """
-    settings, registry, name = stack.settings, Registry(stack.settings), stack.settings.job.name
-    with screen.stage(2, of, "history through the ingest DAG into the lake"):
-        dags.wait_for_dags(DAGS)
-        dags.unpause("retrain_forecaster")
-        dags.unpause("ingest_metrics")
-        rows = publish_history(settings)
-        screen.note(f"{rows} back-dated records of {settings.replay.trace} on `metrics`")
-        if not rows:
-            return None
-        asked = time.time()
-        ingest(dags, settings, *history_window(settings))
-    with screen.stage(3, of, "first champion: the retrain DAG, started by the asset event"):
-        dags.wait_next_run("retrain_forecaster", asked)
-        champion = registry.champion_version(name)
-        if champion is None:
-            raise RingError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
-        screen.note(f"champion: {registry.model_name(name)} version {champion}")
-    return champion
-
-
-def write_facts(run_dir: Path, known: dict[str, Any]) -> None:
-    """Write `run.json`."""
-    (run_dir / "run.json").write_text(json.dumps(known, indent=1))
-
-
 def add_facts(run_dir: Path, **more: Any) -> dict[str, Any]:
     """Add to `run.json` and return all it says."""
-    known = {**json.loads((run_dir / "run.json").read_text()), **more}
-    write_facts(run_dir, known)
+    file = run_dir / "run.json"
+    known = {**json.loads(file.read_text()), **more}
+    file.write_text(json.dumps(known, indent=1))
     return known
-
-
-def wait_for_forecast(follower: Follower, seconds: float = 60) -> None:
-    """Wait for the first forecast, however it is served."""
-    deadline = time.monotonic() + seconds
-    while not follower.poll(0.5):
-        if time.monotonic() > deadline:
-            raise RingError(
-                f"no forecast within {seconds:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
-            )
-    follower.close()

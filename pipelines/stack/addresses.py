@@ -1,56 +1,69 @@
-"""Where the embedded parts are: as settings of their children, and as a person wants to see them."""
+"""Where each service is: the setting that names it, and whether one of a person's own answers there."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+import socket
+from collections.abc import Collection, Mapping
+from operator import attrgetter
+from urllib.parse import urlsplit
 
 from configs.settings import Settings
-from pipelines.spark.java import Java
-from pipelines.stack import airflow, kafka, mlflow, ports, spark
-from pipelines.stack.processes import MARKER
+from pipelines.stack.place import StackError
+
+SETTINGS = {
+    "broker": "kafka.bootstrap",
+    "spark": "spark.master",
+    "airflow": "airflow.url",
+    "mlflow": "mlflow.tracking_uri",
+    "mlflow_ui": "mlflow.tracking_uri",
+}
+"""Per part of the stack, where its address stands; a part whose address is set is used there instead of started."""
+
+_PORTS = {"http": 80, "https": 443, "spark": 7077, "tcp": 9092}
 
 
-def told(embedded: Collection[str], chosen: Mapping[str, int], var: Path) -> dict[str, str]:
-    """Addresses of the embedded parts as settings of the children."""
-    every: dict[str, Callable[[], dict[str, str]]] = {
-        "broker": lambda: {"TIDECAST_KAFKA__BOOTSTRAP": kafka.address(chosen)},
-        "spark": lambda: {"TIDECAST_SPARK__MASTER": spark.address(chosen)},
-        "airflow": lambda: {"TIDECAST_AIRFLOW__URL": airflow.address(chosen)},
-        "mlflow": lambda: {"TIDECAST_MLFLOW__TRACKING_URI": mlflow.address(var)},
-        "mlflow_ui": lambda: {"TIDECAST_MLFLOW__TRACKING_URI": mlflow.address(var)},
-    }
-    return {key: value for part in embedded for key, value in every[part]().items()}
+def variable(part: str) -> str:
+    """The environment variable of a part's address, e.g. TIDECAST_KAFKA__BOOTSTRAP."""
+    return "TIDECAST_" + SETTINGS[part].replace(".", "__").upper()
 
 
-def shown(embedded: Collection[str], chosen: Mapping[str, int], var: Path) -> dict[str, str]:
-    """Addresses of the embedded parts as a person wants them."""
-    every: dict[str, Callable[[], str]] = {
-        "broker": lambda: kafka.address(chosen),
-        "spark": lambda: spark.ui(chosen),
-        "airflow": lambda: airflow.address(chosen),
-        "mlflow": lambda: mlflow.address(var),
-        "mlflow_ui": lambda: mlflow.ui(chosen),
-    }
-    return {part: every[part]() for part in embedded}
+def own(settings: Settings) -> dict[str, str]:
+    """The parts whose address is in the settings, and that address."""
+    return {part: address for part, name in SETTINGS.items() if (address := attrgetter(name)(settings))}
 
 
-def environment(stack_id: str, settings: Settings, found: Java, told: Mapping[str, str]) -> dict[str, str]:
-    """What every child of a stack is told: the marker, the addresses, and one Java, Spark and Python for all."""
-    var = settings.var_dir
-    return {
-        MARKER: stack_id,
-        "TIDECAST_VAR": str(var),
-        "TIDECAST_FILE": str(var / "settings.yaml"),
-        **told,
-        "JAVA_HOME": str(found.home),
-        "SPARK_HOME": spark.spark_home(),  # a SPARK_HOME of another release would be preferred to PySpark's own
-        "SPARK_LOCAL_IP": ports.HOST,
-        "SPARK_LOCAL_DIRS": str(var / "spark-local"),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONUNBUFFERED": "1",
-        "MPLCONFIGDIR": str(var / "cache" / "matplotlib"),
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "GX_ANALYTICS_ENABLED": "false",
-    }
+def filled(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """The settings with the addresses that a stack tells its children, where they name none of their own."""
+    changed = {}
+    for part in SETTINGS.keys() - own(settings).keys():
+        section, key = SETTINGS[part].split(".")
+        if value := environment.get(variable(part)):
+            changed[section] = getattr(settings, section).model_copy(update={key: value})
+    return settings.model_copy(update=changed)
+
+
+def check(settings: Settings, parts: Collection[str]) -> None:
+    """Raise `StackError` for a named service where nothing accepts connections."""
+    for part, address in own(settings).items():
+        places = [place for one in address.split(",") if (place := _place(one))]
+        if part in parts and places and not any(_accepts(*place) for place in places):
+            raise StackError(
+                f"{variable(part)}={address}: nothing accepts connections there. "
+                f"Start it, correct the address, or unset it to use the embedded one."
+            )
+
+
+def _place(address: str) -> tuple[str, int] | None:
+    """Host and port of `host:port` or a URL; None for what has none (yarn, k8s://, sqlite)."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return None
+    return parts.hostname, parts.port or _PORTS[parts.scheme]
+
+
+def _accepts(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=5):
+            return True
+    except OSError:
+        return False

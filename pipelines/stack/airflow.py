@@ -8,20 +8,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from pipelines.stack.place import Place, page
 from pipelines.stack.ports import HOST
 
-PORTS = ("airflow",)
+ADDRESS = f"http://{HOST}:{{airflow}}"
 _COMMAND = [sys.executable, "-m", "airflow"]
-
-
-def address(ports: Mapping[str, int]) -> str:
-    """URL of its API and UI."""
-    return f"http://{HOST}:{ports['airflow']}"
 
 
 def empty_database(place: Place) -> Path:
@@ -42,8 +36,7 @@ def start(place: Place) -> None:
     if not database.exists():
         shutil.copy(empty_database(place), database)
     env = _settings(place, home, database)
-    url = address(place.ports)
-    healthy = page(f"{url}/api/v2/monitor/health", _healthy)
+    healthy = page(f"{place.at(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(place.ports["airflow"]), "--workers", "1"]
     place.spawn("airflow-api-server", server, env, probe=healthy)
     # Without the flag every scheduler and worker serves its logs on all interfaces.
@@ -54,7 +47,7 @@ def start(place: Place) -> None:
 
 
 def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:
-    url = address(place.ports)
+    url = place.at(ADDRESS)
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(place.dags),
@@ -80,6 +73,5 @@ def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:
 
 def _healthy(text: str) -> bool:
     state = json.loads(text)
-    return all(
-        state.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
-    )
+    parts = ("metadatabase", "scheduler", "dag_processor")
+    return all(state.get(part, {}).get("status") == "healthy" for part in parts)

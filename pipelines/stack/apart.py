@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.stack.external import NAMES, addresses
+from pipelines.stack.addresses import own, variable
 
 
 def apart(settings: Settings, name: str) -> Settings:
@@ -16,11 +16,11 @@ def apart(settings: Settings, name: str) -> Settings:
     Raises:
         SettingsError: one of them is configured.
     """
-    for part, address in addresses(settings).items():
-        if part in NAMES and part != "spark":
+    for part, address in own(settings).items():
+        if part != "spark":
             raise SettingsError(
-                f"{NAMES[part]}={address}: `{name}` fills and empties topics, tables and models, so it brings its own "
-                f"services and touches none of yours. Unset {NAMES[part]} for this command."
+                f"{variable(part)}={address}: `{name}` fills and empties topics, tables and models, so it brings its "
+                f"own services and touches none of yours. Unset {variable(part)} for this command."
             )
     return settings.model_copy(
         update={"var": settings.var_dir / name, "kafka": settings.kafka.model_copy(update={"prefix": ""})}

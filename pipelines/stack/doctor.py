@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -16,7 +17,7 @@ import psutil
 from configs.sections import Ports
 from configs.settings import ROOT, Settings
 from pipelines.spark import jars, java
-from pipelines.stack import external, ports, state
+from pipelines.stack import addresses, ports, state
 from pipelines.stack.place import StackError
 
 _GIB = 1024**3
@@ -44,7 +45,7 @@ def checks(settings: Settings) -> list[Check]:
     return [
         _python(),
         _packages(ROOT / "requirements.lock"),
-        _program("make", "apt-get install make, or xcode-select --install"),
+        _make(),
         _java(),
         _jars(),
         _memory(),
@@ -56,10 +57,8 @@ def checks(settings: Settings) -> list[Check]:
 
 
 def _python() -> Check:
-    found = f"{platform.python_version()} at {sys.executable}"
-    return Check(
-        "python", sys.version_info[:2] == (3, 11), found, "Install Python 3.11, remove .venv, run `make setup`."
-    )
+    found, right = f"{platform.python_version()} at {sys.executable}", sys.version_info[:2] == (3, 11)
+    return Check("python", right, found, "Install Python 3.11, remove .venv, run `make setup`.")
 
 
 def _packages(lock: Path) -> Check:
@@ -79,14 +78,13 @@ def _packages(lock: Path) -> Check:
         if installed.split("+")[0] != match[2]:  # torch's builds carry a local part: 2.13.0+cpu
             wrong.append(f"{match[1]} is {installed} instead of {match[2]}")
     found = f"{count} as in {lock.name}" if not wrong else "; ".join(wrong[:5])
-    return Check(
-        "packages", not wrong, found, "Run `make setup` (remove .venv/.ready first if it finds nothing to do)."
-    )
+    remedy = "Run `make setup` (remove .venv/.ready first if it finds nothing to do)."
+    return Check("packages", not wrong, found, remedy)
 
 
-def _program(name: str, remedy: str) -> Check:
-    place = shutil.which(name)
-    return Check(name, place is not None, place or "not on PATH", remedy)
+def _make() -> Check:
+    place = shutil.which("make")
+    return Check("make", place is not None, place or "not on PATH", "apt-get install make, or xcode-select --install")
 
 
 def _java() -> Check:
@@ -103,17 +101,17 @@ def _jars() -> Check:
 
 
 def _memory() -> Check:
-    total = min([psutil.virtual_memory().total, *_container_limit()]) / _GIB
+    total = min(psutil.virtual_memory().total, _container_limit()) / _GIB
     remedy = f"At least {_MEMORY_GIB:.1f} GiB are needed. Fewer executors (the contract's maximum) need less."
     return Check("memory", total >= _MEMORY_GIB, f"{total:.1f} GiB", remedy)
 
 
-def _container_limit() -> list[int]:
+def _container_limit() -> float:
+    """Bytes; `max` reads as infinite."""
     try:
-        text = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        return float(Path("/sys/fs/cgroup/memory.max").read_text().replace("max", "inf"))
     except OSError:
-        return []
-    return [int(text)] if text.isdigit() else []
+        return math.inf
 
 
 def _disk(var: Path) -> Check:
@@ -142,10 +140,10 @@ def _ports(settings: Settings) -> Check:
 
 
 def _services(settings: Settings) -> Check:
-    own = external.addresses(settings)
-    own.pop("mlflow_ui", None)
+    own = addresses.own(settings)
     try:
-        external.check(settings, own)
+        addresses.check(settings, own)
     except StackError as error:
         return Check("services", False, str(error), "Or unset it to use the embedded one.")
-    return Check("services", True, f"yours: {', '.join(own.values())}" if own else "embedded, started when needed")
+    yours = ", ".join(dict.fromkeys(own.values()))
+    return Check("services", True, f"yours: {yours}" if own else "embedded, started when needed")

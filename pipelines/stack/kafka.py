@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from pipelines.spark import jars
@@ -10,14 +9,9 @@ from pipelines.stack.place import Place, port_open
 from pipelines.stack.ports import HOST
 from pipelines.stack.spark import spark_home
 
-PORTS = ("broker", "controller")
+ADDRESS = f"{HOST}:{{broker}}"
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 _JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
-
-
-def address(ports: Mapping[str, int]) -> str:
-    """Bootstrap address of the broker."""
-    return f"{HOST}:{ports['broker']}"
 
 
 def start(place: Place) -> None:

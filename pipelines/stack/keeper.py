@@ -30,11 +30,6 @@ class Keeper:
                 env={**os.environ, processes.MARKER: stack_id},
             )  # fmt: skip
 
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._popen.pid
-
     def watch(self, pid: int) -> None:
         """End the session of this child, too."""
         self._say(f"watch {pid}")
@@ -46,11 +41,14 @@ class Keeper:
     def release(self) -> None:
         """End the keeper and let its children live on."""
         self._say("release")
-        self._close()
+        self.end()
 
-    def end(self, timeout_s: float = 30) -> None:
+    def end(self) -> None:
         """End everything that is left, and the keeper."""
-        self._close(timeout_s)
+        if self._popen.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._popen.stdin.close()
+        self._popen.wait(30)
 
     def _say(self, line: str) -> None:
         pipe: IO[bytes] | None = self._popen.stdin
@@ -61,14 +59,8 @@ class Keeper:
             pipe.flush()
         except BrokenPipeError:
             raise processes.ProcessError(
-                f"the keeper of the stack (process {self.pid}) was ended from outside. Stop and start again."
+                f"the keeper of the stack (process {self._popen.pid}) was ended from outside. Stop and start again."
             ) from None
-
-    def _close(self, timeout_s: float = 30) -> None:
-        if self._popen.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._popen.stdin.close()
-        self._popen.wait(timeout_s)
 
 
 def keep(lines: Iterable[str], stack_id: str) -> None:

@@ -18,7 +18,7 @@ from configs.settings import Settings
 from pipelines.spark.java import Java
 from pipelines.stack.keeper import Keeper
 from pipelines.stack.ports import HOST
-from pipelines.stack.processes import MARKER, Process, spawn
+from pipelines.stack.processes import Process, spawn
 
 Probe = Callable[[], bool]
 
@@ -43,7 +43,7 @@ class Place:
     dags: Path  # Airflow's DAG folder
     secret: str  # what Airflow's processes sign their tokens with
     keeper: Keeper
-    environment: dict[str, str]
+    environment: dict[str, str] = field(default_factory=dict)  # what children are told besides this process's own
     processes: dict[str, Process] = field(default_factory=dict)
     abandoned: threading.Event = field(default_factory=threading.Event)
     _recipes: dict[str, tuple[list[str], dict[str, str], Probe | None]] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class Place:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def log(self, name: str) -> Path:
-        """The log file of a process."""
-        return self.settings.var_dir / "log" / f"{name}.log"
+    def at(self, address: str) -> str:
+        """An address with its ports, e.g. `{broker}`, and the folder, `{var}`, filled in."""
+        return address.format(**self.ports, var=self.settings.var_dir)
 
     def spawn(
         self, name: str, argv: list[str], env: Mapping[str, str] | None = None, probe: Probe | None = None
@@ -68,8 +68,9 @@ class Place:
             raise AbandonedError(name)
         # The settings in force are in the file that the environment names; a variable of ours would overrule it.
         outside = {name: value for name, value in os.environ.items() if not name.startswith("TIDECAST_")}
-        whole = {**outside, **self.environment, **(env or {}), MARKER: self.id}
-        process = spawn(name, argv, whole, self.log(name), append=name in self._recipes)
+        log = self.settings.var_dir / "log" / f"{name}.log"
+        whole = {**outside, **self.environment, **(env or {})}
+        process = spawn(name, argv, whole, log, append=name in self._recipes)
         self.keeper.watch(process.pid)
         self.processes[name] = process
         self._recipes[name] = (argv, dict(env or {}), probe)
@@ -83,12 +84,7 @@ class Place:
     def run(self, name: str, argv: list[str], env: Mapping[str, str] | None = None, timeout_s: float = 180) -> None:
         """Run a short command to its end; raises `StackError` with its last lines."""
         process = self.spawn(name, argv, env)
-        deadline = time.monotonic() + timeout_s
-        while process.running():
-            self._check_abandoned(name)
-            if time.monotonic() > deadline:
-                raise StackError(f"{name} did not end within {timeout_s:.0f} s.\n{process.last_lines()}")
-            time.sleep(0.05)
+        self._until(lambda: not process.running(), process, timeout_s, "did not end")
         self.keeper.forget(process.pid)
         del self.processes[name]
         if code := process.wait():
@@ -97,20 +93,20 @@ class Place:
     def await_ready(self, name: str, timeout_s: float = 120) -> None:
         """Wait until the probe of a process holds; raises `StackError` with its last lines."""
         process, (_, _, probe) = self.processes[name], self._recipes[name]
-        deadline = time.monotonic() + timeout_s
-        while probe is not None and not probe():
-            self._check_abandoned(name)
+        if probe is not None:
+            self._until(lambda: probe() or not process.running(), process, timeout_s, "was not ready")
             if not process.running():
-                raise StackError(
-                    f"{name} ended with exit status {process.wait()} before it was ready.\n{process.last_lines()}"
-                )
-            if time.monotonic() > deadline:
-                raise StackError(f"{name} was not ready within {timeout_s:.0f} s.\n{process.last_lines()}")
-            time.sleep(0.1)
+                code = process.wait()
+                raise StackError(f"{name} ended with exit status {code} before it was ready.\n{process.last_lines()}")
 
-    def _check_abandoned(self, name: str) -> None:
-        if self.abandoned.is_set():
-            raise AbandonedError(name)
+    def _until(self, done: Probe, process: Process, timeout_s: float, what: str) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not done():
+            if self.abandoned.is_set():
+                raise AbandonedError(process.name)
+            if time.monotonic() > deadline:
+                raise StackError(f"{process.name} {what} within {timeout_s:.0f} s.\n{process.last_lines()}")
+            time.sleep(0.1)
 
 
 def port_open(port: int) -> Probe:

@@ -44,18 +44,14 @@ def holder(port: int) -> str | None:
         connections = psutil.net_connections(kind="inet")
     except (psutil.AccessDenied, OSError):  # macOS shows other people's sockets to root only
         return None
-    for connection in connections:
-        if (
-            connection.laddr
-            and connection.laddr.port == port
-            and connection.status == psutil.CONN_LISTEN
-            and connection.pid
-        ):
-            try:
-                return f"process {connection.pid} ({' '.join(psutil.Process(connection.pid).cmdline())[:120]})"
-            except psutil.Error:
-                return f"process {connection.pid}"
-    return None
+    listening = (c for c in connections if c.laddr and c.status == psutil.CONN_LISTEN and c.pid)
+    pid = next((c.pid for c in listening if c.laddr.port == port), None)
+    if pid is None:
+        return None
+    try:
+        return f"process {pid} ({' '.join(psutil.Process(pid).cmdline())[:120]})"
+    except psutil.Error:
+        return f"process {pid}"
 
 
 def _hold(name: str, port: int, held: dict[str, socket.socket]) -> socket.socket:

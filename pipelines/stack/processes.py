@@ -49,11 +49,6 @@ class Process:
         """Its exit status; raises `subprocess.TimeoutExpired`."""
         return self.popen.wait(timeout_s)
 
-    def terminate(self) -> None:
-        """Ask it to end."""
-        if self.running():
-            _signal(self.pid, signal.SIGTERM)
-
     def kill(self) -> None:
         """End it and everything in its session at once."""
         end(lambda: members([self.pid]), grace_s=0)
@@ -61,15 +56,22 @@ class Process:
 
     def stop(self, grace_s: float = GRACE_S) -> int:
         """Ask it to end, then end what is left of its session; returns its exit status."""
-        self.terminate()
+        if self.running():
+            _signal(self.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(grace_s)
         self.kill()
         return self.popen.returncode
 
     def last_lines(self, count: int = 15) -> str:
-        """The end of its log, indented."""
-        return last_lines(self.log, count)
+        """The end of its log, indented; says so when there is none."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - 65_536))
+                lines = file.read().decode("utf-8", "replace").splitlines()[-count:]
+        except FileNotFoundError:
+            lines = []
+        return f"Last lines of {self.log}:\n" + ("\n".join("  " + line for line in lines) or "  (empty)")
 
 
 def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append: bool = False) -> Process:
@@ -113,11 +115,6 @@ def members(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil
     return found
 
 
-def alive(stack_id: str) -> list[psutil.Process]:
-    """Living processes that carry the marker of a stack, this one excepted."""
-    return [p for p in members([], stack_id) if p.pid != os.getpid()]
-
-
 def end(find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()) -> None:
     """SIGTERM to the leaders, and after the grace time SIGKILL to everything found, until nothing is found any more."""
     for pid in leaders:
@@ -132,18 +129,6 @@ def end(find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, lead
         for process in left:
             _signal(process.pid, signal.SIGKILL)
         time.sleep(0.1)
-
-
-def last_lines(log: Path, count: int = 15) -> str:
-    """The end of a log file, indented; says so when there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 65_536))
-            lines = file.read().decode("utf-8", "replace").splitlines()[-count:]
-    except FileNotFoundError:
-        lines = []
-    body = "\n".join("  " + line for line in lines) or "  (empty)"
-    return f"Last lines of {log}:\n{body}"
 
 
 def _signal(pid: int, number: int) -> None:

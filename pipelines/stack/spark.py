@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from pipelines.stack.place import Place, page, port_open
 from pipelines.stack.ports import HOST
 
-PORTS = ("spark_master", "spark_master_ui", "spark_worker", "spark_worker_ui")
+ADDRESS = f"spark://{HOST}:{{spark_master}}"
+PAGE = f"http://{HOST}:{{spark_master_ui}}"  # of the master, which links to every application
 LOG4J = Path(__file__).with_name("log4j2.properties")
 _KEEP_S = 86_400  # executor logs of ended applications
 
@@ -21,16 +21,6 @@ def spark_home() -> str:
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError("pyspark is not installed in this environment. Run `make setup`.")
     return str(spec.submodule_search_locations[0])
-
-
-def address(ports: Mapping[str, int]) -> str:
-    """URL of the master."""
-    return f"spark://{HOST}:{ports['spark_master']}"
-
-
-def ui(ports: Mapping[str, int]) -> str:
-    """Page of the master, which links to every application."""
-    return f"http://{HOST}:{ports['spark_master_ui']}"
 
 
 def start(place: Place) -> None:
@@ -51,11 +41,11 @@ def start(place: Place) -> None:
     worker = [
         run_class, "org.apache.spark.deploy.worker.Worker",
         "--host", HOST, "--port", str(ports["spark_worker"]), "--webui-port", str(ports["spark_worker_ui"]),
-        "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, address(ports),
+        "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, place.at(ADDRESS),
     ]  # fmt: skip
     place.spawn("spark-master", master, env, probe=port_open(ports["spark_master"]))
     place.await_ready("spark-master")
-    place.spawn("spark-worker", worker, env, probe=page(f"{ui(ports)}/json/", _has_worker))
+    place.spawn("spark-worker", worker, env, probe=page(f"{place.at(PAGE)}/json/", _has_worker))
     place.await_ready("spark-worker")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
@@ -14,25 +15,13 @@ import yaml
 
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
-from pipelines.stack import addresses, airflow, external, kafka, mlflow, ports, processes, spark, state
+from pipelines.stack import addresses, ports, processes, state
 from pipelines.stack.keeper import Keeper
+from pipelines.stack.parts import PARTS
 from pipelines.stack.place import AbandonedError, Place, Probe, StackError
 from pipelines.stack.processes import GRACE_S, Process
+from pipelines.stack.spark import spark_home
 
-_STARTS: dict[str, Callable[[Place], None]] = {
-    "broker": kafka.start,
-    "spark": spark.start,
-    "airflow": airflow.start,
-    "mlflow": mlflow.start_store,
-    "mlflow_ui": mlflow.start_ui,
-}
-_PORTS: dict[str, tuple[str, ...]] = {
-    "broker": kafka.PORTS,
-    "spark": spark.PORTS,
-    "airflow": airflow.PORTS,
-    "mlflow_ui": mlflow.PORTS,
-}
-PARTS = frozenset(_STARTS)
 # What they hold belongs to one run; tables and models outlive it.
 TRANSIENT = frozenset({"broker", "spark", "airflow"})
 
@@ -49,7 +38,6 @@ class Stack:
         id: value of the environment variable that marks every process of the stack.
         settings: the given ones with every address filled in.
         addresses: where a person finds each service.
-        environment: what children are told besides the environment of this process.
     """
 
     def __init__(
@@ -70,11 +58,11 @@ class Stack:
         Raises:
             JavaError, PortError, StackError: before anything was started.
         """
-        if unknown := set(parts) - PARTS:
+        if unknown := set(parts) - PARTS.keys():
             raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
         self.id = uuid.uuid4().hex
-        own = external.addresses(settings)
-        self._embedded = [part for part in _STARTS if part in parts and part not in own]
+        own = addresses.own(settings)
+        self._embedded = [part for part in PARTS if part in parts and part not in own]
         var = settings.var_dir
         self._lock = state.lock(var)
         try:
@@ -83,22 +71,20 @@ class Stack:
                     f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
                 )
             found = java.find()
-            chosen = ports.choose(settings.ports, [name for part in self._embedded for name in _PORTS.get(part, ())])
-            external.check(settings, parts)
-            self.environment = addresses.environment(
-                self.id, settings, found, addresses.told(self._embedded, chosen, var)
-            )
-            self.settings = state.addressed(settings, self.environment)
-            _tell(self.settings, Path(self.environment["TIDECAST_FILE"]))
-            self.addresses = addresses.shown(self._embedded, chosen, var) | {
-                part: own[part] for part in parts if part in own
-            }
-            log = var / "log" / "keeper.log"
-            log.parent.mkdir(parents=True, exist_ok=True)
-            self._place = Place(
+            chosen = ports.choose(settings.ports, [name for part in self._embedded for name in PARTS[part].ports])
+            addresses.check(settings, parts)
+            (var / "log").mkdir(parents=True, exist_ok=True)
+            self._place = place = Place(
                 id=self.id, settings=settings, java=found, ports=chosen, fresh=frozenset(fresh), dags=dags,
-                secret=secrets.token_hex(64), keeper=Keeper(self.id, log), environment=self.environment,
+                secret=secrets.token_hex(64), keeper=Keeper(self.id, var / "log" / "keeper.log"),
             )  # fmt: skip
+            place.environment |= _environment(place)
+            place.environment |= {addresses.variable(p): place.at(PARTS[p].address) for p in self._embedded}
+            self.settings = addresses.filled(settings, place.environment)
+            file = Path(place.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
+            file.write_text(yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))
+            self.addresses = {part: place.at(PARTS[part].page) for part in self._embedded}
+            self.addresses |= {part: own[part] for part in parts if part in own}
         except BaseException:
             self._unlock()
             raise
@@ -134,12 +120,12 @@ class Stack:
         begin = time.monotonic()
 
         def run(part: str) -> None:
-            _STARTS[part](self._place)
+            PARTS[part].start(self._place)
             on_ready(part, time.monotonic() - begin)
 
         # The UI brings its store along.
         parts = [part for part in self._embedded if part != "mlflow" or "mlflow_ui" not in self._embedded]
-        with ThreadPoolExecutor(max_workers=len(_STARTS)) as pool:
+        with ThreadPoolExecutor(max_workers=len(PARTS)) as pool:
             futures = [pool.submit(run, part) for part in parts]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
@@ -197,7 +183,7 @@ class Stack:
 
     def _write(self, detached: bool = False) -> None:
         known = {name: (p.pid, p.created) for name, p in self.processes.items()}
-        now = state.StackState(self.id, time.time(), detached, known, self.addresses, self.environment)
+        now = state.StackState(self.id, time.time(), detached, known, self.addresses, self._place.environment)
         state.write(self.settings.var_dir, now)
 
     def _unlock(self) -> None:
@@ -217,15 +203,26 @@ def down(var: Path) -> list[str]:
     return living
 
 
-def _tell(settings: Settings, file: Path) -> None:
-    """Write down the settings in force, options of a command included, for every child to read."""
-    file.write_text(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False))
+def _environment(place: Place) -> dict[str, str]:
+    """What every child of a stack is told besides the addresses: one Java, Spark and Python for all."""
+    var = place.settings.var_dir
+    return {
+        processes.MARKER: place.id,
+        "TIDECAST_VAR": str(var),
+        "TIDECAST_FILE": str(var / "settings.yaml"),
+        "JAVA_HOME": str(place.java.home),
+        "SPARK_HOME": spark_home(),  # a SPARK_HOME of another release would be preferred to PySpark's own
+        "SPARK_LOCAL_IP": ports.HOST,
+        "SPARK_LOCAL_DIRS": str(var / "spark-local"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONUNBUFFERED": "1",
+        "MPLCONFIGDIR": str(var / "cache" / "matplotlib"),
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "GX_ANALYTICS_ENABLED": "false",
+    }
 
 
 def _raise_cause(futures: Collection[Future[None]]) -> None:
     errors = [error for future in futures if (error := future.exception()) is not None]
-    for error in errors:
-        if not isinstance(error, AbandonedError):  # those were given up because of this one
-            raise error
-    if errors:
-        raise errors[0]
+    if errors:  # some were given up because of another
+        raise min(errors, key=lambda error: isinstance(error, AbandonedError))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -12,8 +11,7 @@ from typing import IO, Any
 import psutil
 
 from configs.settings import Settings
-
-_NAMES = ("kafka.bootstrap", "spark.master", "mlflow.tracking_uri", "airflow.url")
+from pipelines.stack.addresses import filled
 
 
 @dataclass(frozen=True)
@@ -71,20 +69,10 @@ def lock(var: Path) -> IO[str] | None:
     return file
 
 
-def addressed(settings: Settings, environment: Mapping[str, str] | None = None) -> Settings:
+def addressed(settings: Settings) -> Settings:
     """Fill in the addresses of the running stack where the settings name none of their own."""
-    if environment is None:
-        state = running(settings.var_dir)
-        if state is None:
-            return settings
-        environment = state.environment
-    changed: dict[str, Any] = {}
-    for name in _NAMES:
-        section, key = name.split(".")
-        value = environment.get(f"TIDECAST_{section}__{key}".upper())
-        if value and getattr(getattr(settings, section), key) is None:
-            changed[section] = getattr(settings, section).model_copy(update={key: value})
-    return settings.model_copy(update=changed)
+    state = running(settings.var_dir)
+    return settings if state is None else filled(settings, state.environment)
 
 
 def _lives(pid: int, created: float) -> bool:

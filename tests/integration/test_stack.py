@@ -65,7 +65,7 @@ def stack(tmp_path_factory):
 
 
 def test_listens_on_the_loopback_only(stack):
-    mine = {p.pid for p in processes.alive(stack.id)}
+    mine = {p.pid for p in processes.members([], stack.id)}
     listening = [c.laddr.ip for c in psutil.net_connections("inet") if c.pid in mine and c.status == psutil.CONN_LISTEN]
     assert len(listening) >= 6  # broker, controller, master, worker, and the two pages of Spark
     assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
@@ -135,7 +135,7 @@ def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
         stack,
     ):
         pass
-    assert processes.alive(stack.id) == []
+    assert processes.members([], stack.id) == []
     Stack(load(var=tmp_path), ()).stop()  # the folder is free again
 
 

@@ -14,7 +14,7 @@ import psutil
 
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.kafka.broker import Publisher
-from pipelines.stack.processes import alive, members
+from pipelines.stack.processes import members
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
 
@@ -106,7 +106,7 @@ class Executor(NamedTuple):
 def executors(stack_id: str) -> list[Executor]:
     """All executors of a stack, of whatever job."""
     found = []
-    for process in alive(stack_id):
+    for process in members([], stack_id):
         with contextlib.suppress(psutil.Error):  # it has ended since it was found
             words = process.cmdline()
             if any("CoarseGrainedExecutorBackend" in word for word in words) and "--executor-id" in words:

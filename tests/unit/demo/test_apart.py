@@ -1,5 +1,7 @@
 """What the demonstration and the benchmarks may touch: folders of their own, and services that they started."""
 
+from dataclasses import replace
+
 import pytest
 
 from configs.errors import SettingsError
@@ -8,6 +10,7 @@ from pipelines.bench.fastpath.load import settings as fastpath_settings
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import fresh_stack
 from pipelines.stack.apart import apart
+from pipelines.stack.parts import PARTS
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_the_demonstration_leaves_the_lake_models_and_topics_of_the_folder(tmp_p
     for path in (*kept, again):
         path.parent.mkdir(parents=True)
         path.write_text("mine")
-    monkeypatch.setattr("pipelines.stack.stack._STARTS", {"broker": lambda place: None})
+    monkeypatch.setitem(PARTS, "broker", replace(PARTS["broker"], start=lambda place: None))
     monkeypatch.setattr("pipelines.demo.run.create_topics", lambda kafka: None)
     with fresh_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
         assert stack.settings.lake_dir == tmp_path / "demo" / "lake"

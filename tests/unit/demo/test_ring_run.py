@@ -7,10 +7,10 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
+from pipelines.demo.champion import history_window, live_window
 from pipelines.demo.compare import _contracts, cheapest, compare
-from pipelines.demo.hours import history_window, live_window
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.demo.run import add_facts, new_run_dir, open_ends, write_facts
+from pipelines.demo.run import add_facts, new_run_dir, open_ends
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
@@ -54,7 +54,7 @@ def test_the_windows_meet_at_the_live_start_and_hold_the_last_hour():
 def test_facts_are_added_to_those_that_are_known(tmp_path):
     folder = new_run_dir(load(var=tmp_path, autoscaler={"policy": "static"}))
     assert folder.name.endswith("-static") and folder.parent == tmp_path / "runs"
-    write_facts(folder, {"policy": "static", "wall_end": None})
+    (folder / "run.json").write_text('{"policy": "static", "wall_end": null}')
     assert add_facts(folder, wall_end=3.0) == {"policy": "static", "wall_end": 3.0}
 
 
@@ -73,7 +73,7 @@ def test_the_live_line_shows_the_newest_of_each_kind():
 
 
 def test_a_stage_that_fails_says_so(capsys):
-    with pytest.raises(ValueError, match="broken"), Screen().stage(2, 7, "the middle"):
+    with pytest.raises(ValueError, match="broken"), Screen(7, 1).stage("the middle"):
         raise ValueError("broken")
     assert "[2/7] the middle: failed after 0 s" in capsys.readouterr().out
 

@@ -36,5 +36,5 @@ def test_packages_against_the_lock(tmp_path, lock, ok, said):
 
 
 def test_container_limit_counts(monkeypatch):
-    monkeypatch.setattr(doctor, "_container_limit", lambda: [2 * 1024**3])
+    monkeypatch.setattr(doctor, "_container_limit", lambda: 2 * 1024**3)
     assert doctor._memory().found == "2.0 GiB"

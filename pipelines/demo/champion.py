@@ -1,0 +1,92 @@
+"""What the DAGs do for a run: event hours into the lake, and the first champion and agent trained on them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from configs.errors import CorrectableError
+from configs.settings import Settings
+from pipelines.airflow.rest import Orchestrator
+from pipelines.demo.progress import Screen
+from pipelines.jobs.history import publish_history
+from pipelines.registry import AgentRegistry, Registry
+from pipelines.traces.trace import load_trace
+
+DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
+AGENT_DAG = "retrain_agent"
+
+
+class RingError(CorrectableError, RuntimeError):
+    """The ring did not close; the message says where and what to look at."""
+
+
+def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
+    """History through the ingest DAG, and the champion of the retrain DAG that its asset event starts.
+
+    Returns:
+        The champion's version; None without any history, when all begins with the live load.
+
+    Raises:
+        RingError: there was history, and no champion came of it.
+    """
+    registry, name = Registry(settings), settings.job.name
+    with screen.stage("history through the ingest DAG into the lake"):
+        dags.wait_for_dags(DAGS)
+        dags.unpause("retrain_forecaster")
+        dags.unpause("ingest_metrics")
+        rows = publish_history(settings)
+        screen.note(f"{rows} back-dated records of {settings.replay.trace} on `metrics`")
+        if not rows:
+            return None
+        asked = datetime.now(UTC).timestamp()
+        ingest(dags, *history_window(settings))
+    with screen.stage("first champion: the retrain DAG, started by the asset event"):
+        dags.wait_next_run("retrain_forecaster", asked)
+        champion = registry.champion_version(name)
+        if champion is None:
+            raise RingError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
+        screen.note(f"champion: {registry.model_name(name)} version {champion}")
+    return champion
+
+
+def first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
+    """An agent of the main job through its DAG, on what the lake has; returns the champion's version, None without."""
+    registry, name = AgentRegistry(settings), settings.job.name
+    with screen.stage(f"first agent: the DAG {AGENT_DAG} trains it in the job's twin and judges it"):
+        dags.wait_for_dags((AGENT_DAG,))
+        dags.unpause(AGENT_DAG)
+        dags.wait_run(AGENT_DAG, dags.trigger(AGENT_DAG, {"job": name}))
+        dags.pause(AGENT_DAG)
+        if verdict := registry.last_verdict(name):
+            screen.note(f"agent: {verdict['reason']}")
+        champion = registry.champion_version(name)
+        if champion is None:
+            screen.note("no agent serves: another policy stands in, and every decision says so")
+    return champion
+
+
+def ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
+    """Ingest the event hours [start, end) by the DAG, as its trigger dialog would; returns the metrics stored."""
+    run_id = dags.trigger("ingest_metrics", {"partition": f"{start:%Y-%m-%dT%H}/{end:%Y-%m-%dT%H}"})
+    dags.wait_run("ingest_metrics", run_id)
+    return int(dags.result("ingest_metrics", run_id, "ingest")["metrics"]["stored"])
+
+
+def history_window(settings: Settings) -> tuple[datetime, datetime]:
+    """Event hours of the history."""
+    start = _live_start(settings)
+    return _hour(start - timedelta(days=settings.replay.history_days)), _hour(start)
+
+
+def live_window(settings: Settings) -> tuple[datetime, datetime]:
+    """Event hours of the live part, to the end of its last hour."""
+    start = _live_start(settings)
+    return _hour(start), _hour(start + timedelta(hours=settings.replay.live_hours)) + timedelta(hours=1)
+
+
+def _live_start(settings: Settings) -> datetime:
+    return datetime.fromtimestamp(load_trace(settings.replay).live_start, UTC)
+
+
+def _hour(time: datetime) -> datetime:
+    return time.replace(minute=0, second=0, microsecond=0)

@@ -1,0 +1,37 @@
+"""The parts of an embedded stack, in the order in which they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipelines.stack import airflow, kafka, mlflow, spark
+from pipelines.stack.place import Place
+
+
+@dataclass(frozen=True)
+class Part:
+    """One service.
+
+    Attributes:
+        start: starts it and waits until it is healthy.
+        address: what children are told, as `Place.at` fills it in.
+        page: what a person wants, likewise.
+        ports: names of those it takes.
+    """
+
+    start: Callable[[Place], None]
+    address: str
+    page: str
+    ports: tuple[str, ...] = ()
+
+
+PARTS = {
+    "broker": Part(kafka.start, kafka.ADDRESS, kafka.ADDRESS, ("broker", "controller")),
+    "spark": Part(
+        spark.start, spark.ADDRESS, spark.PAGE, ("spark_master", "spark_master_ui", "spark_worker", "spark_worker_ui")
+    ),
+    "airflow": Part(airflow.start, airflow.ADDRESS, airflow.ADDRESS, ("airflow",)),
+    "mlflow": Part(mlflow.start_store, mlflow.ADDRESS, mlflow.ADDRESS),
+    "mlflow_ui": Part(mlflow.start_ui, mlflow.ADDRESS, mlflow.PAGE, ("mlflow",)),
+}
