@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, explained
 from configs.errors import SettingsError
-from tidecast.fields import job_name
 
 
-class Executors(BaseModel):
+class Executors(Section):
     """Bounds of the executor target; the agent refuses decisions beyond them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    min: int = Field(1, ge=1)
-    max: int = Field(4, ge=1)
-    cores: int = Field(1, ge=1)
+    min: Count = 1
+    max: Count = 4
+    cores: Count = 1
 
     @model_validator(mode="after")
     def _ordered(self) -> Executors:
@@ -30,7 +28,7 @@ class Executors(BaseModel):
         return self
 
 
-class Planning(BaseModel):
+class Planning(Section):
     """Knobs of the policies; times are wall seconds, because executors start in wall time.
 
     `scaling` is the exponent by which capacity grows with slots: 1 where twice the executors do twice the work, less
@@ -38,28 +36,26 @@ class Planning(BaseModel):
     `timetable_rps` is what the policy `schedule` goes by: records/s for equal parts of the day, from midnight UTC.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     target_utilisation: float = Field(0.8, gt=0, le=1)
     quantile: float = Field(0.9, gt=0, lt=1)
-    lead_s: float = Field(10.0, ge=0)
-    hold_s: float = Field(6.0, ge=0)
-    catch_up_s: float = Field(15.0, gt=0)
-    batch_s: float = Field(2.0, gt=0)
-    scale_down_delay_s: float = Field(8.0, ge=0)
-    cooldown_s: float = Field(3.0, ge=0)
-    max_step_up: int = Field(1, ge=1)
-    max_step_down: int = Field(1, ge=1)
-    forecast_age_s: float = Field(12.0, gt=0)
-    metrics_age_s: float = Field(5.0, gt=0)
-    overhead_s: float = Field(0.6, ge=0)
-    per_record_s: float = Field(0.0055, gt=0)
+    lead_s: NotNegative = 10.0
+    hold_s: NotNegative = 6.0
+    catch_up_s: Positive = 15.0
+    batch_s: Positive = 2.0
+    scale_down_delay_s: NotNegative = 8.0
+    cooldown_s: NotNegative = 3.0
+    max_step_up: Count = 1
+    max_step_down: Count = 1
+    forecast_age_s: Positive = 12.0
+    metrics_age_s: Positive = 5.0
+    overhead_s: NotNegative = 0.6
+    per_record_s: Positive = 0.0055
     scaling: float = Field(1.0, gt=0, le=1)
-    static_executors: int = Field(3, ge=1)
+    static_executors: Count = 3
     timetable_rps: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = ()
 
 
-class Contract(BaseModel):
+class Contract(Section):
     """One job's contract.
 
     Attributes:
@@ -70,12 +66,10 @@ class Contract(BaseModel):
         planning: knobs of the planner.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    job: Annotated[str, AfterValidator(job_name)]
-    latency_target_s: float = Field(5.0, gt=0)
+    job: JobName
+    latency_target_s: Positive = 5.0
     executors: Executors = Executors()
-    error_budget: float = Field(0.01, ge=0, lt=1)
+    error_budget: Share = 0.01
     planning: Planning = Planning()
 
     @property
@@ -107,8 +101,9 @@ def load_contract(job: str, folder: Path) -> Contract:
     except yaml.YAMLError as error:
         raise SettingsError(f"{path}: not YAML: {error}") from None
     except ValidationError as error:
-        lines = [f"{path.name}: {'.'.join(map(str, e['loc']))}={e['input']!r}: {e['msg']}." for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError(
+            "\n".join(f"{path.name}: {line}" for line in explained(error, "configs/contract.py"))
+        ) from None
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     if contract.job != job:

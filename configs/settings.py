@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
 
+from configs.bounds import explained
 from configs.errors import SettingsError
 from configs.sections import (
     AgentTraining,
@@ -127,14 +128,6 @@ def load(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        lines = [_explain(".".join(map(str, e["loc"])), e) for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError("\n".join(explained(error, "configs/default.yaml"))) from None
     except yaml.YAMLError as error:
         raise SettingsError(f"settings file is not YAML: {error}") from None
-
-
-def _explain(where: str, error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        remedy = "Look for a misspelling; configs/default.yaml lists every key."
-        return f"{where}={error['input']!r}: no such setting. {remedy}"
-    return f"{where}={error['input']!r}: {error['msg']}."

@@ -6,38 +6,25 @@ forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. No
 too short or has gaps is skipped, with the reason.
 """
 
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable, Param, dag, task
+from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from configs.contract import contracted
-from configs.settings import load
-from dags.defaults import DEFAULTS
-
-JOBS = contracted(load().contracts_dir)
+from dags.defaults import DEFAULTS, asked, at, field, job
 
 
 @dag(
-    schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC", run_immediately=timedelta()),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
+    schedule=at("30 4 * * *"),
     params={
-        "job": Param(
-            None, type=["null", "string"], enum=[None, *JOBS], title="Job",
-            description="Whose load is replayed. Empty: every job with enough of it in the lake.",
-        ),
+        "job": job("Whose load is replayed. Empty: every job with enough of it in the lake."),
         "policies": Param("all", type="string", title="Policies", description="Names separated by commas, or all."),
-        "days": Param(
-            None, type=["null", "number"], title="Days", exclusiveMinimum=0,
-            description="Newest days of the trace that are looked at. Empty: all there are.",
-        ),
+        "days": field("number", "Days", "Newest days of the trace that are looked at. Empty: all there are.",
+                      exclusiveMinimum=0),
     },
     tags=["policies", "evaluation"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
+    **DEFAULTS,
 )  # fmt: skip
 def backtest_policies() -> None:
     """See the module."""
@@ -46,7 +33,7 @@ def backtest_policies() -> None:
     def replayable(params: Any = None) -> list[str]:
         from pipelines.backtest import on_lake
 
-        return [job for job in ([params["job"]] if params["job"] else JOBS) if on_lake.enough(job)]
+        return [job for job in asked(params) if on_lake.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:

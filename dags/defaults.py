@@ -1,18 +1,54 @@
-"""What all tasks share: owner and retries, each with its reason."""
+"""What all DAGs share, each with its reason: the rules of their runs, their owner and retries, and their forms."""
 
+from collections.abc import Collection
 from datetime import timedelta
+from typing import Any
 
-from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import CronTriggerTimetable, ExceptionRetryPolicy, Param, RetryAction, RetryRule
 
+from configs.contract import contracted
 from configs.errors import FinalError
+from configs.settings import load
 
-DEFAULTS = {
-    "owner": "tidecast",
-    # A broker that is restarted is back within half a minute; every task may run again (offsets are recorded with the
-    # commit, a verdict is kept with its run), so trying again costs time only.
-    "retries": 2,
-    "retry_delay": timedelta(seconds=20),
-    "retry_policy": ExceptionRetryPolicy(
-        rules=[RetryRule(exception=FinalError, action=RetryAction.FAIL, reason="the same input gives the same error")]
-    ),
+SETTINGS = load()
+JOBS = contracted(SETTINGS.contracts_dir)
+DEFAULTS: dict[str, Any] = {
+    "catchup": False,
+    "max_active_runs": 1,  # offsets are taken in turn, and a challenger is compared with the champion it may replace
+    "is_paused_upon_creation": True,
+    "default_args": {
+        "owner": "tidecast",
+        # A broker that is restarted is back within half a minute; every task may run again (offsets are recorded with
+        # the commit, a verdict is kept with its run), so trying again costs time only.
+        "retries": 2,
+        "retry_delay": timedelta(seconds=20),
+        "retry_policy": ExceptionRetryPolicy(
+            rules=[RetryRule(exception=FinalError, action=RetryAction.FAIL, reason="the same input, the same error")]
+        ),
+    },
 }
+
+
+def at(cron: str, **more: Any) -> CronTriggerTimetable:
+    """A schedule in UTC; without a start date or "immediately", as unpausing must not start a run of its own."""
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(), **more)
+
+
+def job(description: str) -> Param:
+    """The field of the trigger dialog that names one job with a contract; empty means every job."""
+    return Param(None, type=["null", "string"], enum=[None, *JOBS], title="Job", description=description)
+
+
+def field(kind: str, title: str, description: str, **bounds: Any) -> Param:
+    """A field of the trigger dialog that may be left empty."""
+    return Param(None, type=["null", kind], title=title, description=description, **bounds)
+
+
+def asked(params: Any) -> list[str]:
+    """The jobs that a run is about."""
+    return [params["job"]] if params["job"] else JOBS
+
+
+def filled(params: Any, form: Collection[str]) -> dict[str, Any]:
+    """Those fields of a form that were filled in."""
+    return {name: params[name] for name in form if params[name] is not None}

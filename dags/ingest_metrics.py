@@ -10,20 +10,19 @@ When a load or the error of its forecasts has changed for good, the asset `drift
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable, Param, dag, task
+from airflow.sdk import Param, dag, task
 
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
-from dags.defaults import DEFAULTS
+from dags.defaults import DEFAULTS, at, field
 
 HOUR = r"\d{4}-\d\d-\d\dT\d\d"
 FORM = {
-    "partition": Param(
-        None,
-        type=["null", "string"],
-        pattern=rf"^{HOUR}(/{HOUR}|\d{{4}})?$",
-        title="Partition",
-        description="Event hour, as 2014-10-22T04, or interval of event hours, as 2014-09-24T04/2014-10-22T04. "
+    "partition": field(
+        "string",
+        "Partition",
+        "Event hour, as 2014-10-22T04, or interval of event hours, as 2014-09-24T04/2014-10-22T04. "
         "Empty: the hour the run is scheduled for; by hand, its moment. A name used before repeats that run's offsets.",
+        pattern=rf"^{HOUR}(/{HOUR}|\d{{4}})?$",
     ),
     "skip_lost": Param(
         False,
@@ -35,17 +34,11 @@ FORM = {
 
 
 @dag(
-    # Neither a start date nor "immediately": unpausing must not start a run beside the one that a person asks for.
-    schedule=CronTriggerTimetable(
-        "0 * * * *", timezone="UTC", interval=timedelta(hours=1), run_immediately=timedelta()
-    ),
-    catchup=False,
-    max_active_runs=1,  # ranges of offsets are taken in turn
-    is_paused_upon_creation=True,
+    schedule=at("0 * * * *", interval=timedelta(hours=1)),
     params=FORM,
     tags=["ingest", "lake"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
+    **DEFAULTS,
 )
 def ingest_metrics() -> None:
     """See the module."""
@@ -60,9 +53,8 @@ def ingest_metrics() -> None:
         name = params["partition"] or partition.of_run(hour, dag_run.run_after)
         reported = [event.extra for event in inlet_events[DRIFT]]
         counts, drifts = ingest(name, params["skip_lost"], reported)
-        repeated = (
-            counts["metrics"]["again"] and ti.try_number == 1
-        )  # a later try has to tell what an earlier one stored
+        # A later try has to report what an earlier one stored.
+        repeated = counts["metrics"]["again"] and ti.try_number == 1
         if counts["metrics"]["stored"] and not repeated:
             outlet_events[METRICS_STORED].add(METRICS, extra={"partition": name, **counts["metrics"]})
         for drift in drifts:

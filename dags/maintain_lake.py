@@ -4,21 +4,16 @@ Runs every night, or by hand. Each ingest leaves a file per table; a night's run
 stays for `lake.versions_h`, so that whoever reads an older version goes on reading it.
 """
 
-from datetime import timedelta
+from airflow.sdk import dag, task
 
-from airflow.sdk import CronTriggerTimetable, dag, task
-
-from dags.defaults import DEFAULTS
+from dags.defaults import DEFAULTS, at
 
 
 @dag(
-    schedule=CronTriggerTimetable("20 3 * * *", timezone="UTC", run_immediately=timedelta()),
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
+    schedule=at("20 3 * * *"),
     tags=["lake"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
+    **DEFAULTS,
 )
 def maintain_lake() -> None:
     """See the module."""

@@ -7,45 +7,26 @@ budget, it is not dearer than the best of forecast and mpc, nor than the agent t
 otherwise, and after a failure. A job without data is left out; with none at all the run is skipped.
 """
 
-from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable, Param, dag, task, task_group
+from airflow.sdk import dag, task, task_group
 
-from configs.contract import contracted
-from configs.settings import load
-from dags.defaults import DEFAULTS
+from dags.defaults import DEFAULTS, asked, at, field, filled, job
 
-JOBS = contracted(load().contracts_dir)
 FORM = {
-    "transitions": Param(
-        None, type=["null", "integer"], minimum=1, title="Transitions",
-        description="Decisions over drawn jobs and loads. Empty: as set.",
-    ),
-    "fine_transitions": Param(
-        None, type=["null", "integer"], minimum=1, title="Fine-tuning",
-        description="Decisions in the job's own twin. Empty: as set.",
-    ),
-    "seed": Param(None, type=["null", "integer"], title="Seed", description="Of everything drawn. Empty: as set."),
-}  # fmt: skip
+    "transitions": field("integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=1),
+    "fine_transitions": field("integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=1),
+    "seed": field("integer", "Seed", "Of everything drawn. Empty: as set."),
+}
 
 
 @dag(
-    schedule=CronTriggerTimetable("30 5 * * 0", timezone="UTC", run_immediately=timedelta()),
-    catchup=False,
-    max_active_runs=1,  # a challenger is compared with the champion that it may replace
-    is_paused_upon_creation=True,
-    params={
-        "job": Param(
-            None, type=["null", "string"], enum=[None, *JOBS], title="Job",
-            description="Whose agent is trained. Empty: every job with enough of its load in the lake.",
-        ),
-        **FORM,
-    },
+    schedule=at("30 5 * * 0"),
+    params={"job": job("Whose agent is trained. Empty: every job with enough of its load in the lake."), **FORM},
     tags=["policies", "training"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
-)  # fmt: skip
+    **DEFAULTS,
+)
 def retrain_agent() -> None:
     """See the module."""
 
@@ -53,14 +34,13 @@ def retrain_agent() -> None:
     def learnable(params: Any = None) -> list[str]:
         from pipelines.train.agent import run as agent
 
-        return [job for job in ([params["job"]] if params["job"] else JOBS) if agent.enough(job)]
+        return [job for job in asked(params) if agent.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:
         from pipelines.train.agent import run as agent
 
-        form = {name: params[name] for name in FORM if params[name] is not None}
-        return {"job": job, "run_id": agent.train(job, **form)}
+        return {"job": job, "run_id": agent.train(job, **filled(params, FORM))}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:

@@ -11,60 +11,40 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import AssetOrTimeSchedule, CronTriggerTimetable, Param, dag, task, task_group
+from airflow.sdk import AssetOrTimeSchedule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from configs.contract import contracted
-from configs.settings import load
 from dags.assets import DRIFT, METRICS
-from dags.defaults import DEFAULTS
+from dags.defaults import DEFAULTS, SETTINGS, asked, at, field, filled, job
 
-
-def setting(kind: str, title: str, description: str, **bounds: Any) -> Param:
-    """A field of the trigger dialog; empty means the value in the settings."""
-    return Param(None, type=["null", kind], title=title, description=f"{description} Empty: as set.", **bounds)
-
-
-SETTINGS = load()
 APPROVAL_S = SETTINGS.training.approval_s
 QUESTION = (
     "{% set verdict = ti.xcom_pull(task_ids='one_job.judge', map_indexes=ti.map_index) %}"
     "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
 )
-JOBS = contracted(SETTINGS.contracts_dir)
-JOB = Param(
-    None,
-    type=["null", "string"],
-    enum=[None, *JOBS],
-    title="Job",
-    description="Whose load is learned. Empty: every job that has data in the lake.",
-)
 FORM = {
-    "epochs": setting("integer", "Epochs", "Passes over the training windows.", minimum=1),
-    "hidden": setting("integer", "Hidden size", "Units of the GRU.", minimum=1),
-    "context": setting("integer", "Context", "Steps that a gradient looks back through.", minimum=2),
-    "learning_rate": setting("number", "Learning rate", "Of the Adam optimiser.", exclusiveMinimum=0),
-    "holdout_steps": setting("integer", "Held-out steps", "Newest steps, on which all are compared.", minimum=1),
-    "minimum_steps": setting("integer", "Minimum steps", "With fewer steps no network is trained.", minimum=1),
-    "improvement": setting(
-        "number", "Improvement", "Share by which the champion must be beaten.", minimum=0, maximum=0.99
+    "epochs": field("integer", "Epochs", "Passes over the training windows. Empty: as set.", minimum=1),
+    "hidden": field("integer", "Hidden size", "Units of the GRU. Empty: as set.", minimum=1),
+    "context": field("integer", "Context", "Steps that a gradient looks back through. Empty: as set.", minimum=2),
+    "learning_rate": field("number", "Learning rate", "Of the Adam optimiser. Empty: as set.", exclusiveMinimum=0),
+    "holdout_steps": field(
+        "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as set.", minimum=1
+    ),
+    "minimum_steps": field(
+        "integer", "Minimum steps", "With fewer steps no network is trained. Empty: as set.", minimum=1
+    ),
+    "improvement": field(
+        "number", "Improvement", "Share by which the champion must be beaten. Empty: as set.", minimum=0, maximum=0.99
     ),
 }
 
 
 @dag(
-    # No start date and not "immediately": unpausing must not start a run of its own beside the asset's.
-    schedule=AssetOrTimeSchedule(
-        timetable=CronTriggerTimetable("30 2 * * *", timezone="UTC", run_immediately=timedelta()),
-        assets=METRICS | DRIFT,
-    ),
-    catchup=False,
-    max_active_runs=1,  # a challenger is compared with the champion that it may replace
-    is_paused_upon_creation=True,
-    params={"job": JOB, **FORM},
+    schedule=AssetOrTimeSchedule(timetable=at("30 2 * * *"), assets=METRICS | DRIFT),
+    params={"job": job("Whose load is learned. Empty: every job that has data in the lake."), **FORM},
     tags=["forecasting", "training"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
+    **DEFAULTS,
 )
 def retrain_forecaster() -> None:
     """See the module."""
@@ -73,16 +53,15 @@ def retrain_forecaster() -> None:
     def enough(params: Any = None) -> list[str]:
         from pipelines.train.forecaster import run as forecaster
 
-        return [job for job in ([params["job"]] if params["job"] else JOBS) if forecaster.enough(job)]
+        return [job for job in asked(params) if forecaster.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
     def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
         from pipelines.train.forecaster import run as forecaster
 
-        form = {name: params[name] for name in FORM if params[name] is not None}
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
         because = [drift["text"] for drift in drifts if drift["job"] == job]
-        return {"job": job, "run_id": forecaster.train(job, because, **form)}
+        return {"job": job, "run_id": forecaster.train(job, because, **filled(params, FORM))}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:

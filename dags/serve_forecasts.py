@@ -15,12 +15,9 @@ from dags.defaults import DEFAULTS
 @dag(
     schedule="@continuous",
     start_date=datetime(2025, 1, 1, tzinfo=UTC),  # a continuous DAG without one never runs
-    catchup=False,
-    max_active_runs=1,
-    is_paused_upon_creation=True,
     tags=["forecasting", "serving"],
     doc_md=__doc__,
-    default_args=DEFAULTS,
+    **DEFAULTS,
 )
 def serve_forecasts() -> None:
     """See the module."""

@@ -1,0 +1,32 @@
+"""What sections and contracts are made of: a frozen part that knows its keys, and numbers within bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from tidecast.fields import job_name
+
+JobName = Annotated[str, AfterValidator(job_name)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A frozen part of the tree; a misspelt key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def explained(error: ValidationError, listed: str) -> list[str]:
+    """A line per wrong value: its key, the value seen, and what would be right; `listed` is where every key stands."""
+    unknown = f"no such key. Look for a misspelling; {listed} lists every one."
+    return [
+        f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: "
+        + (unknown if wrong["type"] == "extra_forbidden" else f"{wrong['msg']}.")
+        for wrong in error.errors()
+    ]
