@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import JsonFile, listed, noun, tell
 from pipelines.figures.written import write
 
-app = typer.Typer(no_args_is_help=True, help="Move forecasters between loads.")
-
-
-@app.callback()
-def adapt() -> None:
-    """Move forecasters between loads."""
+app = noun("Move forecasters between loads.")
 
 
 @app.command()
@@ -31,13 +26,13 @@ def evaluate(
 
     torch.set_num_threads(1)
     try:
-        lengths = tuple(sorted({int(part) for part in days.split(",")}))
+        lengths = tuple(sorted({int(part) for part in listed(days)}))
     except ValueError:
         raise SeriesError(f"--days {days}: whole numbers separated by commas are expected, e.g. 1,3,7") from None
     if not lengths or lengths[0] < 1:
         raise SeriesError(f"--days {days}: at least one day of history is expected")
     study = Study(days=lengths, cuts=1 if quick else 2)
-    seen = list(pairs(domains(), study, tell=lambda line: typer.echo(line, err=True)))
+    seen = list(pairs(domains(), study, tell=tell))
     if not seen:
         raise SeriesError(f"--days {days}: no shipped series is long enough; try fewer days")
     found = figures(seen, study)

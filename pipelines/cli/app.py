@@ -8,9 +8,9 @@ import typer
 
 from configs.errors import CorrectableError
 from pipelines.cli import adapt, bench, drift, forecast, job, models, serve, twin
-from pipelines.cli.autoscale import autoscale
 from pipelines.cli.backtest import backtest
 from pipelines.cli.demo import compare, report, run
+from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import doctor, down, up
 
 app = typer.Typer(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import JsonFile, Page, Step, TimeColumn, Timezone, ValueColumn, listed, tell
 from pipelines.figures.written import write
 
 MAP = "map"
@@ -39,13 +39,13 @@ def backtest(
     seeds: Annotated[int, typer.Option(min=1, help="Draws of arrivals and delays.")] = 4,
     knobs: Annotated[int, typer.Option(min=2, help="Values of each policy's knob.")] = 8,
     quick: Annotated[bool, typer.Option("--quick", help="Less of each trace, fewer seeds and values.")] = False,
-    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
-    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
-    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
-    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
+    step: Step = None,
+    time_column: TimeColumn = None,
+    value_column: ValueColumn = None,
+    timezone: Timezone = "UTC",
     processes: Annotated[int, typer.Option(min=1, help="That the map is computed in.")] = 2,
     as_json: JsonFile = None,
-    page: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
+    page: Page = None,
 ) -> None:
     """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
     from dataclasses import replace
@@ -70,7 +70,7 @@ def backtest(
     effort = Effort(knobs, seeds)
     if quick:
         setup, effort = replace(setup, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
-    names = [part.strip() for part in policies.split(",") if part.strip()]
+    names = listed(policies)
     learned = {"dqn": _agent(agent)} if agent else {}
     whole = traces[0] == MAP
     asked = traces[1:] or mapped() if whole else traces
@@ -81,7 +81,7 @@ def backtest(
         from pipelines.backtest.value_map import value_map
 
         leads_s = LEADS_S if lead_s is None else (lead_s,)
-        found = value_map(read, setup, names, effort, processes, _tell, learned, leads_s)
+        found = value_map(read, setup, names, effort, processes, tell, learned, leads_s)
         print(map_text.table(found))
         write(as_json, found)
         if page is not None:
@@ -90,7 +90,7 @@ def backtest(
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
-        made = report.backtest(read, setup, names, effort, learned, _tell)
+        made = report.backtest(read, setup, names, effort, learned, tell)
         print("\n\n".join(map(text.table, made)))
         write(as_json, made[0] if len(made) == 1 else {"traces": made})
         if page is not None:
@@ -106,7 +106,3 @@ def _agent(path: Path) -> Any:
         return maker(revive(json.loads(path.read_text())))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path}: no agent can be read: {error}") from None
-
-
-def _tell(line: str) -> None:
-    typer.echo(line, err=True)

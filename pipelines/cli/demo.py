@@ -11,7 +11,7 @@ import typer
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
-from pipelines.cli.given import JsonFile, given
+from pipelines.cli.given import JsonFile, given, listed
 from pipelines.figures.written import write
 
 
@@ -83,7 +83,7 @@ def report(
 
 def _numbers(option: str, text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",") if part]
+        return [float(part) for part in listed(text)]
     except ValueError:
         raise SettingsError(f"{option} {text!r}: numbers with commas between are expected, as 0.7,0.8.") from None
 

@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import JsonFile, listed, noun, tell
 from pipelines.figures.written import write
 
-app = typer.Typer(no_args_is_help=True, help="Judge the detectors of lasting changes.")
-
-
-@app.callback()
-def drift() -> None:
-    """Judge the detectors of lasting changes."""
+app = noun("Judge the detectors of lasting changes.")
 
 
 @app.command()
@@ -31,7 +26,6 @@ def evaluate(
     from pipelines.bench.drift.drift import cases, measure, table
     from pipelines.bench.forecast.breaks import CELLS
 
-    wanted = [part.strip() for part in cells.split(",") if part.strip()] or CELLS
-    found = measure(cases(named([model])[0], positions, wanted), lambda line: typer.echo(line, err=True))
+    found = measure(cases(named([model])[0], positions, listed(cells) or CELLS), tell)
     print(table(found))
     write(as_json, found)

@@ -1,63 +1,72 @@
-"""`tidecast forecast`: how good forecasters are, on any series."""
+"""`tidecast forecast`: how good forecasters are, on any series, and how long they take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.bench.forecaster import bench
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import (
+    JsonFile,
+    Page,
+    Processes,
+    Step,
+    TimeColumn,
+    Timezone,
+    ValueColumn,
+    listed,
+    noun,
+    tell,
+)  # fmt: skip
 from pipelines.cli.table2 import table2
 from pipelines.figures.written import write
 
-if TYPE_CHECKING:
-    from models.forecast.core.series import Series
-
-app = typer.Typer(no_args_is_help=True, help="Evaluate forecasters on series from files.")
+app = noun("Evaluate forecasters on series from files.")
 app.command("table2")(table2)
-app.command("bench")(bench)
 
-Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
+
+class Timed(StrEnum):
+    """What is timed."""
+
+    gru = "gru"
+    blend = "blend"
 
 
 @app.command()
 def evaluate(
     files: Annotated[list[Path], typer.Argument(help="CSV files (perhaps gzipped) with a time and a value column.")],
-    step: Annotated[str | None, typer.Option(help="Length of a step, e.g. 5min; the file's own by default.")] = None,
+    step: Step = None,
     horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
     models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "all",
-    time_column: Annotated[str | None, typer.Option(help="Name of the time column, if it is unusual.")] = None,
-    value_column: Annotated[str | None, typer.Option(help="Name of the value column, if there are several.")] = None,
-    timezone: Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")] = "UTC",
+    time_column: TimeColumn = None,
+    value_column: ValueColumn = None,
+    timezone: Timezone = "UTC",
     as_json: JsonFile = None,
     page: Page = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, where several files are named.")] = 2,
+    jobs: Processes = 2,
 ) -> None:
     """Judge models on the newest fifth of a series, which none of them has seen; of several, by their means."""
+    from pipelines.bench.forecast.cells import measure_files
+    from pipelines.bench.forecast.evaluate import asked_for, figures
     from pipelines.bench.forecast.evaluate import evaluate as evaluate_series
-    from pipelines.bench.forecast.evaluate import figures
     from pipelines.bench.forecast.text import table
     from pipelines.traces.series_file import parse_step, read_series
 
     read = partial(
-        read_series,
-        step_s=parse_step(step) if step else None,
-        time_column=time_column,
-        value_column=value_column,
+        read_series, step_s=parse_step(step) if step else None, time_column=time_column, value_column=value_column,
         timezone=timezone,
-    )
+    )  # fmt: skip
     if len(files) > 1:
         if page is not None:
             raise typer.BadParameter(f"--page shows one series, and {len(files)} files are named. Name one.")
-        _evaluate_all(files, read, _listed(models), horizon, jobs, as_json)
+        names = asked_for(listed(models))
+        _sums(measure_files(files, read, names, horizon, jobs, tell), names, as_json)
         return
-    evaluation = evaluate_series(
-        files[0].name, read(files[0]), horizon, _listed(models), tell=lambda line: typer.echo(line, err=True)
-    )
+    evaluation = evaluate_series(files[0].name, read(files[0]), horizon, listed(models), tell=tell)
     found = figures(evaluation)
     print(table(found))
     write(as_json, found)
@@ -71,21 +80,21 @@ def evaluate(
 def shipped_table(
     models: Annotated[str, typer.Option(help="Names separated by commas, or all.")] = "ridge,blend",
     horizon: Annotated[int, typer.Option(min=12, help="Steps ahead; published forecasts reach 12.")] = 12,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    jobs: Processes = 2,
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts."""
     from pipelines.bench.forecast.cells import measure_all
     from pipelines.bench.forecast.evaluate import asked_for
 
-    names = asked_for(_listed(models))
-    _tell_all(measure_all(names, horizon, jobs, lambda line: typer.echo(line, err=True)), names, as_json)
+    names = asked_for(listed(models))
+    _sums(measure_all(names, horizon, jobs, tell), names, as_json)
 
 
 @app.command("breaks")
 def lasting_breaks(
     model: Annotated[str, typer.Option(help="Whose forecasts are judged, a name of the catalogue.")] = "blend",
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    jobs: Processes = 2,
     as_json: JsonFile = None,
 ) -> None:
     """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
@@ -93,29 +102,36 @@ def lasting_breaks(
     from pipelines.bench.forecast.lasting import measure_all, summary, table
 
     (name,) = named([model])
-    cells = measure_all(name, jobs, lambda line: typer.echo(line, err=True))
+    cells = measure_all(name, jobs, tell)
     sums = summary(cells)
     print(table(cells, sums))
     write(as_json, {"model": name, "cells": cells, "summary": sums})
 
 
-def _evaluate_all(
-    files: list[Path],
-    read: Callable[[Path], Series],
-    models: list[str],
-    horizon: int,
-    jobs: int,
-    as_json: Path | None,
+@app.command()
+def bench(
+    model: Annotated[Timed, typer.Option(help="The network or the blend.")] = Timed.gru,
+    cell: Annotated[str, typer.Option(help="A shipped series and its step, for the network.")] = "taxi 5min",
+    horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
+    peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment that has neuralforecast.")] = None,
+    history: Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")] = 2304,
+    as_json: JsonFile = None,
 ) -> None:
-    from pipelines.bench.forecast.cells import measure_files
-    from pipelines.bench.forecast.evaluate import asked_for
+    """Time the network's fit and its step; or the blend's step and a thousand in a batch."""
+    if model is Timed.blend:
+        from pipelines.bench.forecast.speed import measure_blend
 
-    names = asked_for(models)
-    cells = measure_files(files, read, names, horizon, jobs, lambda line: typer.echo(line, err=True))
-    _tell_all(cells, names, as_json)
+        found = measure_blend(history, horizon)
+    else:
+        from pipelines.bench.forecast.speed import measure_network
+        from pipelines.traces.shipped import find
+
+        found = measure_network(find(cell).series(), horizon, peer)
+    print(json.dumps(found, indent=1))
+    write(as_json, found)
 
 
-def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
+def _sums(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summary
     from pipelines.bench.forecast.evaluate import CHAMPION
@@ -124,7 +140,3 @@ def _tell_all(cells: list[dict[str, Any]], names: list[str], as_json: Path | Non
     sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table_of_cells(cells, sums))
     write(as_json, {"cells": cells, "summary": sums})
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

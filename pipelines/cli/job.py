@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import typer
-
 from configs.errors import SettingsError
-from pipelines.cli.given import here
+from pipelines.cli.given import here, noun
 from tidecast.messages import Control
 
-app = typer.Typer(no_args_is_help=True, help="Talk to a running job's agent.")
-
-
-@app.callback()
-def job() -> None:
-    """Talk to a running job's agent."""
+app = noun("Talk to a running job's agent.")
 
 
 @app.command("mode")

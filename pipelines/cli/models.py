@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import here
+from pipelines.cli.given import here, noun
 
-app = typer.Typer(no_args_is_help=True, help="Registered forecasters, and the way back to the last good one.")
+app = noun("Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.")]
 
 

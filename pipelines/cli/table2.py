@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import JsonFile, tell
 
 Quick = Annotated[bool, typer.Option("--quick", help="The 5-minute cells only.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of noise, weights and the order of training rows.")]
@@ -20,7 +20,7 @@ def table2(quick: Quick = False, seed: Seed = 1, resume: Resume = False, as_json
     from pipelines.bench.table2.text import table
 
     steps = STEPS[:1] if quick else STEPS
-    found = run(steps, seed, as_json, resume, tell=lambda line: typer.echo(line, err=True))
+    found = run(steps, seed, as_json, resume, tell=tell)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
     print(table(found))

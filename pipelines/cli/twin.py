@@ -7,15 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.given import JsonFile
+from pipelines.cli.given import JsonFile, noun, tell
 from pipelines.figures.written import write
 
-app = typer.Typer(no_args_is_help=True, help="Fit the twin of a job, and check it against what really happened.")
-
-
-@app.callback()
-def twin() -> None:
-    """Fit the twin of a job, and check it against what really happened."""
+app = noun("Fit the twin of a job, and check it against what really happened.")
 
 
 @app.command()
@@ -83,7 +78,7 @@ def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
         except (RunError, EventLogError) as error:
             if names:
                 raise
-            typer.echo(f"{folder.name}: passed over: {error}", err=True)
+            tell(f"{folder.name}: passed over: {error}")
             continue
         if run.job == job and len(run.batches.rows):
             found.append(run)

@@ -1,17 +1,9 @@
-"""`tidecast bench`: one file per measurement."""
+"""`tidecast bench`: what is measured."""
 
-import typer
+from pipelines.cli.bench.commands import agent, borders, dqn, lake, twin, volume
+from pipelines.cli.bench.fastpath import bench as fastpath
+from pipelines.cli.given import noun
 
-from pipelines.cli.bench import agent, borders, dqn, fastpath, lake, twin, volume
-
-app = typer.Typer(no_args_is_help=True, help="Measure; every command prints figures and fails on none.")
-for name, module in (
-    ("agent", agent),
-    ("borders", borders),
-    ("dqn", dqn),
-    ("fastpath", fastpath),
-    ("lake", lake),
-    ("twin", twin),
-    ("volume", volume),
-):
-    app.command(name)(module.bench)
+app = noun("Measure; every command prints figures and fails on none.")
+for command in (agent, borders, dqn, fastpath, lake, twin, volume):
+    app.command("fastpath" if command is fastpath else command.__name__)(command)
