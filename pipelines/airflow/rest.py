@@ -7,14 +7,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from configs.errors import CorrectableError
 from configs.settings import Settings
 
-_DONE = ("success", "failed")
 _LOG_LINES = 20
 
 
@@ -42,11 +41,10 @@ class Orchestrator:
         while missing := set(names) - {dag["dag_id"] for dag in self._get("dags", limit=100)["dags"]}:
             errors = self._get("importErrors", limit=10)["import_errors"]
             if errors or time.monotonic() > deadline:
-                told = (
-                    "\n".join(f"{e['filename']}:\n{_indented(e['stack_trace'])}" for e in errors) or "no import errors"
-                )
+                reported = "\n".join(f"{e['filename']}:\n{_indented(e['stack_trace'])}" for e in errors)
                 raise OrchestratorError(
-                    f"Airflow does not know the DAGs {', '.join(sorted(missing))}; it reports {told}"
+                    f"Airflow does not know the DAGs {', '.join(sorted(missing))}; "
+                    f"it reports {reported or 'no import errors'}"
                 )
             time.sleep(0.5)
 
@@ -58,121 +56,84 @@ class Orchestrator:
         """Let no new run of the DAG start; a running one goes on."""
         self._call("PATCH", f"dags/{dag}", {"is_paused": True})
 
-    def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
+    def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
         """Start a run as the trigger dialog does, with its form's values; returns the run id."""
-        run = self._call("POST", f"dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf or {})})
+        run = self._call("POST", f"dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf)})
         return str(run["dag_run_id"])
 
-    def wait_run(
-        self, dag: str, run_id: str, timeout_s: float = 600, on_tick: Callable[[str], None] = lambda state: None
-    ) -> str:
-        """Wait until the run has ended; returns "success".
-
-        Args:
-            dag: its DAG.
-            run_id: its id.
-            timeout_s: wall seconds to wait at most.
-            on_tick: told the run's state at every look.
+    def wait_run(self, dag: str, run_id: str, timeout_s: float = 600) -> None:
+        """Wait until the run has succeeded.
 
         Raises:
             OrchestratorError: the run failed (with the failed task's last log lines) or did not end in time.
         """
         deadline = time.monotonic() + timeout_s
-        while True:
-            state = str(self._run(dag, run_id)["state"])
-            on_tick(state)
+        while (state := self._get(_path(dag, run_id))["state"]) != "success":
             if state == "failed":
-                raise OrchestratorError(f"run {run_id} of DAG {dag} failed.\n{self.failure(dag, run_id)}")
-            if state in _DONE:
-                return state
+                raise OrchestratorError(f"run {run_id} of DAG {dag} failed.\n{self._failure(dag, run_id)}")
             if time.monotonic() > deadline:
                 raise OrchestratorError(
-                    f"run {run_id} of DAG {dag} is {state} after {timeout_s:.0f} s.\n{self.failure(dag, run_id)}"
+                    f"run {run_id} of DAG {dag} is {state} after {timeout_s:.0f} s.\n{self._failure(dag, run_id)}"
                 )
             time.sleep(0.5)
 
-    def wait_next_run(
-        self, dag: str, after: float, triggered_by: str = "asset", timeout_s: float = 600, start_within_s: float = 60
-    ) -> str:
-        """Wait for the run that something else starts, e.g. an asset event, and for its end; returns its id.
+    def wait_next_run(self, dag: str, after: float, start_within_s: float = 60) -> str:
+        """Wait for the run that an asset event starts, and for its end; returns its id.
 
         Args:
             dag: its DAG, unpaused.
-            after: epoch seconds; runs created earlier do not count.
-            triggered_by: Airflow's word for what started it: asset, timetable, rest_api.
-            timeout_s: wall seconds from its start to its end at most.
+            after: epoch seconds; runs queued earlier do not count.
             start_within_s: wall seconds until it is there at most.
 
         Raises:
             OrchestratorError: no run came, it failed, or it did not end in time.
         """
         deadline = time.monotonic() + start_within_s
-        while not (found := [r for r in self.runs(dag, after) if r["triggered_by"] == triggered_by]):
+        while True:
+            runs = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
+            found = [run for run in runs if run["triggered_by"] == "asset" and _epoch(run["queued_at"]) >= after]
+            if found:
+                run_id = str(found[-1]["dag_run_id"])
+                self.wait_run(dag, run_id)
+                return run_id
             if time.monotonic() > deadline:
                 raise OrchestratorError(
-                    f"no run of DAG {dag} was started by {triggered_by} within {start_within_s:.0f} s. "
+                    f"no run of DAG {dag} was started by asset within {start_within_s:.0f} s. "
                     f"Is it unpaused, and did the task before it succeed? See {self._url}/dags/{dag}."
                 )
             time.sleep(0.3)
-        run_id = str(found[-1]["dag_run_id"])
-        self.wait_run(dag, run_id, timeout_s)
-        return run_id
-
-    def runs(self, dag: str, after: float | None = None) -> list[dict[str, Any]]:
-        """The newest hundred runs of a DAG, newest first; those queued at or after an epoch time."""
-        found: list[dict[str, Any]] = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
-        return [run for run in found if after is None or _epoch(run["queued_at"]) >= after]
-
-    def end_run(self, dag: str, run_id: str) -> None:
-        """End a run now: its tasks get SIGTERM at once. Pause a continuous DAG first, or the next run follows."""
-        self._call("PATCH", f"dags/{dag}/dagRuns/{_quoted(run_id)}", {"state": "failed"})
 
     def result(self, dag: str, run_id: str, task: str) -> Any:
         """What a task of a run returned."""
-        path = f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances/{task}/xcomEntries/return_value"
+        path = _path(dag, run_id, task, "xcomEntries", "return_value")
         return self._get(path, deserialize="false", stringify="false")["value"]
 
-    def tasks(self, dag: str, run_id: str) -> list[dict[str, Any]]:
-        """The task instances of a run."""
-        found: list[dict[str, Any]] = self._get(f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances")["task_instances"]
-        return found
-
-    def task_log(self, dag: str, run_id: str, task: str, try_number: int = 1, map_index: int = -1) -> list[str]:
-        """The log of one try of a task, one line per event."""
-        path = f"dags/{dag}/dagRuns/{_quoted(run_id)}/taskInstances/{task}/logs/{try_number}"
-        content = self._get(path, full_content="true", map_index=map_index)["content"]
-        lines = [text for entry in content for text in _log_text(entry).splitlines()]
-        return [line for line in lines if not line.startswith(("::group::", "::endgroup::"))]
-
-    def failure(self, dag: str, run_id: str) -> str:
+    def _failure(self, dag: str, run_id: str) -> str:
         """What went wrong in a run: every failed task with its last log lines, or the state of each task."""
-        tasks = self.tasks(dag, run_id)
+        tasks = self._get(f"{_path(dag, run_id)}/taskInstances")["task_instances"]
         parts = []
-        for task in tasks:
-            if task["state"] != "failed":
-                continue
-            lines = self.task_log(dag, run_id, task["task_id"], max(task["try_number"], 1), task["map_index"])
-            parts.append(f"Last log lines of task {task['task_id']}:\n{_indented(chr(10).join(lines))}")
-        return "\n".join(parts) or "Its tasks: " + ", ".join(
-            f"{t['task_id']} {t['state'] or 'not started'}" for t in tasks
-        )
-
-    def _run(self, dag: str, run_id: str) -> Any:
-        return self._get(f"dags/{dag}/dagRuns/{_quoted(run_id)}")
+        for task in (task for task in tasks if task["state"] == "failed"):
+            path = _path(dag, run_id, task["task_id"], "logs", str(max(task["try_number"], 1)))
+            content = self._get(path, full_content="true", map_index=task["map_index"])["content"]
+            lines = [line for entry in content for line in _log_text(entry).splitlines()]
+            shown = "\n".join(line for line in lines if not line.startswith(("::group::", "::endgroup::")))
+            parts.append(f"Last log lines of task {task['task_id']}:\n{_indented(shown)}")
+        states = (f"{task['task_id']} {task['state'] or 'not started'}" for task in tasks)
+        return "\n".join(parts) or f"Its tasks: {', '.join(states)}"
 
     def _get(self, path: str, **query: Any) -> Any:
         return self._call("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""))
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        if self._token is None:
-            self._token = self._new_token()
+        self._token = self._token or self._new_token()
+        url = f"{self._url}/api/v2/{path}"
         try:
-            return self._send(method, f"{self._url}/api/v2/{path}", body, self._token)
+            return self._send(method, url, body, self._token)
         except _RefusedError as refused:
-            if refused.status == 401:  # the token has aged
-                self._token = self._new_token()
-                return self._send(method, f"{self._url}/api/v2/{path}", body, self._token)
-            raise
+            if refused.status != 401:
+                raise
+            self._token = self._new_token()  # the old one has aged
+            return self._send(method, url, body, self._token)
 
     def _new_token(self) -> str:
         url, login = f"{self._url}/auth/token", self._login
@@ -182,8 +143,7 @@ class Orchestrator:
 
     def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, token: str | None = None) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data=data, headers=headers, method=method)
         try:
@@ -202,13 +162,18 @@ class Orchestrator:
 class _RefusedError(OrchestratorError):
     def __init__(self, method: str, url: str, error: urllib.error.HTTPError) -> None:
         self.status = error.code
-        told = error.read().decode("utf-8", "replace")[:500]
+        said = error.read().decode("utf-8", "replace")[:500]
         hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if error.code in (401, 403) else ""
-        super().__init__(f"Airflow refused {method} {url}: {error.code} {told}{hint}")
+        super().__init__(f"Airflow refused {method} {url}: {error.code} {said}{hint}")
 
 
 def _quoted(run_id: str) -> str:
     return urllib.parse.quote(run_id, safe="")
+
+
+def _path(dag: str, run_id: str, *task: str) -> str:
+    """Of a run, or of what is named of one of its tasks."""
+    return "/".join([f"dags/{dag}/dagRuns/{_quoted(run_id)}", *(["taskInstances", *task] if task else [])])
 
 
 def _epoch(text: str | None) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from pipelines.report.seconds import step_function
 from pipelines.report.summary import Measured, lost
 from pipelines.report.time_axis import over_time
 
-_VERSIONS = ("@forecast", "@arrival", "@capacity", "@executors")
 _POLICIES = {
     "forecast": ("@forecast", "circle"),
     "reactive": ("@arrival", "square"),
@@ -127,25 +125,6 @@ def fan(measured: Measured, ahead: int) -> Chart:
         during(came, "came", "what came", "@arrival", width=1.6) | {"mode": "lines+markers", "marker": {"size": 4}},
     ]
     return {"data": data, "layout": over_time(run, run.end, [("records/s", 1.0)])}
-
-
-def errors(summary: dict[str, Any]) -> Chart:
-    """WAPE of the median by steps ahead, a line per model version, and of saying "as now" for the same steps."""
-    data = []
-    for (version, e), colour in zip(summary["forecast_error"].items(), cycle(_VERSIONS), strict=False):
-        steps = pd.DataFrame(e["by_step"], columns=["ahead", "wape", "wape_last_value"])
-        for key, name, dash in (
-            ("wape", f"version {version}, {e['kind'].replace('_', ' ')}", "solid"),
-            ("wape_last_value", "“as now”, the same steps", "dot"),
-        ):
-            width = 2 if dash == "solid" else 1.2
-            trace = line(steps["ahead"], 100 * steps[key].astype(float), name, colour, width=width, dash=dash)
-            data.append({**trace, "hovertemplate": "%{y:.1f} %"})
-            if dash == "solid":
-                data[-1]["mode"] = "lines+markers"
-    layout = rows([("error of the median (WAPE), %", 1.0)])
-    layout["xaxis"] |= {"title": {"text": "steps ahead", "font": {"size": 13}}, "dtick": 1}
-    return {"data": data, "layout": layout}
 
 
 def frontier(runs: list[dict[str, Any]]) -> Chart:

@@ -92,31 +92,26 @@ def _stops(found: dict[str, Any]) -> str:
 def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Chart]) -> str:
     if not measured.steps["came"].notna().any():
         nothing = "No forecast was served while the load ran, so there is nothing to compare."
-        return section("Forecast", nothing, tables.challenger(found) + tables.newcomer(found))
+        return section("Forecast", nothing, tables.judged(found))
     planning, run, step_s = measured.run.contract.planning, measured.run, measured.step_s
     last = int(measured.steps["ahead"].max())
     needed = round((planning.lead_s + planning.hold_s) * run.clock.scale / step_s)
     first = min(max(needed, 1), last)
     choices = {1: "the next step", last: "the furthest", first: "what the planner needs"}
     figures |= {f"fan-{ahead}": charts.fan(measured, ahead) for ahead in choices}
-    figures["errors"] = charts.errors(found)
     buttons = "".join(
         f'<button type="button" data-in="fan" data-show="fan-{ahead}" aria-pressed="{str(ahead == first).lower()}">'
         f"{ahead} ahead: {text}</button>"
         for ahead, text in sorted(choices.items())
     )
-    columns = [
-        "<h3>Error by model version</h3>" + holder("errors", 320, "forecast error by steps ahead"),
-        f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.challenger(found)}{tables.newcomer(found)}",
-    ]
     note = (
         f"One step is {step_s / 60:.0f} minutes of the trace, {step_s / run.clock.scale:.1f} s here. "
         f"Executors need {planning.lead_s:g} s to be of use and should stay right for {planning.hold_s:g} s more: "
         f"that is {needed} steps ahead."
     )
-    body = "".join(f"<div>{column}</div>" for column in columns)
     return section(
         "Forecast", note,
         f'<h3>As it was forecast so many steps before</h3><div class="controls">{buttons}</div>'
-        + holder(f"fan-{first}", 340, "forecast band and what came", "fan") + f'<div class="columns">{body}</div>',
+        + holder(f"fan-{first}", 340, "forecast band and what came", "fan")
+        + f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.judged(found)}",
     )  # fmt: skip

@@ -113,25 +113,16 @@ def errors(summary: dict[str, Any]) -> str:
     return table(titles, _ERROR, rows) + f'<p class="note">{note}</p>'
 
 
-def challenger(summary: dict[str, Any]) -> str:
-    """What the gate said of the model trained on history and live load."""
-    verdict = summary["challenger"]
-    if not verdict:
-        return '<h3>Challenger</h3><p class="note">None was judged in this run.</p>'
-    said = f"Version {verdict['version']} {verdict['reason']}." if verdict.get("version") else f"{verdict['reason']}."
-    losses = {key: verdict.get(f"{key}_loss") for key in ("challenger", "champion", "naive")}
-    kinds = [PLAIN, NUMBER]
-    rows = [row([escape(key), number(loss, 2)], kinds) for key, loss in losses.items() if loss is not None]
-    shown = table(["", "pinball loss, records/s"], kinds, rows) if rows else ""
-    return f"<h3>Challenger</h3><p>{escape(said)}</p>{shown}"
-
-
-def newcomer(summary: dict[str, Any]) -> str:
-    """What came of the job with a short history; nothing where there was none."""
-    if not (lines := headline.newcomer(summary["newcomer"])):
-        return ""
-    (_, taught), (_, judged) = lines
-    return f"<h3>Newcomer</h3><p>{escape(taught)}.</p><p>Its model: {escape(judged)}.</p>"
+def judged(summary: dict[str, Any]) -> str:
+    """What the gate said of the model trained on history and live load, and what came of the job with a short one."""
+    verdict = summary["challenger"] or {"reason": "None was judged in this run"}
+    version = f"Version {verdict['version']} " if verdict.get("version") else ""
+    naive = f" The naive forecast's loss is {number(verdict['naive_loss'], 2)}." if verdict.get("naive_loss") else ""
+    said = f"<h3>Challenger</h3><p>{escape(version + verdict['reason'] + '.' + naive)}</p>"
+    if lines := headline.newcomer(summary["newcomer"]):
+        (_, came), (_, gate) = lines
+        said += f"<h3>Newcomer</h3><p>{escape(came)}.</p><p>Its model: {escape(gate)}.</p>"
+    return said
 
 
 def about(run: RecordedRun, summary: dict[str, Any]) -> str:
@@ -161,15 +152,8 @@ def _compression(run: RecordedRun) -> str:
 
 def _settings(run: RecordedRun) -> str:
     parts = {key: run.info.get(key) or {} for key in ("contract", "replay", "job_settings", "versions")}
-    rows = [f"<dt>{escape(key)}</dt><dd>{escape(_value(value))}</dd>" for key, value in _flat(parts)]
-    return f"<dl>{''.join(rows)}</dl>"
-
-
-def _flat(tree: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, value in tree.items():
-        found += _flat(value, f"{before}{key}.") if isinstance(value, dict) else [(before + key, value)]
-    return found
+    flat = pd.json_normalize(parts).astype(object).iloc[0].items()
+    return f"<dl>{''.join(f'<dt>{escape(str(key))}</dt><dd>{escape(_value(value))}</dd>' for key, value in flat)}</dl>"
 
 
 def _shown(value: Any) -> str:

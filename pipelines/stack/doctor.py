@@ -45,7 +45,6 @@ def checks(settings: Settings) -> list[Check]:
     return [
         _python(),
         _packages(ROOT / "requirements.lock"),
-        _make(),
         _java(),
         _jars(),
         _memory(),
@@ -80,11 +79,6 @@ def _packages(lock: Path) -> Check:
     found = f"{count} as in {lock.name}" if not wrong else "; ".join(wrong[:5])
     remedy = "Run `make setup` (remove .venv/.ready first if it finds nothing to do)."
     return Check("packages", not wrong, found, remedy)
-
-
-def _make() -> Check:
-    place = shutil.which("make")
-    return Check("make", place is not None, place or "not on PATH", "apt-get install make, or xcode-select --install")
 
 
 def _java() -> Check:

@@ -93,7 +93,7 @@ def test_the_newcomer_is_shown_where_there_was_one(pages, tmp_path):
 
 def test_a_run_without_forecasts_says_so(pages):
     assert "No forecast was served" in pages["reactive"]
-    assert "errors" not in figures(pages["reactive"])
+    assert "fan-1" not in figures(pages["reactive"])
 
 
 def test_what_others_wrote_stays_text(tmp_path):
