@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
+
+import httpx
 
 from configs.errors import CorrectableError
 from configs.settings import Settings
@@ -122,53 +121,50 @@ class Orchestrator:
         return "\n".join(parts) or f"Its tasks: {', '.join(states)}"
 
     def _get(self, path: str, **query: Any) -> Any:
-        return self._call("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""))
+        return self._call("GET", path, query=query)
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Any = None) -> Any:
+        fresh = self._token is None
         self._token = self._token or self._new_token()
         url = f"{self._url}/api/v2/{path}"
         try:
-            return self._send(method, url, body, self._token)
+            return self._send(method, url, body, query, {"Authorization": f"Bearer {self._token}"})
         except _RefusedError as refused:
-            if refused.status != 401:
+            if refused.status != 401 or fresh:
                 raise
-            self._token = self._new_token()  # the old one has aged
-            return self._send(method, url, body, self._token)
+            self._token = None  # it has aged
+            return self._call(method, path, body, query)
 
     def _new_token(self) -> str:
-        url, login = f"{self._url}/auth/token", self._login
-        if login.password is None:  # the embedded one listens on the loopback and knows administrators only
-            return str(self._send("GET", url)["access_token"])
-        return str(self._send("POST", url, {"username": login.username, "password": login.password})["access_token"])
+        login = self._login.model_dump(include={"username", "password"})
+        alone = login["password"] is None  # the embedded one listens on the loopback and knows administrators only
+        how = ("GET", None) if alone else ("POST", login)
+        return str(self._send(how[0], f"{self._url}/auth/token", how[1])["access_token"])
 
-    def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None, token: str | None = None) -> Any:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        headers |= {"Authorization": f"Bearer {token}"} if token else {}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+    def _send(self, method: str, url: str, body: Any = None, query: Any = None, headers: Any = None) -> Any:
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            raise _RefusedError(method, url, error) from None
-        except (urllib.error.URLError, OSError) as error:
+            answer = httpx.request(
+                method, url, json=body, params=query or None, headers=headers, timeout=30, follow_redirects=True
+            )
+        except httpx.HTTPError as error:
             raise OrchestratorError(
                 f"Airflow at {self._url} does not answer ({error}). "
                 "Start it (`make up`) or correct TIDECAST_AIRFLOW__URL."
             ) from None
-        return json.loads(text) if text else None
+        if answer.is_error:
+            raise _RefusedError(method, url, answer)
+        return answer.json() if answer.content else None
 
 
 class _RefusedError(OrchestratorError):
-    def __init__(self, method: str, url: str, error: urllib.error.HTTPError) -> None:
-        self.status = error.code
-        said = error.read().decode("utf-8", "replace")[:500]
-        hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if error.code in (401, 403) else ""
-        super().__init__(f"Airflow refused {method} {url}: {error.code} {said}{hint}")
+    def __init__(self, method: str, url: str, answer: httpx.Response) -> None:
+        self.status = answer.status_code
+        hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if self.status in (401, 403) else ""
+        super().__init__(f"Airflow refused {method} {url}: {self.status} {answer.text[:500]}{hint}")
 
 
 def _quoted(run_id: str) -> str:
-    return urllib.parse.quote(run_id, safe="")
+    return quote(run_id, safe="")
 
 
 def _path(dag: str, run_id: str, *task: str) -> str:

@@ -67,20 +67,19 @@ def left_alive(stack: Stack) -> list[str]:
 
 def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     """Why the ring did not close, in words; empty if it did."""
-    ends = []
-    if summary["lost"] or summary["duplicated"] or summary["produced"] != summary["counted"]:
-        ends.append(f"counts differ: produced {summary['produced']}, counted {summary['counted']}")
-    if run_facts["policy"] == "forecast" and not summary["forecast_scale_ups_confirmed"]:
-        ends.append("no scale-up that the forecast caused was confirmed by an outcome")
-    if not run_facts.get("live_rows_ingested"):
-        ends.append("the live metrics are not in the lake")
-    if not run_facts.get("challenger"):
-        ends.append("no challenger was judged")
-    if (new := run_facts.get("newcomer")) and not new["version"]:
-        ends.append(f"no model of the newcomer {new['job']} was judged: {new['reason']}")
-    if run_facts["left_alive"]:
-        ends.append(f"still alive: {', '.join(run_facts['left_alive'])}")
-    return ends
+    new = run_facts.get("newcomer") or {"version": "none is expected"}
+    unconfirmed = run_facts["policy"] == "forecast" and not summary["forecast_scale_ups_confirmed"]
+    ends = {
+        f"counts differ: produced {summary['produced']}, counted {summary['counted']}": (
+            summary["lost"] or summary["duplicated"] or summary["produced"] != summary["counted"]
+        ),
+        "no scale-up that the forecast caused was confirmed by an outcome": unconfirmed,
+        "the live metrics are not in the lake": not run_facts.get("live_rows_ingested"),
+        "no challenger was judged": not run_facts.get("challenger"),
+        f"no model of the newcomer {new.get('job')} was judged: {new.get('reason')}": not new["version"],
+        f"still alive: {', '.join(run_facts['left_alive'])}": run_facts["left_alive"],
+    }
+    return [end for end, open_ in ends.items() if open_]
 
 
 def new_run_dir(settings: Settings) -> Path:

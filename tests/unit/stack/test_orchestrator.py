@@ -1,9 +1,6 @@
-import io
-import json
-import urllib.error
-from email.message import Message
 from typing import Any
 
+import httpx
 import pytest
 
 from configs.settings import load
@@ -20,22 +17,22 @@ class FakeAirflow:
         self.answers = {"GET /auth/token": {"access_token": "t1"}, **answers}
         self.calls: list[tuple[str, Any]] = []
 
-    def __call__(self, request, timeout):
-        name = f"{request.method} {request.full_url.removeprefix(URL).split('?')[0].removeprefix('/api/v2')}"
-        self.calls.append((name, json.loads(request.data) if request.data else None))
+    def __call__(self, method, url, json, **more):
+        name = f"{method} {url.removeprefix(URL).removeprefix('/api/v2')}"
+        self.calls.append((name, json))
         answer = self.answers[name]
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
         if isinstance(answer, int):
-            raise urllib.error.HTTPError(request.full_url, answer, "no", Message(), io.BytesIO(b"told why"))
-        return io.BytesIO(json.dumps(answer).encode())
+            return httpx.Response(answer, text="told why")
+        return httpx.Response(200, json=answer)
 
 
 @pytest.fixture
 def airflow(monkeypatch):
     def install(answers: dict[str, Any], **login: Any) -> tuple[Orchestrator, FakeAirflow]:
         fake = FakeAirflow(answers)
-        monkeypatch.setattr(orchestrator.urllib.request, "urlopen", fake)
+        monkeypatch.setattr(orchestrator.httpx, "request", fake)
         monkeypatch.setattr(orchestrator.time, "sleep", lambda seconds: None)
         return Orchestrator(load(airflow={"url": URL, **login})), fake
 
@@ -138,11 +135,11 @@ def test_password_is_used_where_one_is_set(airflow):
 def test_nobody_answers(monkeypatch):
     asked = []
 
-    def refuse(request, timeout):
-        asked.append(request)
-        raise urllib.error.URLError("connection refused")
+    def refuse(method, url, **more):
+        asked.append(url)
+        raise httpx.ConnectError("connection refused")
 
-    monkeypatch.setattr(orchestrator.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(orchestrator.httpx, "request", refuse)
     with pytest.raises(OrchestratorError, match="TIDECAST_AIRFLOW__URL"):
         Orchestrator(load(airflow={"url": URL})).pause("d")
     assert len(asked) == 1, "it is told at once"
