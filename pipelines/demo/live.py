@@ -73,7 +73,8 @@ class Live:
         deadline = time.monotonic() + 120
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
-        for _ in range(6):  # half a second each: the last batch's outcome is still on its way
+        settle = time.monotonic() + 3  # the last batch's outcome is still on its way
+        while time.monotonic() < settle:
             view = self._watch(follower, view, 1.0)
         follower.close()
 

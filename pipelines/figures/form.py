@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, fields
+from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from configs.errors import CorrectableError
 
 KEYS = ("command", "commit", "date", "machine", "seconds", "rows", "data")
 GOAL = re.compile(r"(<=|>=|==|<|>|within) (-?\d+(?:\.\d+)?)")
+_SIGNS = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt, "within": le}
 
 
 class FigureError(CorrectableError):
@@ -39,17 +41,12 @@ class Finding:
                 f"{self.what!r}: goal {self.goal!r}, measured {self.measured!r}: a goal is '<= 1.05', '>= 0.5', '== 0' "
                 "or 'within 3' (of zero), and what it judges a number."
             )
-        sign, bound = asked[1], float(asked[2])
-        return {
-            "<=": self.measured <= bound, ">=": self.measured >= bound, "==": self.measured == bound,
-            "<": self.measured < bound, ">": self.measured > bound, "within": abs(self.measured) <= bound,
-        }[sign]  # fmt: skip
+        measured = abs(self.measured) if asked[1] == "within" else self.measured
+        return bool(_SIGNS[asked[1]](measured, float(asked[2])))
 
     def plain(self) -> dict[str, Any]:
         """As JSON values, in the order of the form."""
-        known = asdict(self)
-        return {"what": known.pop("what"), "goal": known.pop("goal"), "measured": known.pop("measured"),
-                "holds": self.holds, **known}  # fmt: skip
+        return {"what": self.what, "goal": self.goal, "measured": self.measured, "holds": self.holds, **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -66,13 +63,11 @@ class Figure:
 
     def text(self) -> str:
         """The file's text; one row per line, so that a change of one figure is a change of one line."""
-        head = {key: getattr(self, key) for key in KEYS[:5]}
-        lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}," for key, value in head.items()]
-        rows = ",\n".join(f"  {json.dumps(row.plain(), ensure_ascii=False)}" for row in self.rows)
+        head = "".join(f' "{key}": {json.dumps(getattr(self, key), ensure_ascii=False)},\n' for key in KEYS[:5])
+        rows = ",".join(f"\n  {json.dumps(row.plain(), ensure_ascii=False)}" for row in self.rows)
+        end = "\n " if rows else ""
         data = json.dumps(self.data, indent=1, ensure_ascii=False).replace("\n", "\n ")
-        return "\n".join(
-            ["{", *lines, f' "rows": [\n{rows}\n ],' if rows else ' "rows": [],', f' "data": {data}', "}\n"]
-        )
+        return f'{{\n{head} "rows": [{rows}{end}],\n "data": {data}\n}}\n'
 
 
 def read(path: Path) -> Figure:
