@@ -10,7 +10,7 @@ from pipelines.stack.place import Place
 
 
 @dataclass(frozen=True)
-class Part:
+class Embedded:
     """One service.
 
     Attributes:
@@ -27,11 +27,11 @@ class Part:
 
 
 PARTS = {
-    "broker": Part(kafka.start, kafka.ADDRESS, kafka.ADDRESS, ("broker", "controller")),
-    "spark": Part(
+    "broker": Embedded(kafka.start, kafka.ADDRESS, kafka.ADDRESS, ("broker", "controller")),
+    "spark": Embedded(
         spark.start, spark.ADDRESS, spark.PAGE, ("spark_master", "spark_master_ui", "spark_worker", "spark_worker_ui")
     ),
-    "airflow": Part(airflow.start, airflow.ADDRESS, airflow.ADDRESS, ("airflow",)),
-    "mlflow": Part(mlflow.start_store, mlflow.ADDRESS, mlflow.ADDRESS),
-    "mlflow_ui": Part(mlflow.start_ui, mlflow.ADDRESS, mlflow.PAGE, ("mlflow",)),
+    "airflow": Embedded(airflow.start, airflow.ADDRESS, airflow.ADDRESS, ("airflow",)),
+    "mlflow": Embedded(mlflow.start_store, mlflow.ADDRESS, mlflow.ADDRESS),
+    "mlflow_ui": Embedded(mlflow.start_ui, mlflow.ADDRESS, mlflow.PAGE, ("mlflow",)),
 }
