@@ -22,6 +22,7 @@ from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.training_set import TrainingSet, setup_of
+from pipelines.train.decided import formed
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -151,9 +152,9 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 
 
 def test_a_form_replaces_settings_and_refuses_what_is_wrong():
-    assert agent.with_form(TRAINING, {"seed": 3}).seed == 3
+    assert formed(TRAINING, "agent_training", {"seed": 3}).seed == 3
     with pytest.raises(SettingsError, match=r"agent_training\.knobs=1"):
-        agent.with_form(TRAINING, {"knobs": 1})
+        formed(TRAINING, "agent_training", {"knobs": 1})
 
 
 def test_what_is_held_out_is_not_learned_from():
