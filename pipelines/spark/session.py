@@ -41,6 +41,8 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Without it every append reads its log in 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Without it a VACUUM looks for files in 10,000 tasks: 37 s instead of 3 for a small table.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.hadoop.parquet.writer.version": "v2",  # whole numbers that rise by little take little
 }

@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
+from typer.testing import CliRunner
 
+from configs.errors import CorrectableError
+from pipelines.cli.app import app
 from pipelines.kafka.broker import Publisher, read_all
 from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
@@ -32,18 +35,21 @@ def command(log, var, *arguments, **more):
         process.wait()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sign"),
-    [(["serve"], "serving: epoch"), (["serve", "fast"], "serving fast: epoch"), (["autoscale"], "ready")],
-)
-def test_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tmp_path, arguments, sign):
-    log = tmp_path / "log"
-    with command(log, own_var / "broker", *arguments) as process:
-        wait_until(lambda: sign in log.read_text() or process.poll() is not None, sign)
-        assert process.poll() is None and sign in log.read_text(), log.read_text()
-        os.killpg(process.pid, signal.SIGTERM)  # to all of it, its JVM too, as a service manager or a terminal does
-        assert process.wait(PATIENCE_S) == 0
-    assert "Traceback" not in log.read_text() and "Py4J" not in log.read_text(), log.read_text()
+def test_every_command_finds_the_stack_that_runs_and_ends_quietly(broker, own_var, tmp_path):
+    signs = {"serve": "serving: epoch", "serve fast": "serving fast: epoch", "autoscale": "ready"}
+    with ExitStack() as stack:
+        started = []
+        for name, sign in signs.items():
+            log = tmp_path / name
+            started.append((log, sign, stack.enter_context(command(log, own_var / "broker", *name.split()))))
+        for log, sign, process in started:
+            wait_until(lambda log=log, sign=sign, p=process: sign in log.read_text() or p.poll() is not None, sign)
+            assert process.poll() is None and sign in log.read_text(), log.read_text()
+        for _, _, process in started:
+            os.killpg(process.pid, signal.SIGTERM)  # to all of it, its JVM too, as a service manager or a terminal does
+        for log, _, process in started:
+            assert process.wait(PATIENCE_S) == 0
+            assert "Traceback" not in log.read_text() and "Py4J" not in log.read_text(), log.read_text()
 
 
 def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_path):
@@ -56,15 +62,18 @@ def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, own_var, tmp_pa
     "arguments",
     [["run"], ["compare", "reactive"], ["bench", "agent"], ["bench", "fastpath", "--quick", "--only", "kafka"]],
 )
-def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_topics, tmp_path, arguments):
+def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(
+    empty_topics, tmp_path, arguments, monkeypatch
+):
     publisher = Publisher(empty_topics)
     for topic in ("events", "metrics", "results"):
         publisher.send_bytes(topic, b"orders", b"a person's record")
     publisher.close()
-    told = {"TIDECAST_KAFKA__BOOTSTRAP": empty_topics.bootstrap, "TIDECAST_KAFKA__PREFIX": empty_topics.prefix}
     before = {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
-    with command(tmp_path / "log", tmp_path / "var", *arguments, **told) as process:
-        process.wait(PATIENCE_S)
-    assert "Unset TIDECAST_KAFKA__BOOTSTRAP" in (tmp_path / "log").read_text()
+    monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", empty_topics.bootstrap)
+    monkeypatch.setenv("TIDECAST_KAFKA__PREFIX", empty_topics.prefix)
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "var"))
+    with pytest.raises(CorrectableError, match="Unset TIDECAST_KAFKA__BOOTSTRAP"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert before == {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
     assert sum(len(records) for _, records in before.values()) == 3

@@ -8,20 +8,29 @@ import math
 import re
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import psutil
 
+from pipelines.bench.borders.corpus import JOB as STRANGER
+from pipelines.bench.borders.corpus import corpus
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.kafka.broker import Publisher
+from pipelines.kafka.broker import Follower, Publisher
 from pipelines.stack.processes import members
 from pipelines.stack.stack import Stack
-from tidecast.messages import Decision, Forecast, MetricSample, Outcome, encode
+from tests.fakes.bad_events import BAD_EVENTS
+from tests.fakes.waiting import wait_until
+from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode, encode
 
 REGISTERED_S = 15.0
 """After this long an executor has registered; one that is killed before was never there."""
 BROKER_AWAY_S = 20.0
+MENDED_S = 120.0
 FOREIGN = "nobody's model"
+BROKER_TAKES = 1_000_000
+"""Bytes of a record, at most: a longer one does not leave its producer."""
 
 
 class FaultyScreen(Screen):
@@ -32,13 +41,15 @@ class FaultyScreen(Screen):
         self.stack, self.job = stack, job
         self.done: dict[str, float] = {}
         self.killed = ""
+        self.sent = Counter[str]()
         self.failed: dict[str, Exception] = {}
         self.threads: list[threading.Thread] = []
+        # The load has begun to rise on a forecast by the time that forecasts are taken away.
         self.plan = [
-            (0.15, self.kill_serving),
-            (0.28, self.kill_executor),
-            (0.36, self.send_bad_records),
-            (0.45, self.take_broker_away),
+            (0.1, self.send_bad_records),
+            (0.3, self.kill_executor),
+            (0.42, self.take_broker_away),
+            (0.45, self.kill_serving),
         ]
 
     def live(self, share: float, view: LiveFigures) -> None:
@@ -48,6 +59,9 @@ class FaultyScreen(Screen):
             thread = threading.Thread(target=self._guarded, args=(fault,))
             thread.start()
             self.threads.append(thread)
+        if share >= 1:  # the run is not over before all is well again
+            for thread in self.threads:
+                thread.join(MENDED_S)
 
     def _guarded(self, fault) -> None:
         try:
@@ -72,14 +86,24 @@ class FaultyScreen(Screen):
         self.killed = newest.id
 
     def kill_serving(self) -> None:
+        """Kill the server of forecasts, and wait for one of the next."""
         logs = self.stack.settings.var_dir / "airflow" / "logs"
-        found = [
-            int(m)
+        started = re.compile(r"serving: epoch (\d+), process (\d+)")
+        found = {
+            int(pid): int(epoch)
             for f in logs.rglob("*.log")
-            for m in re.findall(r"serving: epoch \d+, process (\d+)", f.read_text(errors="replace"))
-        ]
-        living = [pid for pid in found if psutil.pid_exists(pid)]
-        psutil.Process(living[-1]).kill()
+            for epoch, pid in started.findall(f.read_text(errors="replace"))
+        }
+        pid = next(pid for pid in found if psutil.pid_exists(pid))
+        psutil.Process(pid).kill()
+
+        def later() -> bool:
+            issued = (decode(Forecast, r.value) for r in follower.poll(1.0) if r.key == self.job)
+            return any(forecast.epoch > found[pid] for forecast in issued)
+
+        wait_until(lambda: "take_broker_away" in self.done, "the broker", every_s=0.1)
+        with contextlib.closing(Follower(self.stack.settings.kafka, ["forecasts"], "latest")) as follower:
+            wait_until(later, "a forecast of the next server")
 
     def take_broker_away(self) -> None:
         self.stack.processes["broker"].kill()
@@ -92,7 +116,22 @@ class FaultyScreen(Screen):
             for bad in bad_versions(good):
                 publisher.send_bytes(topic, self.job.encode(), bad)
         publisher.send("decisions", self.job, good_decision(self.job, executors=99, id="beyond-bounds"))
+        self.sent = Counter(self._send_corpus(publisher))
         publisher.close()
+
+    def _send_corpus(self, publisher: Publisher) -> Iterator[str]:
+        """The whole border corpus and every bad event, the wrong ones also as the running job's; yields the topics."""
+        for entry in corpus(time.time()):
+            if len(entry.value or b"") < BROKER_TAKES:
+                publisher.send_bytes(entry.topic, entry.key, entry.value)
+                yield entry.topic
+                if entry.good is False:
+                    mine = [part and part.replace(STRANGER.encode(), self.job.encode()) for part in entry[1:3]]
+                    publisher.send_bytes(entry.topic, *mine)
+                    yield entry.topic
+        for raw, _ in BAD_EVENTS.values():
+            publisher.send_bytes("events", b"a", raw)
+            yield "events"
 
 
 class Executor(NamedTuple):
