@@ -30,7 +30,7 @@ class Orchestrator:
         self._login = settings.airflow
         self._token: str | None = None
 
-    def wait_for_dags(self, names: Collection[str], timeout_s: float = 90) -> None:
+    def wait_for_dags(self, names: Collection[str], timeout_s: float = 300) -> None:
         """Wait until Airflow has parsed these DAGs.
 
         Raises:
@@ -76,7 +76,7 @@ class Orchestrator:
                 )
             time.sleep(0.5)
 
-    def wait_next_run(self, dag: str, after: float, start_within_s: float = 60) -> str:
+    def wait_next_run(self, dag: str, after: float, start_within_s: float = 180) -> str:
         """Wait for the run that an asset event starts, and for its end; returns its id.
 
         Args:

@@ -25,6 +25,8 @@ from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, decode
 
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
+PATIENCE_S = 300.0
+"""For what has not failed and is only slow: a computer with a fifth of a core for each process takes minutes."""
 WARM_UPS = 3
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 
@@ -51,14 +53,14 @@ class Live:
         for other in self.settings.job.also:
             self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)
         # What is produced from now on is the job's: it has written down where the topic ended.
-        self._wait((self.run_dir / f"{name}.start.json").exists, 60, job, "write down where it begins")
+        self._wait((self.run_dir / f"{name}.start.json").exists, job, "write down where it begins")
         for _ in range(WARM_UPS):
             rows = self._rows()
             warm_up = self._spawn("warm-up", "pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
-            if warm_up.wait(60) != 0:
+            if warm_up.wait(PATIENCE_S) != 0:
                 raise RingError(f"the warm-up failed:\n{warm_up.last_lines()}")
-            self._wait(lambda rows=rows: self._rows() > rows, 120, job, "take the warm-up records")  # type: ignore[misc]
-        self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), 90, autoscaler, "get ready")
+            self._wait(lambda rows=rows: self._rows() > rows, job, "take the warm-up records")  # type: ignore[misc]
+        self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), autoscaler, "get ready")
 
     def replay(self) -> None:
         """Replay the live load, show the live line, and wait until every record is counted."""
@@ -70,7 +72,7 @@ class Live:
             view = self._watch(follower, view, (time.monotonic() - begun) / length)
         if generator.wait(1) != 0:
             raise RingError(f"the load generator failed:\n{generator.last_lines()}")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_S
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
         settle = time.monotonic() + 3  # the last batch's outcome is still on its way
@@ -125,13 +127,13 @@ class Live:
         self._started.insert(0, process)  # stopped in the reverse order
         return process
 
-    def _wait(self, ready: Callable[[], bool], seconds: float, process: Process, what: str) -> None:
-        deadline = time.monotonic() + seconds
+    def _wait(self, ready: Callable[[], bool], process: Process, what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
         while not ready():
             if not process.running():
                 raise RingError(f"{process.name} ended before it could {what}:\n{process.last_lines()}")
             if time.monotonic() > deadline:
-                raise RingError(f"{process.name} did not {what} within {seconds:.0f} s:\n{process.last_lines()}")
+                raise RingError(f"{process.name} did not {what} within {PATIENCE_S:.0f} s:\n{process.last_lines()}")
             time.sleep(0.2)
 
 
@@ -153,12 +155,12 @@ def write_facts(settings: Settings, run_dir: Path, began: float, versions: dict[
     (run_dir / "run.json").write_text(json.dumps(known, indent=1))
 
 
-def wait_for_forecast(follower: Follower, seconds: float = 60) -> None:
+def wait_for_forecast(follower: Follower) -> None:
     """Wait for the first forecast, however it is served."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE_S
     while not follower.poll(0.5):
         if time.monotonic() > deadline:
             raise RingError(
-                f"no forecast within {seconds:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
+                f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
             )
     follower.close()
