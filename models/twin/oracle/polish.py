@@ -11,7 +11,6 @@ import numpy as np
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
-from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import DRAWS, TwinJobs
 from models.twin.sim.run import Load, Produced
 from models.twin.sim.state import SimState, begin
@@ -162,6 +161,3 @@ def _polish(state: SimState, jobs: TwinJobs, load: Produced, plan: Any, every: i
         if best >= 0:
             plan[int(found[best, 0]) : int(found[best, 1])] = found[best, 2]
         _pass(state, jobs, load, plan[look : look + 1], look, every)
-
-
-forget_stale((_pass, _follow, _tried, _polish))

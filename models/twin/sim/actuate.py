@@ -7,7 +7,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import DRAWS, TwinJobs
 from models.twin.sim.state import SimState
 
@@ -77,6 +76,3 @@ def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
             _call(x, state.ready_at[run], more, now, jobs.startup_s[run], state.chance, run)
         else:
             _dismiss(x, state.ready_at[run], -more)
-
-
-forget_stale((retarget,))

@@ -13,7 +13,6 @@ import numpy as np
 
 from models.policy.core import capacity
 from models.twin.sim.actuate import uniform
-from models.twin.sim.compiled import forget_stale
 from models.twin.sim.job import TwinJobs
 from models.twin.sim.state import BINS, FINE_S, LINEAR, SimState
 
@@ -180,6 +179,3 @@ def close(state: SimState, jobs: TwinJobs, load: Any) -> None:
                 state.latencies[run, _bin(latency)] += 1
                 x.over += 1.0
                 x.worst = max(x.worst, latency)
-
-
-forget_stale((advance, close))
