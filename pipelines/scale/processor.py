@@ -36,7 +36,8 @@ class Scaler:
         store: StoreForecasts | None = None,
     ) -> None:  # fmt: skip
         self.job, self.policy, self.mode, self.learned, self.store = job, policy, mode, learned, store
-        self.unknown, self.contract = contract is None, contract or Contract(job=job)
+        # A key may be anything, and what is no job's name has no contract that would be valid.
+        self.unknown, self.contract = contract is None, contract or Contract.model_construct(job=job)
         self._used: dict[str, Any] = {}
 
     def step(

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from configs.contract import Contract
-from models.policy.live.memory import fresh
 from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, corpus
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
@@ -120,10 +119,10 @@ def _stream(entry: OddRecord, now: float) -> bool:
 
 
 def _scaler(entry: OddRecord, now: float) -> bool:
-    contract = Contract(job=JOB)
+    job = _key(entry) or ""
     row = {"topic": entry.topic, "value": entry.value, "partition": 0, "offset": 0}
-    _, _, rejects = Scaler(_key(entry) or "", contract, "forecast", "act").take(fresh(contract), [row], now)
-    return not rejects
+    _, sent = Scaler(job, Contract(job=JOB) if job == JOB else None, "forecast", "act").step(None, [row], now, now)
+    return job == JOB and not any(topic == "rejects" for topic, _, _ in sent)
 
 
 def _agent(entry: OddRecord, now: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tidecast.messages import (
     Reject,
     decode,
     encode,
+    keyed,
 )  # fmt: skip
 
 DUMPED: dict[str, Any] = {
@@ -31,7 +33,7 @@ def dump(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
     """Write `<topic>.jsonl` for every topic of `DUMPED`.
 
     A record belongs to the run if its `wall_time` is not before `since_wall` (epoch seconds). Records that cannot be
-    decoded are left out: whoever followed the topic has put them on `rejects`.
+    accepted are left out: whoever followed the topic has put them on `rejects`.
 
     Raises:
         BrokerError: the broker or a topic is missing.
@@ -41,6 +43,7 @@ def dump(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
         with (run_dir / f"{topic}.jsonl").open("wb") as file:
             for record in read_all(kafka, topic):
                 with suppress(MessageError):
-                    message = decode(kind, record.value)
+                    seen = (record.value, time.time())
+                    message = decode(kind, *seen) if topic == "rejects" else keyed(kind, record.key, *seen)
                     if message.wall_time >= since_wall:
                         file.write(encode(message) + b"\n")

@@ -1,4 +1,5 @@
 import json
+import time
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record
@@ -11,10 +12,12 @@ def sample(wall):
 
 
 def test_only_this_runs_readable_records_are_written(tmp_path, monkeypatch):
-    values = {"metrics": [sample(99.0), sample(100.0), b"{broken", sample(101.0)]}
+    ahead = sample(time.time() + 10**6)
+    values = {"metrics": [sample(99.0), sample(100.0), b"{broken", ahead, sample(101.0)]}
 
     def read_all(kafka, topic):
-        return [Record(topic, 0, i, "j", value, 0.0) for i, value in enumerate(values.get(topic, []))]
+        found = values.get(topic, [])
+        return [Record(topic, 0, i, key, value, 0.0) for key in ("j", "another") for i, value in enumerate(found)]
 
     monkeypatch.setattr(module, "read_all", read_all)
     module.dump(Kafka(bootstrap="nowhere:1"), tmp_path / "run", since_wall=100.0)
