@@ -20,9 +20,9 @@ def kept_in(sources: Path, beside: Path) -> Path:
         digest.update(f"{source.relative_to(sources)} {seen.st_size} {seen.st_mtime_ns}\n".encode())
     folder = beside / f"compiled-{digest.hexdigest()[:16]}"
     if not folder.is_dir():
-        for stale in beside.glob("compiled-*"):
-            shutil.rmtree(stale, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
+        for stale in {*beside.glob("compiled-*")} - {folder}:
+            shutil.rmtree(stale, ignore_errors=True)
     return folder
 
 
