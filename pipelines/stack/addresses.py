@@ -23,17 +23,26 @@ _PORTS = {"http": 80, "https": 443, "spark": 7077, "tcp": 9092}
 
 
 def variable(part: str) -> str:
-    """The environment variable of a part's address, e.g. TIDECAST_KAFKA__BOOTSTRAP."""
+    """Name the environment variable of a part's address, e.g. TIDECAST_KAFKA__BOOTSTRAP for the broker.
+
+    Raises:
+        KeyError: no such part.
+    """
     return "TIDECAST_" + SETTINGS[part].replace(".", "__").upper()
 
 
 def own(settings: Settings) -> dict[str, str]:
-    """The parts whose address is in the settings, and that address."""
+    """Collect the addresses that the settings name, by part; embedded parts are left out."""
     return {part: address for part, name in SETTINGS.items() if (address := attrgetter(name)(settings))}
 
 
 def filled(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    """The settings with the addresses that a stack tells its children, where they name none of their own."""
+    """Copy the settings with addresses from a stack's environment, where they name none of their own.
+
+    Args:
+        settings: as read.
+        environment: of the stack's children; a part whose variable is not in it stays without an address.
+    """
     changed = {}
     for part in SETTINGS.keys() - own(settings).keys():
         section, key = SETTINGS[part].split(".")
@@ -43,7 +52,15 @@ def filled(settings: Settings, environment: Mapping[str, str]) -> Settings:
 
 
 def check(settings: Settings, parts: Collection[str]) -> None:
-    """Raise `StackError` for a named service where nothing accepts connections."""
+    """Check that every service of these parts that the settings name accepts a TCP connection.
+
+    Of several hosts separated by commas one is enough; what has no host (yarn, k8s://, sqlite) is not tried. Blocks for
+    up to 5 s per host.
+
+    Raises:
+        StackError: none accepts one.
+        ValueError: the address's port is not a number up to 65535.
+    """
     for part, address in own(settings).items():
         places = [place for one in address.split(",") if (place := _place(one))]
         if part in parts and places and not any(_accepts(*place) for place in places):

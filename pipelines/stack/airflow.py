@@ -19,7 +19,12 @@ _COMMAND = [sys.executable, "-m", "airflow"]
 
 
 def empty_database(place: Place) -> Path:
-    """A migrated, unused database: made once per Airflow version, because a migration takes seconds."""
+    """Path of a migrated, unused Airflow database; made on first use of an Airflow version, which takes seconds.
+
+    Raises:
+        StackError: the migration failed or took more than 180 s.
+        AbandonedError, ProcessError: as in `Place.run`.
+    """
     folder = place.folder("templates")
     database = folder / f"airflow-{version('apache-airflow-core')}.db"
     if not database.exists():
@@ -30,7 +35,12 @@ def empty_database(place: Place) -> Path:
 
 
 def start(place: Place) -> None:
-    """Start the three processes; wait until Airflow itself says that all three are healthy."""
+    """Start Airflow's api-server, scheduler and dag-processor, and wait until its health page finds all healthy.
+
+    Raises:
+        StackError: a process ended or was not ready within 120 s, or the database could not be made.
+        AbandonedError, ProcessError: as in `Place.spawn`.
+    """
     home = place.folder("airflow", part="airflow")
     database = home / "airflow.db"
     if not database.exists():

@@ -8,13 +8,13 @@ from pipelines.stack.addresses import own, variable
 
 
 def apart(settings: Settings, name: str) -> Settings:
-    """The settings with all state in `var/NAME`: broker, lake, models, Airflow and the fast path's store.
+    """Copy the settings with all state below `var/NAME` and no topic prefix.
 
-    What is emptied there was made by the same command before. A broker, registry or Airflow of a person's own is no
-    place for it; a Spark master is, because nothing stays on it.
+    A command can then empty what it works on without touching a person's own. A Spark master in the settings stays in
+    use, because nothing stays on it.
 
     Raises:
-        SettingsError: one of them is configured.
+        SettingsError: the address of a broker, Airflow or MLflow is set; what is there must not be emptied.
     """
     for part, address in own(settings).items():
         if part != "spark":

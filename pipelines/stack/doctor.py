@@ -28,7 +28,14 @@ _CORES = 2
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is needed: what was found, and the remedy if it does not do."""
+    """One requirement, as checked on this computer.
+
+    Attributes:
+        name: what is needed.
+        ok: whether it is met.
+        found: what was found, in words.
+        remedy: what to do if it is not met.
+    """
 
     name: str
     ok: bool
@@ -41,7 +48,13 @@ class Check:
 
 
 def checks(settings: Settings) -> list[Check]:
-    """Every check, in the order in which the things are needed; takes about a second."""
+    """Check Python, packages, Java, jars, memory, disk, cores, ports and configured services, in this order.
+
+    Takes about a second, and up to 5 s more for every host in the settings that does not answer.
+
+    Raises:
+        FileNotFoundError: there is no requirements.lock.
+    """
     return [
         _python(),
         _packages(ROOT / "requirements.lock"),

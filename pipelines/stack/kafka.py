@@ -15,7 +15,13 @@ _JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "
 
 
 def start(place: Place) -> None:
-    """Format the log folder if it is new, start the broker, wait until it listens."""
+    """Format the broker's log folder if it is new, start the broker, and wait until it listens.
+
+    Raises:
+        StackError: it ended, was not ready within 120 s, or the folder could not be formatted.
+        JarsError: the broker's jars are not there.
+        AbandonedError, ProcessError: as in `Place.spawn`.
+    """
     home = place.folder("kafka", part="broker")
     properties = home / "server.properties"
     properties.write_text(_properties(place, home / "data"))

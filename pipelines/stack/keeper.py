@@ -17,12 +17,21 @@ _GRACE_S = 4.0  # shorter than at an orderly stop: nobody is left who would use 
 
 
 class Keeper:
-    """A process that outlives this one and ends its children if it dies, however it dies.
+    """A process that ends the children of this one if it dies, however it dies.
 
-    It holds the reading end of a pipe whose writing end is here alone; the end of this process is the end of the pipe.
+    It reads a pipe whose writing end is in this process alone; the end of this process is the end of the pipe.
     """
 
     def __init__(self, stack_id: str, log: Path) -> None:
+        """Start the keeper.
+
+        Args:
+            stack_id: value of the environment variable `MARKER` in the processes that it ends besides those watched.
+            log: file to which its output is appended.
+
+        Raises:
+            OSError: it cannot be started, or the log cannot be written.
+        """
         with log.open("ab") as sink:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", "pipelines.stack.keeper", stack_id],
@@ -31,20 +40,37 @@ class Keeper:
             )  # fmt: skip
 
     def watch(self, pid: int) -> None:
-        """End the session of this child, too."""
+        """Have the keeper also end the session of this child.
+
+        Raises:
+            ProcessError: the keeper was ended from outside.
+        """
         self._say(f"watch {pid}")
 
     def forget(self, pid: int) -> None:
-        """The child has ended; its number may be given to another process."""
+        """Take a child that has ended off the keeper's list: its pid may be given to another process.
+
+        Raises:
+            ProcessError: the keeper was ended from outside.
+        """
         self._say(f"forget {pid}")
 
     def release(self) -> None:
-        """End the keeper and let its children live on."""
+        """End the keeper and let the children live on.
+
+        Raises:
+            ProcessError: the keeper was ended from outside.
+            subprocess.TimeoutExpired: it does not end within 30 s.
+        """
         self._say("release")
         self.end()
 
     def end(self) -> None:
-        """End everything that is left, and the keeper."""
+        """End every child that is left, then the keeper; returns when it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it does not end within 30 s.
+        """
         if self._popen.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._popen.stdin.close()
@@ -64,7 +90,15 @@ class Keeper:
 
 
 def keep(lines: Iterable[str], stack_id: str) -> None:
-    """Follow the pipe to its end, then end what was watched and what carries the marker, unless told `release`."""
+    """Run the keeper: read the pipe to its end, then end the watched sessions and the processes marked by the stack's id.
+
+    Args:
+        lines: `watch PID`, `forget PID` or `release`; the last returns at once and ends nothing.
+        stack_id: value of the environment variable `MARKER` in the stack's processes.
+
+    Raises:
+        ValueError: a pid that is no number.
+    """
     sessions: set[int] = set()
     for line in lines:
         word, _, pid = line.strip().partition(" ")

@@ -14,9 +14,13 @@ _COMMAND = [sys.executable, "-m", "mlflow"]
 
 
 def start_store(place: Place) -> None:
-    """Create the schema, or bring it up to date.
+    """Create the schema of the SQLite store `var/mlflow/mlflow.db`, or bring it up to date, once per MLflow version.
 
-    Here and once, because several clients that open a new store at the same time would each try to create it.
+    Several clients that open a new store at the same time would each try to create it.
+
+    Raises:
+        StackError: the command failed or took more than 180 s.
+        AbandonedError, ProcessError: as in `Place.run`.
     """
     done = place.folder("mlflow", part="mlflow") / f"schema-{version('mlflow')}"
     if not done.exists():
@@ -25,7 +29,12 @@ def start_store(place: Place) -> None:
 
 
 def start_ui(place: Place) -> None:
-    """The store, and after it the server."""
+    """Create the store, start MLflow's server on it, and wait until its health page answers.
+
+    Raises:
+        StackError: the store could not be made, or the server ended or was not ready within 120 s.
+        AbandonedError, ProcessError: as in `Place.spawn`.
+    """
     start_store(place)
     command = [
         *_COMMAND, "server", "--backend-store-uri", place.at(ADDRESS), "--workers", "1",

@@ -11,13 +11,13 @@ from pipelines.stack.place import Place
 
 @dataclass(frozen=True)
 class Embedded:
-    """One service.
+    """One embedded service.
 
     Attributes:
-        start: starts it and waits until it is healthy.
-        address: what children are told, as `Place.at` fills it in.
-        page: what a person wants, likewise.
-        ports: names of those it takes.
+        start: starts it and waits until it is healthy; raises `StackError`.
+        address: what child processes are told, a template for `Place.at`.
+        page: what a person opens, a template likewise.
+        ports: names of the ports it takes, fields of `configs.sections.Ports`.
     """
 
     start: Callable[[Place], None]

@@ -33,7 +33,21 @@ class AbandonedError(RuntimeError):
 
 @dataclass
 class Place:
-    """Where the parts of one stack live. Parts start in threads of their own; each touches its own names only."""
+    """What the parts of one stack share while they start; each part starts in a thread and uses its own names only.
+
+    Attributes:
+        id: value of the environment variable `MARKER` in every process of the stack.
+        settings: the settings as given, addresses of embedded parts not filled in.
+        java: the Java of broker and Spark.
+        ports: chosen port numbers by name (fields of `configs.sections.Ports`).
+        fresh: parts whose folders are emptied before they start.
+        dags: Airflow's DAG folder.
+        secret: with which Airflow's processes sign their tokens.
+        keeper: process that ends the children if this process dies.
+        environment: variables every child gets besides this process's own.
+        processes: started processes by name; those of `run` leave it when they end.
+        abandoned: set when the start was given up; nothing is started or waited for afterwards.
+    """
 
     id: str
     settings: Settings
@@ -49,7 +63,15 @@ class Place:
     _recipes: dict[str, tuple[list[str], dict[str, str], Probe | None]] = field(default_factory=dict)
 
     def folder(self, name: str, part: str | None = None) -> Path:
-        """A folder under `var`; emptied first if the part is to start afresh."""
+        """Create the folder `var/NAME` and return its path.
+
+        Args:
+            name: its path below `var`.
+            part: the part it belongs to; where that part is to start fresh, the folder is deleted first, at every call.
+
+        Raises:
+            OSError: it cannot be created.
+        """
         path = self.settings.var_dir / name
         if part in self.fresh:
             shutil.rmtree(path, ignore_errors=True)
@@ -57,13 +79,32 @@ class Place:
         return path
 
     def at(self, address: str) -> str:
-        """An address with its ports, e.g. `{broker}`, and the folder, `{var}`, filled in."""
+        """Fill in an address's ports, e.g. `{broker}`, and the `var` folder, `{var}`.
+
+        Raises:
+            KeyError: it names a port that was not chosen.
+        """
         return address.format(**self.ports, var=self.settings.var_dir)
 
     def spawn(
         self, name: str, argv: list[str], env: Mapping[str, str] | None = None, probe: Probe | None = None
     ) -> Process:
-        """Start a process that ends with the stack; `probe` says when it is ready."""
+        """Start a process that ends with the stack, without waiting for it; its log is `var/log/NAME.log`.
+
+        The log is truncated at the first start under a name and appended to at later ones. `TIDECAST_` variables of
+        this process are not handed on: the settings in force are in the file that `environment` names.
+
+        Args:
+            name: key in `processes`, and name of the log.
+            argv: the program and its arguments.
+            env: variables beyond this process's and the stack's.
+            probe: what `await_ready` waits for.
+
+        Raises:
+            AbandonedError: the start of the stack was given up.
+            ProcessError: the program cannot be executed, or the keeper is gone.
+            OSError: the log cannot be written.
+        """
         if self.abandoned.is_set():
             raise AbandonedError(name)
         # The settings in force are in the file that the environment names; a variable of ours would overrule it.
@@ -77,12 +118,24 @@ class Place:
         return process
 
     def respawn(self, name: str) -> Process:
-        """Start an ended process again as it was started, without waiting for it."""
+        """Start an ended process again with the same arguments, without waiting for it.
+
+        Raises:
+            KeyError: nothing was ever started under the name.
+            AbandonedError, ProcessError, OSError: as in `spawn`.
+        """
         argv, env, probe = self._recipes[name]
         return self.spawn(name, argv, env, probe)
 
     def run(self, name: str, argv: list[str], env: Mapping[str, str] | None = None, timeout_s: float = 180) -> None:
-        """Run a short command to its end; raises `StackError` with its last lines."""
+        """Run a command and wait for its end.
+
+        Raises:
+            StackError: it ended with another status than 0, or not within `timeout_s` (then it goes on until the stack
+                ends); the message shows its last log lines.
+            AbandonedError: the start of the stack was given up.
+            ProcessError: the program cannot be executed, or the keeper is gone.
+        """
         process = self.spawn(name, argv, env)
         self._until(lambda: not process.running(), process, timeout_s, "did not end")
         self.keeper.forget(process.pid)
@@ -91,7 +144,13 @@ class Place:
             raise StackError(f"{name} failed with exit status {code}.\n{process.last_lines()}")
 
     def await_ready(self, name: str, timeout_s: float = 120) -> None:
-        """Wait until the probe of a process holds; raises `StackError` with its last lines."""
+        """Wait until a process's probe holds; returns at once if it was started without one.
+
+        Raises:
+            StackError: it ended, or the probe did not hold within `timeout_s`; the message shows its last log lines.
+            AbandonedError: the start of the stack was given up.
+            KeyError: there is no process of the name.
+        """
         process, (_, _, probe) = self.processes[name], self._recipes[name]
         if probe is not None:
             self._until(lambda: probe() or not process.running(), process, timeout_s, "was not ready")
@@ -110,7 +169,7 @@ class Place:
 
 
 def port_open(port: int) -> Probe:
-    """Holds once something accepts connections at the port."""
+    """Make a probe that is true once 127.0.0.1 accepts TCP connections at the port; it takes 1 s at most."""
 
     def probe() -> bool:
         try:
@@ -123,7 +182,12 @@ def port_open(port: int) -> Probe:
 
 
 def page(url: str, holds: Callable[[str], bool] = bool) -> Probe:
-    """Holds once the page can be fetched and its text is as wanted."""
+    """Make a probe that is true once a web page can be fetched and its text is as wanted.
+
+    Args:
+        url: fetched with GET and a timeout of 3 s; an HTTP error counts as not ready.
+        holds: judges the text; a ValueError from it (as from JSON cut off) counts as not ready. By default: not empty.
+    """
 
     def probe() -> bool:
         try:

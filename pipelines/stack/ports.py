@@ -22,10 +22,17 @@ class PortError(CorrectableError, RuntimeError):
 
 
 def choose(ports: Ports, names: Iterable[str]) -> dict[str, int]:
-    """A port for every name: the one of the settings if it is free, any free one where the setting is 0.
+    """Choose a port on 127.0.0.1 for every name: the one in the settings, or any free one where that is 0.
+
+    Every port is opened once to see that it is free, and closed again before this returns.
+
+    Args:
+        ports: the settings.
+        names: fields of `Ports`.
 
     Raises:
-        PortError: a port is in use, is named twice, or may not be opened.
+        PortError: a port is in use, is named twice, or may not be opened, or no free one was found.
+        AttributeError: a name that is no field of `Ports`.
     """
     held: dict[str, socket.socket] = {}
     try:
@@ -39,7 +46,11 @@ def choose(ports: Ports, names: Iterable[str]) -> dict[str, int]:
 
 
 def holder(port: int) -> str | None:
-    """Who listens on the port, in words; None if that cannot be seen."""
+    """Describe the process that listens on a TCP port: pid and command line, cut at 120 characters.
+
+    Returns:
+        None where nothing listens, or this user may not see what does.
+    """
     try:
         connections = psutil.net_connections(kind="inet")
     except (psutil.AccessDenied, OSError):  # macOS shows other people's sockets to root only

@@ -29,7 +29,14 @@ class ProcessError(CorrectableError, RuntimeError):
 
 @dataclass(frozen=True)
 class Process:
-    """A started child; its pid is also the id of its session."""
+    """A started child process.
+
+    Attributes:
+        name: what error messages call it.
+        log: file with its stdout and stderr.
+        popen: its handle.
+        created: epoch seconds at which it began; tells it from a later process with the same pid.
+    """
 
     name: str
     log: Path
@@ -46,16 +53,34 @@ class Process:
         return self.popen.poll() is None
 
     def wait(self, timeout_s: float | None = None) -> int:
-        """Its exit status; raises `subprocess.TimeoutExpired`."""
+        """Wait for the process to end; returns its exit status, negative for the signal that ended it.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after `timeout_s`; None waits for ever.
+        """
         return self.popen.wait(timeout_s)
 
     def kill(self) -> None:
-        """End it and everything in its session at once."""
+        """Kill (SIGKILL) the process and everything in its session, and reap it.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs 10 s later.
+        """
         end(lambda: members([self.pid]), grace_s=0)
         self.popen.wait(10)
 
     def stop(self, grace_s: float = GRACE_S) -> int:
-        """Ask it to end, then end what is left of its session; returns its exit status."""
+        """Terminate the process, then kill whatever is left of its session.
+
+        Args:
+            grace_s: seconds between SIGTERM to the process and SIGKILL to its session.
+
+        Returns:
+            Its exit status, negative for the signal that ended it; that of an earlier end if it had ended already.
+
+        Raises:
+            subprocess.TimeoutExpired: it survives SIGKILL for 10 s.
+        """
         if self.running():
             _signal(self.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -64,7 +89,11 @@ class Process:
         return self.popen.returncode
 
     def last_lines(self, count: int = 15) -> str:
-        """The end of its log, indented; says so when there is none."""
+        """Read the last `count` lines of the log's last 64 KiB, for an error message.
+
+        Returns:
+            A heading with the log's path and the lines, indented; "(empty)" where there is no log or nothing in it.
+        """
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - 65_536))
@@ -75,14 +104,18 @@ class Process:
 
 
 def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append: bool = False) -> Process:
-    """Start a child in a session of its own; its output goes to the log, its input is empty.
+    """Start a child process in a session of its own, without waiting for it; its stdin is empty.
 
     Args:
         name: what error messages call it.
         argv: the program and its arguments.
-        env: the whole environment, marker included.
-        log: where stdout and stderr go.
-        append: keep what the log already holds.
+        env: the whole environment, marker included; nothing of this process's is added.
+        log: file for stdout and stderr; its folder is created.
+        append: keep what the log already holds instead of truncating it.
+
+    Raises:
+        ProcessError: the program cannot be executed.
+        OSError: the log cannot be written.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab" if append else "wb") as sink:
@@ -100,7 +133,15 @@ def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append:
 
 
 def members(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil.Process]:
-    """Living processes of these sessions, and those that carry the marker of the stack."""
+    """List the living processes of some sessions, and those marked as belonging to a stack.
+
+    Args:
+        sessions: session ids, each the pid of the process that began it.
+        stack_id: also those with this value in the environment variable `MARKER`; None looks at sessions only.
+
+    Returns:
+        Without zombies and without processes that this user may not inspect.
+    """
     wanted = set(sessions)
     found = []
     for process in psutil.process_iter():
@@ -116,7 +157,18 @@ def members(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil
 
 
 def end(find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()) -> None:
-    """SIGTERM to the leaders, and after the grace time SIGKILL to everything found, until nothing is found any more."""
+    """Terminate processes: SIGTERM to the leaders, SIGKILL after the grace time to everything found.
+
+    Blocks for at most `grace_s` plus about 5 s. Returns without an error even if something is still alive then.
+
+    Args:
+        find: lists what is still to end; asked again every 0.1 s, so that children born meanwhile are found.
+        grace_s: seconds from SIGTERM to SIGKILL; over as soon as nothing is found.
+        leaders: pids that get SIGTERM; those that are gone are passed over.
+
+    Raises:
+        PermissionError: one of the processes belongs to another user.
+    """
     for pid in leaders:
         _signal(pid, signal.SIGTERM)
     deadline = time.monotonic() + grace_s

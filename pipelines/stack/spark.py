@@ -16,7 +16,11 @@ _KEEP_S = 86_400  # executor logs of ended applications
 
 
 def spark_home() -> str:
-    """Folder of the installed PySpark, found without importing it."""
+    """Path of the installed PySpark's folder, found without importing it.
+
+    Raises:
+        RuntimeError: PySpark is not installed.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise RuntimeError("pyspark is not installed in this environment. Run `make setup`.")
@@ -24,7 +28,12 @@ def spark_home() -> str:
 
 
 def start(place: Place) -> None:
-    """Start the master, then the worker (which would wait seconds before a second try); wait until it is registered."""
+    """Start the master of a Spark standalone cluster, then one worker, and wait until the worker is registered.
+
+    Raises:
+        StackError: a process ended or was not ready within 120 s.
+        AbandonedError, ProcessError: as in `Place.spawn`.
+    """
     ports, spark = place.ports, place.settings.spark
     env = {
         "SPARK_DAEMON_MEMORY": "256m",

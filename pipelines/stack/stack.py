@@ -27,7 +27,9 @@ TRANSIENT = frozenset({"broker", "spark", "airflow"})
 
 
 class Stack:
-    """The embedded services of one `var` folder; a part whose address is in the settings is used where it is.
+    """The embedded services of one `var` folder; a part whose address is in the settings is used there, not started.
+
+    As a context manager it starts on entry and stops everything on exit.
 
     ```python
     with Stack(settings, {"broker", "spark"}) as stack:
@@ -37,7 +39,7 @@ class Stack:
     Attributes:
         id: value of the environment variable that marks every process of the stack.
         settings: the given ones with every address filled in.
-        addresses: where a person finds each service.
+        addresses: where a person finds each service (URL, `host:port` or path), by part.
     """
 
     def __init__(
@@ -47,16 +49,23 @@ class Stack:
         fresh: Collection[str] = TRANSIENT,
         dags: Path = ROOT / "dags",
     ) -> None:
-        """Choose ports and addresses; nothing is started yet.
+        """Lock the `var` folder, choose ports and addresses, and write `var/settings.yaml`; no service is started yet.
+
+        Only the keeper is: a small process that ends the services if this process dies.
 
         Args:
             settings: addresses, ports, sizes.
             parts: which of `PARTS` are needed.
-            fresh: parts that start with nothing instead of what an earlier stack left under `var`.
+            fresh: parts that start empty; the others keep what an earlier stack left under `var`.
             dags: Airflow's DAG folder.
 
         Raises:
-            JavaError, PortError, StackError: before anything was started.
+            ValueError: an unknown part.
+            StackError: a stack runs on the folder already, or a service named in the settings accepts no connection.
+            JavaError: no usable Java.
+            PortError: a port named in the settings is not free.
+            RuntimeError: PySpark is not installed.
+            OSError: `var` cannot be written.
         """
         if unknown := set(parts) - PARTS.keys():
             raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
@@ -105,17 +114,21 @@ class Stack:
 
     @property
     def processes(self) -> Mapping[str, Process]:
-        """Every process started, by name."""
+        """Every process by name, ended ones included (but not commands that a part's start ran to their end)."""
         return self._place.processes
 
     def start(self, on_ready: Callable[[str, float], None] = lambda part, seconds: None) -> None:
-        """Start all parts at once and wait until each is healthy; `stop` is due after a failure, too.
+        """Start all parts at once, wait until each is healthy, and write `var/stack.json`; `stop` is due after a failure too.
 
         Args:
-            on_ready: told each part and the seconds it took, from threads of its own.
+            on_ready: called with each part that is up and the seconds it took, in threads of its own.
 
         Raises:
-            StackError: names the part that failed and shows its last log lines; the others are given up.
+            StackError: a part failed or was not ready in time (2 to 3 minutes); the message names it and shows its last
+                log lines. The other parts are given up.
+            ProcessError: a program cannot be executed, or the keeper is gone.
+            JarsError: the broker's jars are not there.
+            AbandonedError: `stop` was called before.
         """
         begin = time.monotonic()
 
@@ -138,7 +151,18 @@ class Stack:
     def spawn(
         self, name: str, argv: list[str], env: Mapping[str, str] | None = None, probe: Probe | None = None
     ) -> Process:
-        """Start a further process that is told the addresses and ends with the stack; log in `var/log/NAME.log`."""
+        """Start a further process that ends with the stack, without waiting for it; its log is `var/log/NAME.log`.
+
+        Args:
+            name: key in `processes`; also that of the log.
+            argv: the program and its arguments.
+            env: variables beyond this process's and the stack's (addresses, Java, Spark).
+            probe: says when it is ready; only `respawn` waits for that.
+
+        Raises:
+            AbandonedError: the stack was stopped, or its start failed.
+            ProcessError: the program cannot be executed, or the keeper is gone.
+        """
         process = self._place.spawn(name, argv, env, probe)
         if name not in self._guests:
             self._guests.append(name)
@@ -146,27 +170,55 @@ class Stack:
         return process
 
     def respawn(self, name: str, timeout_s: float = 120) -> Process:
-        """Start an ended process again as before and wait until it is ready."""
+        """Start an ended process again with the same arguments and wait until its probe holds, if it has one.
+
+        Raises:
+            KeyError: nothing was ever started under the name.
+            StackError: it ended, or was not ready within `timeout_s`; the message shows its last log lines.
+            AbandonedError, ProcessError: as in `spawn`.
+        """
         process = self._place.respawn(name)
         self._place.await_ready(name, timeout_s)
         self._write()
         return process
 
     def end(self, name: str, grace_s: float = GRACE_S) -> int:
-        """End one process with all of its session; returns its exit status."""
+        """Terminate one process, kill what is left of its session after `grace_s` seconds, and return its exit status.
+
+        The status is negative for the signal that ended it. The process stays in `processes`; `respawn` starts it again.
+
+        Raises:
+            KeyError: nothing was started under the name.
+            subprocess.TimeoutExpired: it survives SIGKILL for 10 s.
+            ProcessError: the keeper is gone; the process has ended all the same.
+        """
         process = self.processes[name]
         code = process.stop(grace_s)
         self._place.keeper.forget(process.pid)
         return code
 
     def detach(self) -> None:
-        """Leave everything running when this process ends; `down` ends it."""
+        """Leave everything running when this process ends; `down` ends it.
+
+        Rewrites `var/stack.json`, ends the keeper and gives up the folder's lock.
+
+        Raises:
+            ProcessError: the keeper is gone.
+        """
         self._write(detached=True)
         self._place.keeper.release()
         self._unlock()
 
     def stop(self) -> None:
-        """End everything: first what was spawned besides the services (the newest first), then these, then the rest."""
+        """End everything: first what `spawn` started, the newest first, then the services, then whatever is left.
+
+        Each gets SIGTERM and `GRACE_S` seconds before SIGKILL. Deletes `var/stack.json` and gives up the folder's lock;
+        may be called again.
+
+        Raises:
+            subprocess.TimeoutExpired: a process survives SIGKILL for 10 s.
+            ProcessError: the keeper is gone; what had not been ended until then goes on, and `down` ends it.
+        """
         self._place.abandoned.set()
         for name in reversed(self._guests):
             self.end(name)
@@ -192,7 +244,17 @@ class Stack:
 
 
 def down(var: Path) -> list[str]:
-    """End the stack of a `var` folder, whoever started it; returns the names of the processes that ran."""
+    """End the stack of a `var` folder, whichever process started it, and delete `var/stack.json`.
+
+    Its processes get SIGTERM, and SIGKILL after `GRACE_S` seconds.
+
+    Returns:
+        Names of the processes that ran; empty where none did.
+
+    Raises:
+        OSError: `stack.json` cannot be read.
+        PermissionError: the stack belongs to another user.
+    """
     known = state.read(var)
     if known is None:
         return []

@@ -16,7 +16,16 @@ from pipelines.stack.addresses import filled
 
 @dataclass(frozen=True)
 class StackState:
-    """A stack as it was when it had started."""
+    """A stack as `var/stack.json` describes it.
+
+    Attributes:
+        id: value of the environment variable that marks its processes.
+        started: epoch seconds at which this was written.
+        detached: left running by `up`; otherwise it ends with the process that started it.
+        processes: pid (also session id) and creation time in epoch seconds, by name.
+        addresses: where a person finds each service, by part.
+        environment: variables that its children are given.
+    """
 
     id: str
     started: float  # epoch seconds
@@ -26,17 +35,24 @@ class StackState:
     environment: dict[str, str]  # what its children are told
 
     def living(self) -> list[str]:
-        """Names of its processes that still run."""
+        """List the names of its processes that still run: same pid, same creation time within 1 s, no zombie."""
         return [name for name, (pid, created) in self.processes.items() if _lives(pid, created)]
 
 
 def path(var: Path) -> Path:
-    """Where the state is written."""
+    """Path of the file in which a `var` folder's stack is described."""
     return var / "stack.json"
 
 
 def read(var: Path) -> StackState | None:
-    """The state, if a stack of this folder runs or has run; None if there is none or it cannot be read."""
+    """Read `stack.json` of a `var` folder; it may describe a stack that has died since.
+
+    Returns:
+        None where there is no such file, or none with the expected keys.
+
+    Raises:
+        OSError: the file is there and cannot be read.
+    """
     try:
         raw: dict[str, Any] = json.loads(path(var).read_text())
         return StackState(**{**raw, "processes": {name: (pid, at) for name, (pid, at) in raw["processes"].items()}})
@@ -45,20 +61,35 @@ def read(var: Path) -> StackState | None:
 
 
 def running(var: Path) -> StackState | None:
-    """The state of the stack that runs now, or None."""
+    """Read the state of a `var` folder's stack if at least one of its processes still runs; None otherwise.
+
+    Raises:
+        OSError: `stack.json` is there and cannot be read.
+    """
     state = read(var)
     return state if state is not None and state.living() else None
 
 
 def write(var: Path, state: StackState) -> None:
-    """Write it whole or not at all."""
+    """Replace `stack.json` of a `var` folder atomically.
+
+    Raises:
+        OSError: it cannot be written, or there is no such folder.
+    """
     new = path(var).with_suffix(".new")
     new.write_text(json.dumps(asdict(state), indent=1))
     new.replace(path(var))
 
 
 def lock(var: Path) -> IO[str] | None:
-    """Reserve the folder for one stack for as long as the file stays open; None if another process has it."""
+    """Reserve a `var` folder for one stack, without waiting.
+
+    Returns:
+        An open file; closing it, or the end of this process, gives the folder free. None if another stack has it.
+
+    Raises:
+        OSError: the folder or `stack.lock` in it cannot be created.
+    """
     var.mkdir(parents=True, exist_ok=True)
     file = (var / "stack.lock").open("w")
     try:
@@ -70,7 +101,11 @@ def lock(var: Path) -> IO[str] | None:
 
 
 def addressed(settings: Settings) -> Settings:
-    """Fill in the addresses of the running stack where the settings name none of their own."""
+    """Copy the settings with the addresses of the stack that runs on their `var`, where they name none of their own.
+
+    Returns:
+        The settings as given if no stack runs.
+    """
     state = running(settings.var_dir)
     return settings if state is None else filled(settings, state.environment)
 
