@@ -90,7 +90,7 @@ class Keeper:
 
 
 def keep(lines: Iterable[str], stack_id: str) -> None:
-    """Run the keeper: read the pipe to its end, then end the watched sessions and the processes marked by the stack's id.
+    """Run the keeper: read the pipe to its end, then end the watched sessions and the stack's other processes.
 
     Args:
         lines: `watch PID`, `forget PID` or `release`; the last returns at once and ends nothing.

@@ -118,7 +118,7 @@ class Stack:
         return self._place.processes
 
     def start(self, on_ready: Callable[[str, float], None] = lambda part, seconds: None) -> None:
-        """Start all parts at once, wait until each is healthy, and write `var/stack.json`; `stop` is due after a failure too.
+        """Start all parts at once, wait until each is healthy, and write `var/stack.json`; after a failure call `stop`.
 
         Args:
             on_ready: called with each part that is up and the seconds it took, in threads of its own.
@@ -185,7 +185,7 @@ class Stack:
     def end(self, name: str, grace_s: float = GRACE_S) -> int:
         """Terminate one process, kill what is left of its session after `grace_s` seconds, and return its exit status.
 
-        The status is negative for the signal that ended it. The process stays in `processes`; `respawn` starts it again.
+        The status is negative for the signal that ended it. The process stays in `processes`, for `respawn`.
 
         Raises:
             KeyError: nothing was started under the name.
