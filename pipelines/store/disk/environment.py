@@ -22,16 +22,20 @@ _CORRUPT = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb
 
 
 class LmdbEnvironment:
-    """The trees of `folder`; `synced` says whether a commit waits for the disk.
+    """One LMDB environment in `folder` with its six trees (see `layout`); with `synced` each commit waits for the disk.
 
-    Never open one twice in a process, nor carry one over a fork, nor put it on a network file system.
+    Open at most one per folder and process, do not carry one over a fork, and do not put it on a network file system.
     """
 
     def __init__(self, folder: Path, map_bytes: int, synced: bool = False, writer: bool = True) -> None:
-        """Open, and as the writer create.
+        """Open the environment; as the writer also create the folder and the trees.
+
+        `map_bytes` is the address space reserved; a reader gives 0 and takes the size of the file.
 
         Raises:
-            Corrupt: the file is no LMDB file, or lacks a tree.
+            Corrupt: the file is no LMDB file.
+            StoreFull: the disk has no room for a new file.
+            StoreError: it cannot be opened, or, for a reader, it or one of its trees does not exist yet.
         """
         self.folder = folder
         self.name = folder.name
@@ -58,9 +62,14 @@ class LmdbEnvironment:
         self.log, self.keys, self.floors, self.sets, self.meta, self.outbox = trees
 
     def read(self) -> Any:
-        """A read transaction: end it at once, because it pins pages.
+        """Begin an LMDB read transaction; use it in a `with` block and end it at once, because it pins pages.
 
-        The caller sees to it that no other of this process is open when the writer may have grown the file.
+        If the writer has enlarged the map, the new size is adopted first: no other transaction of this process may be
+        open on the environment then.
+
+        Raises:
+            Closed: the environment was closed.
+            StoreError: LMDB refuses for another reason, such as no free reader slot.
         """
         try:
             return self.lmdb.begin()
@@ -71,7 +80,11 @@ class LmdbEnvironment:
             raise translated(error, self.name) from error
 
     def head(self, txn: Any) -> Head:
-        """What the environment says of itself, as of the transaction."""
+        """Return the environment's head record as the transaction sees it; all zeros before a writer has written one.
+
+        Raises:
+            Corrupt: the stored bytes have not the length of a head.
+        """
         raw = txn.get(HEAD, db=self.meta)
         try:
             return unpack_head(raw) if raw is not None else Head()
@@ -79,10 +92,11 @@ class LmdbEnvironment:
             raise Corrupt(f"{self.folder}: the head has {len(raw)} bytes: {error}") from None
 
     def check_schema(self) -> None:
-        """Refuse what another release wrote; what nobody has written yet is taken.
+        """Compare the stored schema name with this release's; an environment that names none yet passes.
 
         Raises:
-            OtherSchema: its values would be misread.
+            OtherSchema: another release wrote it, so its values would be misread.
+            StoreError: it cannot be read.
         """
         with self.read() as txn:
             found: bytes = txn.get(SCHEMA_NAME, db=self.meta) or SCHEMA
@@ -93,12 +107,16 @@ class LmdbEnvironment:
             )
 
     def key_id(self, txn: Any, key: str) -> bytes | None:
-        """The eight bytes before each of the key's records, None for a key never put; BadKey for what is no key."""
+        """Return the key's id, the eight bytes before each of its records; None for a key never put.
+
+        Raises:
+            BadKey: the key is not a path as `check_key` takes it.
+        """
         found: bytes | None = txn.get(check_key(key), db=self.keys)
         return found
 
     def next_entry(self, txn: Any) -> int:
-        """One above the number of the newest outbox entry."""
+        """Return the number of the next outbox entry: one above the newest stored, 0 for an empty outbox."""
         with txn.cursor(db=self.outbox) as cursor:
             return ID.unpack(cursor.key())[0] + 1 if cursor.last() else 0
 
@@ -108,7 +126,12 @@ class LmdbEnvironment:
 
 
 def translated(error: Exception, name: str) -> StoreError:
-    """The store's own error for one of LMDB's, or of the system's."""
+    """Return (not raise) the store's exception for one of LMDB's or the operating system's; `name` begins its message.
+
+    Returns:
+        `StoreFull` for a full map or disk and for input/output errors, `Corrupt` for damaged files, `Closed` where the
+            environment was closed, `StoreError` for all else.
+    """
     text = str(error)
     if isinstance(error, lmdb.MapFullError):
         return StoreFull(f"{name}: the map is full. Open with a larger map_bytes (serving.map_bytes), or prune.")

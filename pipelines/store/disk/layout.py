@@ -7,7 +7,7 @@
 `meta`    name                   -> bytes; the empty-byte name is the head: ts, durable ts, low, epoch, seal
 `outbox`  number                 -> an entry that waits to be sent
 
-Seed section 7 has a `log` by version and a second tree by time. One tree is enough, because per key versions and ts
+A design with a `log` by version and a second tree by time was considered. One is enough, as per key versions and ts
 rise together: the newest and an as-of read are one seek, and a version is found by its place between two others.
 That halves what a put writes.
 """
@@ -36,11 +36,15 @@ _HEAD = struct.Struct(">QQQQQ")
 
 
 class Head(NamedTuple):
-    """What one environment says of itself: times in ns.
+    """The head record of one environment; times in ns since the epoch, 0 before any.
 
-    `ts` is the newest commit it knows of, `flushed` the newest that a host crash cannot take, `low` the oldest time
-    an as-of read may ask for, `epoch` counts writers, `sealed` is the newest commit to the durable environment that
-    came before: by it a reader of both sees whether its two snapshots are one cut.
+    Attributes:
+        ts: newest commit this environment knows of.
+        flushed: newest commit that survives a crash of the host.
+        low: oldest time that an as-of read may ask for.
+        epoch: number of the writer that wrote it, counted from 1.
+        sealed: newest commit to the durable environment before it; by it a reader of both environments sees whether its
+            two snapshots belong together.
     """
 
     ts: int = 0
@@ -51,10 +55,14 @@ class Head(NamedTuple):
 
 
 def pack_head(head: Head) -> bytes:
-    """The head as bytes."""
+    """Return the head as 40 bytes, big-endian."""
     return _HEAD.pack(*head)
 
 
 def unpack_head(raw: bytes) -> Head:
-    """The head from bytes; struct.error if they are no head."""
+    """Return the head that `pack_head` made.
+
+    Raises:
+        struct.error: other than 40 bytes.
+    """
     return Head(*_HEAD.unpack(raw))

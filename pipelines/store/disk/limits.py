@@ -1,4 +1,4 @@
-"""What a put may bring: one check per kind of argument, each naming what was wrong and what would be right."""
+"""Checks of the arguments of a put; each error says what was wrong and what would be right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._:@=+-]*)+")
 
 
 def check_key(key: str) -> bytes:
-    """The key as bytes: `/pool/name/...`; names begin with a letter or digit, and go on with those or . _ : @ = + -."""
+    """Return the key as ASCII bytes if it is a valid path such as `/sample/orders/all/60`.
+
+    Each name in it begins with a letter or digit and goes on with those or any of `. _ : @ = + -`.
+
+    Raises:
+        BadKey: no string, no such path, or more than 480 characters.
+    """
     if not isinstance(key, str) or not _PATH.fullmatch(key):
         raise BadKey(
             f"key {key!r:.120}: a path such as /sample/orders/all/1s is expected, of A-Z a-z 0-9 . _ : @ = + -"
@@ -27,7 +33,11 @@ def check_key(key: str) -> bytes:
 
 
 def check_value(key: str, value: bytes) -> None:
-    """Bytes of at most 64 MiB."""
+    """Check that a value is `bytes` (no subclass) of at most 64 MiB; `key` is for the message.
+
+    Raises:
+        BadValue: it is not.
+    """
     if type(value) is not bytes:
         raise BadValue(f"{key}: a value of type {type(value).__name__}; bytes are expected")
     if len(value) > VALUE_BYTES:
@@ -35,19 +45,31 @@ def check_value(key: str, value: bytes) -> None:
 
 
 def check_version(key: str, version: int) -> None:
-    """A whole number of 0 to 2^63 - 1."""
+    """Check that a version is an int from 0 to 2^63 - 1; `key` is for the message.
+
+    Raises:
+        BadVersion: it is not.
+    """
     if type(version) is not int or not 0 <= version <= VERSION_MAX:
         raise BadVersion(f"{key}: version {version!r:.60}; a whole number of 0 to {VERSION_MAX} is expected")
 
 
 def check_time(what: str, t: int) -> None:
-    """Nanoseconds since the epoch, within 64 bits."""
+    """Check that `t` is an int from 0 to 2^63 - 1, read as ns since the epoch; `what` begins the message.
+
+    Raises:
+        BadTime: it is not.
+    """
     if type(t) is not int or not 0 <= t <= VERSION_MAX:
         raise BadTime(f"{what}: time {t!r:.60}; nanoseconds since the epoch are expected (int, 0 to {VERSION_MAX})")
 
 
 def check_event_time(key: str, event_time: int, now: int) -> None:
-    """A time that is at most 300 s ahead of the store's clock."""
+    """Check that an event time (ns since the epoch) is at most 300 s after `now`, the store's clock (ns).
+
+    Raises:
+        BadTime: it is later than that, or no int from 0 to 2^63 - 1.
+    """
     check_time(key, event_time)
     if event_time > now + FUTURE_NS:
         ahead = (event_time - now) / 1e9

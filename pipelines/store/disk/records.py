@@ -19,9 +19,14 @@ TRIGGERED = -1
 
 
 class StoredRecord(NamedTuple):
-    """A version of an object; times in ns since the epoch.
+    """One stored version of an object; times in ns since the epoch.
 
-    `ts` is when the store knew it (training and backtests read by it), `event_time` when it happened.
+    Attributes:
+        version: the writer's number, rising per key; -1 for a record that was triggered and not stored.
+        ts: commit time, by which as-of reads go.
+        event_time: when it happened, as the writer said.
+        writer_epoch: which writer of the store put it, counted from 1.
+        value: the bytes.
     """
 
     version: int
@@ -32,19 +37,29 @@ class StoredRecord(NamedTuple):
 
 
 def packed(place: bytes, event_time: int, epoch: int, value: bytes) -> bytes:
-    """The bytes in the log for a value at `place` (key id, ts, version).
+    """Return the bytes that the log holds for a value: header, checksum, value.
 
-    The digest is a CRC-32 over place, header and value: it finds torn and foreign pages, not forgers.
+    The checksum is a CRC-32 over place, header and value: it detects damaged or misplaced pages, not forgery.
+
+    Args:
+        place: the 24 bytes of the log's key (key id, ts, version).
+        event_time: ns since the epoch.
+        epoch: number of the writer.
+        value: the object's bytes.
     """
     header = HEADER.pack(event_time, epoch, 0)
     return header + DIGEST.pack(crc32(value, crc32(header, crc32(place)))) + value
 
 
 def unpacked(place: bytes, raw: bytes) -> StoredRecord:
-    """The record at `place`.
+    """Decode and verify one record of the log.
+
+    Args:
+        place: its key in the log, 24 bytes (key id, ts, version).
+        raw: its bytes there, as `packed` made them.
 
     Raises:
-        Corrupt: the digest is not that of the bytes.
+        Corrupt: too short, or the checksum does not match.
     """
     try:
         _, ts, version = PLACE.unpack(place)

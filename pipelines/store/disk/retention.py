@@ -15,30 +15,44 @@ SLACK = 16
 
 @dataclass(frozen=True)
 class Keep:
-    """Of each key under the path `prefix` the newest `versions` are kept."""
+    """Retention rule: of each key at or under the path `prefix` the newest `versions` are kept.
+
+    A key may hold up to `SLACK` more, because it is looked at once in so many puts.
+    """
 
     prefix: str
     versions: int
 
 
 def under(prefix: str, key: str) -> bool:
-    """Whether the key is the path `prefix` or lies below it; all keys lie below /."""
+    """Return whether the key is the path `prefix` or lies below it; every key lies below "/"."""
     return prefix == "/" or key == prefix or key.startswith(prefix + "/")
 
 
 def rule_for(rules: Sequence[Keep], key: str) -> Keep | None:
-    """The rule with the longest prefix above the key."""
+    """Return the rule with the longest prefix above the key; None without one."""
     return max((rule for rule in rules if under(rule.prefix, key)), key=lambda rule: len(rule.prefix), default=None)
 
 
 def retire(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, before: int) -> int:
-    """Delete the key's oldest `surplus` versions, and further ones that were no longer the newest at `before` (ns).
+    """Delete a key's oldest versions within an open write transaction; its newest version always stays.
 
-    The newest version with ts ≤ before stays: it is the anchor, from which every read at or after `before` still has
-    its answer. The floor says from which time on the key can be asked.
+    Deleted are the oldest `surplus` versions, and further ones whose successor was committed at or before `before`: the
+    newest version with ts <= `before` stays, so every read as of `before` or later keeps its answer. Reads of the key
+    as of an earlier time raise `Pruned` from then on (its floor is written).
+
+    Args:
+        txn: write transaction on `env`; the caller commits.
+        env: where the key lives.
+        prefix: the key's id, 8 bytes.
+        surplus: may be 0 or less.
+        before: ns since the epoch; 0 for none.
 
     Returns:
-        How many went.
+        How many versions were deleted.
+
+    Raises:
+        lmdb.Error: LMDB cannot write, for example because the map is full.
     """
     doomed = 0
     floor = b""

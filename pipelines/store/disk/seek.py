@@ -13,7 +13,16 @@ from pipelines.store.disk.records import StoredRecord, unpacked
 
 
 def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | None:
-    """The record with the greatest ts ≤ t; by default the newest."""
+    """Return the key's record with the greatest ts <= t (ns since the epoch), by default its newest; None without one.
+
+    Args:
+        cursor: over the log; it is moved.
+        prefix: the key's id, 8 bytes.
+        t: ns since the epoch.
+
+    Raises:
+        Corrupt: the record's checksum does not match.
+    """
     there = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
     if there:
         place, raw = cursor.item()
@@ -23,7 +32,10 @@ def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | None:
 
 
 def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes, int, int]]:
-    """(key in the log, version, ts) of each version of lo to hi, ascending."""
+    """Yield (key in the log, version, ts in ns) of the key's versions from lo to hi, both included, ascending.
+
+    The cursor stands on the record that was yielded last; do not move it while iterating. Values are not read.
+    """
     found = _from_version(cursor, prefix, lo)
     while found:
         place = cursor.key()
@@ -37,7 +49,11 @@ def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes
 
 
 def records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[StoredRecord]:
-    """The records of versions lo to hi, ascending."""
+    """Yield the key's records of versions lo to hi, both included, ascending.
+
+    Raises:
+        Corrupt: a record's checksum does not match.
+    """
     for place, _, _ in places(cursor, prefix, lo, hi):
         yield unpacked(place, cursor.value())
 

@@ -30,10 +30,18 @@ _NUMBER, _CRC, _PAGE_AT, _TXN_AT = struct.Struct("=Q"), struct.Struct("=I"), 40,
 
 
 class SyncedSnapshot:
-    """Keeps the pages of the newest synced commit from being used again, and its meta page on the disk."""
+    """Keeps a crash-safe commit of an environment that is written without syncs, for `restore` to go back to.
+
+    It pins the pages of the newest synced commit by a read transaction, and stores that commit's LMDB meta page in the
+    file `durable_meta` beside the data.
+    """
 
     def __init__(self, env: LmdbEnvironment) -> None:
-        """Sync what is there; before the first write of this process."""
+        """Sync the environment's present state and keep it; call it before this process's first write.
+
+        Raises:
+            StoreError, OSError: the disk refuses.
+        """
         self._env = env
         self._moving = threading.Lock()
         self._file = os.open(env.folder / SLOTS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -45,7 +53,14 @@ class SyncedSnapshot:
             self.keep(*self.newest())
 
     def newest(self) -> tuple[Any, bytes]:
-        """The newest commit, pinned, and its meta page; the caller holds the writer's lock."""
+        """Return (open read transaction, meta page) of the newest commit, to be given to `keep`; nothing is synced yet.
+
+        The caller holds the writer's lock, so that no commit comes between. The count of `committed` begins again at 0.
+
+        Raises:
+            StoreError: LMDB gives no read transaction.
+            OSError: `data.mdb` cannot be read.
+        """
         pin = self._env.read()
         with (self._env.folder / "data.mdb").open("rb") as file:
             meta = os.pread(file.fileno(), _META_BYTES, (pin.id() & 1) * self._env.lmdb.stat()["psize"])
@@ -54,10 +69,12 @@ class SyncedSnapshot:
         return pin, meta
 
     def keep(self, pin: Any, meta: bytes) -> None:
-        """Bring what `newest` gave to the disk; then the pages of the commit kept before may be used again.
+        """Sync the file and make the commit that `newest` returned the one to restore; blocks until it is on the disk.
+
+        The commit kept before is let go: its pages may be used again.
 
         Raises:
-            StoreError: the disk refuses; the commit kept before is still kept.
+            StoreError: the disk refuses (`StoreFull` where it is full); `pin` is ended, the commit kept before stays.
         """
         with self._moving:
             try:
@@ -72,7 +89,11 @@ class SyncedSnapshot:
             self._pin, self._next = pin, 1 - self._next
 
     def committed(self) -> None:
-        """After LIMIT commits nothing is kept until the next flush; the disk knows it before a page is used again."""
+        """Count one commit; at the `LIMIT`th since `newest` erase the kept commit from disk and let its pages go.
+
+        Until the next `keep` nothing can be restored after a host crash. Where a `keep` is running, or the disk refuses
+        (logged), the commit stays kept and the next call tries again. Raises nothing for that.
+        """
         self._commits += 1
         if self._commits >= LIMIT and self._pin is not None and self._moving.acquire(blocking=False):
             try:
@@ -86,17 +107,24 @@ class SyncedSnapshot:
                 self._moving.release()
 
     def close(self) -> None:
-        """Let the pages go; before the environment is closed."""
+        """End the read transaction and close `durable_meta`; call it before the environment is closed."""
         if self._pin is not None:
             self._pin.abort()
         os.close(self._file)
 
 
 def restore(folder: Path) -> bool:
-    """After a host crash: make the newest commit that was kept the newest of the file, which is not open.
+    """After a host crash, write the newest kept meta page over both of LMDB's in `data.mdb`, and sync it.
+
+    Args:
+        folder: of an environment that nobody has open.
 
     Returns:
-        False where none was kept, because the file was written faster than it was flushed.
+        True when the file was set back, or was never kept that way (it has no `durable_meta`) and is left alone; False
+            when `durable_meta` names no commit, because the file was written faster than it was flushed.
+
+    Raises:
+        OSError: a file cannot be read or written.
     """
     meta = max(_slots(folder), key=_txn)
     if not meta:

@@ -12,13 +12,16 @@ from pipelines.store.disk.seek import as_of, records
 
 
 def check(folder: Path, deep: bool) -> None:
-    """Read the head, every key and its newest record, or all its records.
+    """Read one environment through and return if it is whole; run in a process of its own.
 
-    A file shorter than its count of pages says may be whole, because LMDB does not write a page that one transaction
-    took and gave back; a copy reads all that is in use.
+    Read are the head, every key and its newest record; with `deep` all records, which are also counted. A file shorter
+    than its count of pages may still be whole, because LMDB does not write a page that one transaction took and gave
+    back; then all pages in use are read by copying them to nowhere.
 
     Raises:
-        Corrupt, lmdb.Error: something is not as the store wrote it. A damaged page may also end the process.
+        Corrupt: a checksum, a count or the head is wrong, or a key has no record.
+        StoreError: it cannot be opened.
+        lmdb.Error: LMDB finds a page damaged. One may also kill the process by a signal.
     """
     env = LmdbEnvironment(folder, 1, writer=False)
     pages = env.lmdb.info()["last_pgno"] + 1

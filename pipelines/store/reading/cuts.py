@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 def typed(call: Callable[P, R]) -> Callable[P, R]:
-    """The call with LMDB's errors as the store's."""
+    """Decorate a function so that an `lmdb.Error` comes out of it as the `StoreError` that `translated` chooses."""
 
     @wraps(call)
     def typed_call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -34,7 +34,7 @@ def typed(call: Callable[P, R]) -> Callable[P, R]:
 
 
 class Cuts:
-    """Two environments that together hold the objects; a key lives in one of them."""
+    """Consistent reads over a hot and a durable environment; each key lives in one of the two."""
 
     hot: LmdbEnvironment
     durable: LmdbEnvironment
@@ -45,13 +45,23 @@ class Cuts:
 
     @typed
     def frontier(self) -> tuple[int, int]:
-        """(ts, durable ts): answers up to the first never change; those up to the second survive a host crash."""
+        """Return the times (ns since the epoch) of the newest commit and of the newest that survives a host crash.
+
+        Reads as of a time up to the first never change their answer.
+
+        Raises:
+            Closed: the store or reader was closed.
+        """
         with self._both() as sides:
             return max(head.ts for _, _, head in sides), sides[1][2].flushed
 
     @typed
     def low(self) -> int:
-        """The oldest time (ns) that every key can be asked for."""
+        """Return the oldest time (ns since the epoch) that every key can be asked for; 0 if nothing was pruned.
+
+        Raises:
+            Closed: the store or reader was closed.
+        """
         with self._both() as sides:
             return max(head.low for _, _, head in sides)
 
@@ -80,7 +90,7 @@ class Cuts:
 
 
 def check_stable(t: int, frontier: int) -> None:
-    """Refuse a time whose answer a later commit could still change.
+    """Check that a commit time is not above the frontier, so that no later commit changes what it answers; both in ns.
 
     Raises:
         NotStable: t is above the frontier.

@@ -17,10 +17,10 @@ LOOK_NS = 20_000_000
 
 
 class Reader(Reads):
-    """Reads what the writer of `folder` commits; made by `Reader.open`. Its calls may come from any thread.
+    """Read-only access from another process than the writer's; made by `Reader.open`, usable from any thread.
 
-    Open at most one per folder and process, none in the writer's process (the writer reads itself), and open it after
-    a fork, not before.
+    Every call of a closed reader raises `Closed`. Open at most one per folder and process, none in the writer's process
+    (the writer reads itself), and open it after a fork, not before.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,17 +31,17 @@ class Reader(Reads):
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open for reading; the size of the map is the writer's.
+        """Open the store in `folder` for reading; the size of the map is the writer's.
 
         Raises:
-            StoreError: no writer has made the store yet.
+            StoreError: no writer has made the store yet, or it cannot be opened.
             Corrupt: a file is damaged.
             OtherSchema: another release wrote the store.
         """
         return cls(Path(folder))
 
     def close(self) -> None:
-        """Give the reader's slots back."""
+        """Close both environments; later calls raise `Closed`."""
         with self._reading:
             self._closed = True
             self._files.close()

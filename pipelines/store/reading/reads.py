@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 
 class Reads(Cuts):
-    """What can be asked of a store; every call answers from one snapshot and pins no page after it."""
+    """The reading calls that `Store` and `Reader` share; each answers from one snapshot and pins no page after it.
+
+    Every call may raise `Closed`, `Corrupt` (a damaged record) and other errors of `StoreError`.
+    """
 
     def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         """Where the key lives and its id, None for a key never put."""
@@ -25,29 +28,46 @@ class Reads(Cuts):
 
     @typed
     def get(self, key: str, version: int | None = None) -> StoredRecord | None:
-        """The newest version, or exactly the one asked for; None if there is none."""
+        """Return the key's newest record, or the one with exactly this version; None if there is none.
+
+        Raises:
+            BadKey: the key is no path; only a `Reader` looks, a `Store` answers None.
+            Corrupt: the record's checksum does not match.
+            Closed: the store or reader was closed.
+        """
         if version is None:
             return self._of(key, as_of, None)
         return self._of(key, lambda log, prefix: next(records(log, prefix, version, version), None), None)
 
     @typed
     def get_at_time(self, key: str, t: int) -> StoredRecord | None:
-        """The version that was the newest at time t (ns), None if there was none.
+        """Return the record that was the key's newest at commit time t (ns since the epoch); None if there was none.
 
         Raises:
             NotStable: t is above the frontier.
             Pruned: t is below what is kept.
+            BadTime, BadKey: no such time or key can be.
+            Corrupt: the record's checksum does not match.
         """
         check_time(key, t)
         return self._cut([key], t)[key]
 
     @typed
     def snapshot(self, keys: Sequence[str] | str, t: int | None = None) -> dict[str, StoredRecord | None]:
-        """All keys (or the members of the affinity set so named) as of one time (ns), by default the newest commit.
+        """Return the records of several keys as of one commit time, by default that of the newest commit.
+
+        Args:
+            keys: the keys, or the name of a declared affinity set for its members.
+            t: ns since the epoch.
+
+        Returns:
+            Record by key, in the order of the keys; None where the key had none then.
 
         Raises:
-            NotStable, Pruned: as `get_at_time`.
-            BadKey: no such affinity set.
+            NotStable: t is above the frontier.
+            Pruned: t is below what is kept of one of the keys.
+            BadKey: a key is no path, or the affinity set was never declared.
+            BadTime: t is no time.
         """
         if t is not None:
             check_time("snapshot", t)
@@ -55,12 +75,21 @@ class Reads(Cuts):
 
     @typed
     def list_versions(self, key: str, lo: int = 0, hi: int = VERSION_MAX) -> list[tuple[int, int]]:
-        """(version, ts in ns) of the kept versions of lo to hi, ascending in both."""
+        """Return (version, ts in ns) of the key's kept versions from lo to hi, both included; ascending in both.
+
+        Empty for a key never put. Values are not read.
+        """
         return self._of(key, lambda log, prefix: [(version, ts) for _, version, ts in places(log, prefix, lo, hi)], [])
 
     @typed
     def history(self, key: str, lo: int = 0, hi: int = VERSION_MAX, most: int = 10_000) -> list[StoredRecord]:
-        """The kept records of versions lo to hi in one snapshot, ascending, at most `most` of them."""
+        """Return the key's kept records of versions lo to hi, both included, ascending; at most the oldest `most`.
+
+        Empty for a key never put.
+
+        Raises:
+            Corrupt: a record's checksum does not match.
+        """
         return self._of(key, lambda log, prefix: list(islice(records(log, prefix, lo, hi), most)), [])
 
     def _of(self, key: str, take: Callable[[Any, bytes], T], otherwise: T) -> T:
@@ -75,16 +104,17 @@ class Reads(Cuts):
                 return take(cursor, prefix)
 
     def clear_dead_readers(self) -> int:
-        """Free the slots of readers that died inside a transaction; how many there were."""
+        """Free the reader slots of processes that died inside a transaction; return how many there were."""
         with self._reading:
             return int(self.hot.lmdb.reader_check()) + int(self.durable.lmdb.reader_check())
 
     @typed
     def members(self, affinity: str) -> list[str]:
-        """The keys of a declared affinity set.
+        """Return the keys of a declared affinity set (keys that are put together or not at all), sorted.
 
         Raises:
-            BadKey: it was never declared.
+            BadKey: the name is no path, or no such set was declared.
+            Closed: the store or reader was closed.
         """
         with self._reading, self.durable.read() as txn:
             raw = txn.get(check_key(affinity), db=self.durable.sets)
@@ -94,7 +124,16 @@ class Reads(Cuts):
 
     @typed
     def get_meta(self, name: str, kind: str = "volatile") -> bytes | None:
-        """What `set_meta` stored under the name, in the environment of the kind."""
+        """Return the bytes that `set_meta` stored under the name; None if there are none.
+
+        Args:
+            name: as given to `set_meta`.
+            kind: "persistent" for the durable environment, all else for the hot one.
+
+        Raises:
+            Closed: the store or reader was closed.
+            StoreError: the name is empty or too long for LMDB.
+        """
         with self._reading:
             self._look()
             env = self.durable if kind == "persistent" else self.hot

@@ -22,17 +22,28 @@ FORGOTTEN = 64
 
 
 def next_ts(now: int, last: int) -> int:
-    """The ts of a commit (ns): the clock's time, but always above the last (seed section 5)."""
+    """Return the time of the next commit (ns since the epoch): the clock's, but at least 1 ns above the last one."""
     return max(now, last + 1)
 
 
 def commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
-    """Commit the events in order; with no events, move the frontier to `now` and the bound of as-of reads to `low`.
+    """Write the events to one environment in one transaction, and set each event's `ts` (rising, in order).
+
+    Outbox entries already sent and versions beyond a key's retention are deleted with it. Without events the frontier
+    moves to `now`. A full map is tried a second time after a flush to the disk.
+
+    Args:
+        memory: the writer's; changed only if the transaction stands.
+        persistent: into the durable environment, else into the hot one.
+        events: what to write.
+        now: the clock's time, ns since the epoch.
+        low: oldest time (ns) that as-of reads may ask for from now on; 0 leaves it.
 
     Raises:
-        StoreFull: no space; nothing of it was written.
-        Fenced: a later writer has taken over.
-        StoreError: an interrupt (as by ctrl-C) fell into an earlier commit.
+        StoreFull: no space; nothing was written.
+        Fenced: a later writer has taken over; nothing was written.
+        Closed: the store was closed.
+        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit.
     """
     if memory.unsure:
         raise StoreError("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
@@ -140,7 +151,14 @@ def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tup
 
 
 def advanced(memory: WriterMemory) -> int:
-    """Move the frontier of an idle store to now; the ts (ns) that a flush makes safe."""
+    """Return the time (ns since the epoch) up to which a flush that begins now makes commits safe.
+
+    Commits to the hot environment first: once if nothing was committed since the last flush, so that the frontier of an
+    idle store moves on, and further until all sent outbox entries are deleted.
+
+    Raises:
+        StoreError: as `commit`.
+    """
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
         commit(memory, False, (), memory.clock())
@@ -149,7 +167,14 @@ def advanced(memory: WriterMemory) -> int:
 
 
 def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None:
-    """Store the members of an affinity set; the same again changes nothing."""
+    """Store the members of an affinity set (keys that are put together or not at all); the same again does nothing.
+
+    Raises:
+        BadKey: the name or a member is no path, the set was declared with other members, or a member belongs to another
+            set.
+        MissingMember: no members are given.
+        Fenced, StoreFull, StoreError: nothing was written.
+    """
     check_key(affinity)
     wanted = frozenset(members)
     for key in wanted:
@@ -172,7 +197,16 @@ def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None
 
 
 def lower_bound(memory: WriterMemory, t: int) -> int:
-    """Refuse as-of reads below t (ns, at most the frontier) from now on; the bound that holds then, of the hot side."""
+    """Make as-of reads below t (ns since the epoch) raise `Pruned` from now on, in both environments; deletes nothing.
+
+    The bound never falls and is at most the newest commit.
+
+    Returns:
+        `t`, or the time of the newest commit where that is lower: what may be deleted up to.
+
+    Raises:
+        StoreError: as `commit`.
+    """
     bound = min(t, memory.ts)
     for persistent in (False, True):
         if bound > memory.side(persistent).head.low:
@@ -181,7 +215,11 @@ def lower_bound(memory: WriterMemory, t: int) -> int:
 
 
 def prune_key(memory: WriterMemory, state: KeyState, before: int) -> None:
-    """Delete the key's versions that no read at or after `before` (ns) needs."""
+    """Delete the key's versions that no read as of `before` (ns since the epoch) or later needs, in one transaction.
+
+    Raises:
+        Fenced, StoreError: nothing was deleted.
+    """
     env = memory.side(state.persistent).env
     with _writing(memory, env) as txn:
         state.count -= retire(txn, env, state.prefix, 0, before)

@@ -15,7 +15,7 @@ NAME_CHARACTERS = 200
 
 
 class Staged(NamedTuple):
-    """A put that waits for the commit; `event_time` None stands for the ts."""
+    """A put that waits for the commit; `event_time` is in ns since the epoch, None for the commit's own time."""
 
     state: KeyState
     version: int
@@ -36,7 +36,10 @@ class Host(Protocol):
 
 
 class EventBatch:
-    """Several events that one transaction commits; an event left by an exception is dropped, the others stay."""
+    """Several events, each with its own commit time, that one transaction writes when the `with` block ends.
+
+    An event left by an exception is dropped and the others stay; a batch left by an exception writes nothing.
+    """
 
     def __init__(self, host: Host, persistent: bool) -> None:
         self.host, self.persistent = host, persistent
@@ -46,17 +49,21 @@ class EventBatch:
         self._busy = False
 
     def event(self, alone: bool = False) -> Event:
-        """The next event, to be used as a `with` block; `alone`, it is a batch of its own."""
+        """Return a new event, for use as a `with` block; with `alone` it commits without the batch's block."""
         return Event(self, alone)
 
     def begin(self) -> None:
-        """An event of the batch begins."""
+        """Mark an event of the batch as open; called when its `with` block begins.
+
+        Raises:
+            BadInput: another event of the batch is open.
+        """
         if self._busy:
             raise BadInput("an event of the batch is open; finish it first")
         self._busy = True
 
     def finish(self, event: Event, good: bool) -> None:
-        """An event of the batch ends."""
+        """Mark the open event as ended; if `good`, keep its writes for the batch's commit, else drop them."""
         self._busy = False
         if good:
             self._events.append(event)
@@ -68,14 +75,15 @@ class EventBatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Commit the events that ended well, unless the block is left by an exception; raises as `Store.put`."""
         self.host.end(self._events, self.persistent, kind is None)
         self._events, self.earlier = [], {}  # they know the batch: a circle would wait for the collector
 
 
 class Event:
-    """What one event writes. Leaving the `with` block commits it; leaving by an exception drops it whole.
+    """The writes of one event, committed together when its `with` block ends; leaving by an exception drops them all.
 
-    `ts` (ns) is set by the commit.
+    Its `ts` (commit time, ns since the epoch) is 0 until then. In a batch it commits when the batch's block ends.
     """
 
     __slots__ = ("_alone", "_batch", "_memory", "entries", "meta", "staged", "ts")
@@ -88,12 +96,23 @@ class Event:
         self.ts = 0
 
     def put(self, key: str, value: bytes, version: int, event_time: int | None = None) -> Verdict:
-        """Stage one object; the verdict is final, its effect comes with the commit. `event_time` is in ns.
+        """Stage one version of an object; it is written with the commit.
+
+        Args:
+            key: a path such as `/sample/orders/all/60`.
+            value: at most 64 MiB.
+            version: 0 to 2^63 - 1.
+            event_time: ns since the epoch, at most 300 s ahead of the clock; None for the commit's time.
+
+        Returns:
+            "applied" above the key's newest version, those of the open batch included; "duplicate" if stored with equal
+                bytes; "stale" if older and not stored. Only "applied" writes.
 
         Raises:
-            BadInput: a key, value, version or event time no store would take.
+            BadInput: key, value, version or event time is not valid (`BadKey`, `BadValue`, `BadVersion`, `BadTime`),
+                the key lives in the other environment, or is put twice in this event.
+            MissingMember: the key belongs to a declared affinity set; use `put_set`.
             Conflict: the version is stored with other bytes.
-            MissingMember: the key belongs to a declared affinity set; put the set.
         """
         known = self._memory.keys.get(key)
         if (
@@ -119,11 +138,20 @@ class Event:
         return verdict
 
     def put_set(self, affinity: str, items: Mapping[str, bytes], version: int) -> Verdict:
-        """Stage several objects that belong together, all or none; a declared set has exactly its members.
+        """Stage one version of several objects that belong together, all or none.
+
+        Args:
+            affinity: name of the set; a declared one must be given exactly its members.
+            items: value by key.
+            version: the same for all, 0 to 2^63 - 1.
+
+        Returns:
+            The verdict of all members, as `put` returns it.
 
         Raises:
-            MissingMember: a declared set's member is missing, or a stranger is among the items.
-            Conflict: the members would meet different verdicts, or one is stored with other bytes.
+            MissingMember: no items, a declared member is missing, or one belongs elsewhere.
+            Conflict: the members' verdicts differ, or one is stored with other bytes.
+            BadInput: a key, value or version is not valid, or a key is put twice in this event.
         """
         members = self._memory.sets.get(affinity)
         if members is not None and members != items.keys():
@@ -144,14 +172,25 @@ class Event:
         return verdict
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Store bytes under a name (a cursor, partial sums), in the same transaction."""
+        """Stage bytes under a name, such as a cursor; an earlier value is replaced. Not versioned.
+
+        Raises:
+            BadKey: the name has not 1 to 200 printable ASCII characters.
+            BadValue: no bytes, or more than 64 MiB.
+        """
         if not name or len(name) > NAME_CHARACTERS or not name.isascii() or not name.isprintable():
             raise BadKey(f"meta name {name!r:.120}: 1 to {NAME_CHARACTERS} printable ASCII characters are expected")
         check_value(name, value)
         self.meta[name] = value
 
     def outbox(self, entry: bytes) -> None:
-        """Add an entry to be sent after the commit; it stays until `sent` is told of it."""
+        """Stage a message to be sent after the commit; it stays in the outbox until `Store.sent` names its number.
+
+        Only entries of volatile events are found by `Store.outbox`.
+
+        Raises:
+            BadValue: no bytes, or more than 64 MiB.
+        """
         check_value("outbox", entry)
         self.entries.append(entry)
 

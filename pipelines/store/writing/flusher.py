@@ -15,7 +15,11 @@ log = logging.getLogger(__name__)
 
 
 class Flusher:
-    """`with Flusher(store): ...`; end it before the store is closed."""
+    """Flushes a store every 0.1 s (by default) from a thread of its own: `with Flusher(store): ...`.
+
+    End it before the store is closed. Each 600th flush also frees the slots of dead readers. Errors are logged; after
+    `Closed` or `Fenced` the thread ends.
+    """
 
     def __init__(self, store: Store, every_s: float = EVERY_S) -> None:
         self._store, self._every_s = store, every_s

@@ -18,9 +18,9 @@ Clock = Callable[[], int]
 
 
 def steady() -> Clock:
-    """A clock that starts at wall time and then only rises (seed section 5), ns: a step of the wall clock is not seen.
+    """Return a clock (ns since the epoch) that starts at wall time and never falls, whatever happens to the wall clock.
 
-    Where the system suspends the process between the two looks, the clock would lag by that for good: the best of some.
+    The offset is the largest of five readings: one taken while the process was suspended would lag for good.
     """
     ahead = max(time.time_ns() - time.monotonic_ns() for _ in range(5))
     return lambda: time.monotonic_ns() + ahead
@@ -28,7 +28,17 @@ def steady() -> Clock:
 
 @dataclass(slots=True, eq=False)
 class KeyState:
-    """The writer's view of one key: where it lives, its newest version, how many versions it has."""
+    """The writer's view of one key.
+
+    Attributes:
+        key: the path.
+        persistent: whether it lives in the durable environment, else in the hot one.
+        keep: its retention rule; None keeps all versions.
+        affinity: the declared set it belongs to.
+        version: its newest, -1 before any.
+        count: versions stored, counted only for a key with a rule.
+        puts: versions put, by which retention is looked at now and then.
+    """
 
     key: str
     persistent: bool
@@ -43,7 +53,7 @@ class KeyState:
 
 @dataclass
 class Side:
-    """One environment and what the writer knows of it by heart."""
+    """One environment and what the writer remembers of it: head, next key id, next outbox number."""
 
     env: LmdbEnvironment
     head: Head
@@ -75,15 +85,19 @@ class WriterMemory:
         return self.durable if persistent else self.hot
 
     def affinity_of(self, key: str) -> str | None:
-        """The declared set that the key is a member of."""
+        """Return the declared affinity set that the key is a member of; None without one."""
         return next((name for name, members in self.sets.items() if key in members), None)
 
     def blank(self, key: str, persistent: bool) -> KeyState:
-        """The state of a key that was never put."""
+        """Return the state of a key that was never put; it is not remembered."""
         return KeyState(key, persistent, rule_for(self.keep, key), self.affinity_of(key))
 
     def state_of(self, key: str, persistent: bool) -> KeyState:
-        """The state of a key; BadKey for what is no key, or lives on the other side."""
+        """Return the state of a key for a put; a fresh one, not remembered yet, for a key never put.
+
+        Raises:
+            BadKey: the key is no path, or was put to the other environment before.
+        """
         state = self.keys.get(key)
         if state is None:
             check_key(key)
@@ -94,5 +108,5 @@ class WriterMemory:
         return state
 
     def now(self) -> int:
-        """The time against which event times are held (ns): the store's, or the wall's where it was set forward."""
+        """Return the time (ns) that event times are checked against: the later of store clock and wall clock."""
         return max(self.clock(), time.time_ns())

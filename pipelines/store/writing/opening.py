@@ -28,14 +28,19 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Opened:
-    """A store that this process writes; `lock` is the descriptor of the lock's file."""
+    """A store that this process writes: its folder, the descriptor of the locked file, and the writer's memory."""
 
     folder: Path
     lock: int
     memory: WriterMemory
 
     def close(self) -> None:
-        """Bring all to the disk, note that it was closed well if so, and let the next writer in."""
+        """Sync the hot environment, close both, release the lock, and note the clean close in `last_run`.
+
+        Raises:
+            StoreError, OSError: the disk refuses. Files and lock are released all the same, but no clean close is
+                noted, so the next writer checks the files first.
+        """
         memory = self.memory
         with ExitStack() as ends:
             ends.callback(os.close, self.lock)  # the file stays, so that nobody locks one that was deleted
@@ -48,12 +53,24 @@ class Opened:
 
 
 def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> Opened:
-    """Take the lock and open both environments.
+    """Take the writer's lock, check both files where they were not closed cleanly, and open them under a new epoch.
+
+    The folder is made, for this user only. The check runs in a process of its own and takes up to 600 s per file. A hot
+    file that is damaged or of another release is renamed and begun anew (logged).
+
+    Args:
+        folder: of the store.
+        map_bytes: address space per environment.
+        keep: retention rules.
+        clock: gives ns since the epoch.
 
     Raises:
         WriterPresent: another process is the writer.
-        Corrupt: the durable file is damaged; it cannot be rebuilt from elsewhere, so it is left as it is.
+        Corrupt: the durable file is damaged; it is left as it is, because nothing can rebuild it.
         OtherSchema: another release wrote the durable file; it is left as it is.
+        StoreFull, StoreError: LMDB or the disk refuses.
+        OSError: the folder cannot be made or locked.
+        subprocess.TimeoutExpired: a check took longer than 600 s.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # one that was made by hand, or by an older release, too

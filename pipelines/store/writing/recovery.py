@@ -16,10 +16,15 @@ CHECK_S = 600
 
 
 def damage(folder: Path, name: str) -> str:
-    """What is wrong with `folder/name`, "" if it is absent, untouched since it was closed well, or found whole.
+    """Return what is wrong with the database `folder/name`, or "" if it can be used.
 
-    A process of its own looks. After a kill on the same boot it reads the newest record of each key; after a host
-    crash every record, of a file that first goes back to what was synced where that is known.
+    "" without a look for a file that is absent or unchanged since a clean close. Otherwise a child process reads it:
+    after a kill on the same boot the newest record of each key; after a host crash every record, once the file was set
+    back to its last synced commit where one is known (`restore` rewrites `data.mdb`).
+
+    Raises:
+        subprocess.TimeoutExpired: the check took longer than 600 s.
+        OSError: a file cannot be read or set back.
     """
     if not (folder / name / "data.mdb").exists():
         return ""
@@ -42,7 +47,15 @@ def damage(folder: Path, name: str) -> str:
 
 
 def stood_aside(path: Path, why: str) -> Path:
-    """Move an environment that is "damaged" or "other" out of the way, keeping it; where it lies now."""
+    """Rename an environment's folder to the first free `NAME.WHY-1`, `-2`, ... beside it and return the new path.
+
+    Args:
+        path: the folder.
+        why: "damaged" or "other" (of another release).
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
     number = 1
     while (aside := path.with_name(f"{path.name}.{why}-{number}")).exists():
         number += 1
@@ -51,12 +64,20 @@ def stood_aside(path: Path, why: str) -> Path:
 
 
 def forget_close(folder: Path) -> None:
-    """Note that a writer is at work in this boot: whoever finds only this finds a store not closed well."""
+    """Replace the folder's `last_run` by the id of this boot alone: a store found so was not closed cleanly.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     _replace(folder / LAST_RUN, _boot() + "\n")
 
 
 def remember_close(folder: Path) -> None:
-    """Note how the files look now that they are closed."""
+    """Write `last_run`: id of this boot, and inode, size and time of both closed files, for the next open.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     lines = [_boot(), *(f"{name} {_stamp(folder / name)}" for name in ("hot", "durable"))]
     _replace(folder / LAST_RUN, "\n".join(lines) + "\n")
 

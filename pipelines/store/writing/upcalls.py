@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Upcalls:
-    """Who watches which path, and what waits to be delivered to them.
+    """Callbacks by key prefix, and the queue of calls that wait to be delivered to them.
 
     One thread delivers at a time, so that the order of commits is the order of upcalls; what is put meanwhile, also by
     a callback, waits its turn and is delivered by that thread.
@@ -32,12 +32,15 @@ class Upcalls:
         self._delivering = threading.Lock()
 
     def add(self, prefix: str, callback: Callback) -> None:
-        """Call this one, too, on keys at or under the path, from the next commit on; with the writer's lock."""
+        """Register a callback for keys at or under the path, from the next commit on; needs the writer's lock."""
         self._watches += ((prefix, callback),)
         self._matching = {}
 
     def matching(self, key: str) -> tuple[Callback, ...]:
-        """Who watches the key; parked upcalls are seen only by who asks for them."""
+        """Return the callbacks that watch the key, in the order they were added; empty without one.
+
+        A key under `/dead` (records whose upcall failed) matches only who watches `/dead` or a path below it.
+        """
         if not self._watches:
             return ()
         table = self._matching  # taken before the watches: a change meanwhile throws this table away
@@ -53,11 +56,15 @@ class Upcalls:
         return found
 
     def add_waiting(self, key: str, record: StoredRecord, callbacks: tuple[Callback, ...]) -> None:
-        """Queue upcalls; the caller holds the writer's lock, so that the queue has the order of commits."""
+        """Queue one call per callback; needs the writer's lock, so that the queue has the order of commits."""
         self._waiting.extend((callback, key, record) for callback in callbacks)
 
     def deliver(self) -> None:
-        """Deliver all that waits, unless another thread (or a callback's caller) is at it."""
+        """Call the queued callbacks in this thread until the queue is empty; return at once if another thread delivers.
+
+        Each is tried up to three times, a triggered record once. Exceptions are logged, not raised; a stored record
+        whose callback keeps failing is parked under `/dead`.
+        """
         while self._waiting and self._delivering.acquire(blocking=False):
             try:
                 while self._waiting:

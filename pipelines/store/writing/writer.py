@@ -25,7 +25,11 @@ MAP_BYTES = 1 << 32
 
 
 class Store(Reads):
-    """The writer; made by `Store.open`. Its calls may come from any thread, one of them writes at a time."""
+    """The single writer of a store; made by `Store.open`. Any thread may call; one writes at a time.
+
+    Every writing call may raise `Closed`, `Fenced` (a later writer has taken over), `StoreFull` and, for what else LMDB
+    or the disk refuses, `StoreError`; then nothing of it was written.
+    """
 
     def __init__(self, opened: Opened) -> None:
         self._opened, self.memory = opened, opened.memory
@@ -38,12 +42,22 @@ class Store(Reads):
     def open(
         cls, folder: Path, map_bytes: int = MAP_BYTES, keep: Sequence[Keep] = (), clock: Clock | None = None
     ) -> Self:
-        """Become the writer of the store in `folder`, made if absent; `clock` gives ns since the epoch.
+        """Become the writer of the store in `folder`, made if absent; checks files that were not closed cleanly first.
+
+        A hot file that is damaged or of another release is moved aside and begun anew (logged). The check of a file
+        takes up to 600 s.
+
+        Args:
+            folder: of the store.
+            map_bytes: address space per environment, not disk or memory used.
+            keep: retention rules; a key without one keeps all versions.
+            clock: gives ns since the epoch; by default wall time that never falls.
 
         Raises:
-            WriterPresent: another process is; its pid is in the error.
-            Corrupt: the durable file is damaged. A damaged hot file is moved aside and begun anew.
-            OtherSchema: another release wrote the durable file. A hot file of it is moved aside and begun anew.
+            WriterPresent: another process is the writer; `pid` says which.
+            Corrupt: the durable file is damaged; it is left as it is.
+            OtherSchema: another release wrote the durable file; it is left as it is.
+            StoreFull, StoreError, OSError: LMDB, the disk or the folder refuses.
         """
         return cls(open_writer(Path(folder), map_bytes, keep, clock or steady()))
 
@@ -53,61 +67,107 @@ class Store(Reads):
         return self.memory.epoch
 
     def event(self, kind: Kind = "volatile") -> Event:
-        """`with store.event() as e: e.put(...); e.set_meta(...); e.outbox(...)`: one transaction, one ts."""
+        """Return an event to use as a `with` block: its puts, meta and outbox entries are one transaction with one ts.
+
+        `with store.event() as e: e.put(...); e.set_meta(...); e.outbox(...)`. The block holds the writer's lock; its
+        end raises as `put`.
+        """
         return self.batch(kind).event(alone=True)
 
     def batch(self, kind: Kind = "volatile") -> EventBatch:
-        """`with store.batch() as b: with b.event() as e: ...`: events with a ts each, in one transaction."""
+        """Return a batch to use as a `with` block: several events with a ts each, in one transaction.
+
+        `with store.batch() as b: with b.event() as e: ...`. The block holds the writer's lock; its end raises as `put`.
+        """
         return EventBatch(self, kind == "persistent")
 
     def put(
         self, key: str, value: bytes, version: int, kind: Kind = "volatile", event_time: int | None = None
     ) -> Verdict:
-        """Put one version of an object: "applied" above the newest, "duplicate" if stored and equal, else "stale".
+        """Put one version of an object.
 
-        A persistent put returns once it is on the disk, a volatile one once every process sees it. `event_time` is in
-        ns, by default the commit's.
+        A persistent put returns once it is on the disk, a volatile one once every process sees it. Upcalls run before
+        it returns.
+
+        Args:
+            key: a path such as `/sample/orders/all/60`.
+            value: at most 64 MiB.
+            version: 0 to 2^63 - 1.
+            kind: "volatile" or "persistent", the same for every put of a key.
+            event_time: ns since the epoch; None for the commit's time.
+
+        Returns:
+            "applied" above the newest version, "duplicate" if stored with equal bytes, else "stale". Only "applied"
+                writes.
 
         Raises:
             Conflict: the version is stored with other bytes.
-            BadInput, StoreFull, Fenced: nothing was written.
+            MissingMember: the key belongs to a declared affinity set; use `put_set`.
+            BadInput: an argument is not valid, or this thread has an event open.
+            StoreFull, Fenced, Closed, StoreError: nothing was written.
         """
         with self.event(kind) as event:
             verdict = event.put(key, value, version, event_time)
         return verdict
 
     def put_set(self, affinity: str, items: Mapping[str, bytes], version: int, kind: Kind = "volatile") -> Verdict:
-        """Put several objects with one ts, all or none.
+        """Put one version of several objects with one ts, all or none; return the verdict, as `put`, of all.
 
         Raises:
-            MissingMember: the set was declared, and the items are not exactly its members.
-            Conflict: members would meet different verdicts.
+            MissingMember: no items, or the set was declared and the items are not exactly its members.
+            Conflict: the members' verdicts differ, or one is stored with other bytes.
+            BadInput: a key, value or version is not valid, or this thread has an event open.
+            StoreFull, Fenced, Closed, StoreError: nothing was written.
         """
         with self.event(kind) as event:
             verdict = event.put_set(affinity, items, version)
         return verdict
 
     def set_meta(self, name: str, value: bytes, kind: Kind = "volatile") -> None:
-        """Store bytes under a name."""
+        """Store bytes under a name in the environment of the kind, replacing what was there; read it by `get_meta`.
+
+        Raises:
+            BadKey: the name has not 1 to 200 printable ASCII characters.
+            BadValue: no bytes, or more than 64 MiB.
+            StoreFull, Fenced, Closed, StoreError: nothing was written.
+        """
         with self.event(kind) as event:
             event.set_meta(name, value)
 
     def declare(self, affinity: str, members: Iterable[str]) -> None:
-        """Say, for good, which keys make up an affinity set: from now on they are put together or not at all.
+        """Declare for good which keys make up an affinity set: from now on they are put together or not at all.
+
+        Waits for the disk. The same declaration again does nothing.
 
         Raises:
-            BadKey: a name is no key, or the set or a member is declared otherwise.
+            BadKey: a name is no path, or the set or a member is declared otherwise.
+            MissingMember: no members are given.
+            StoreFull, Fenced, Closed, StoreError: nothing was written.
         """
         with self._writing:
             declare(self.memory, affinity, members)
 
     def watch(self, prefix: str, callback: Callback) -> None:
-        """Call back in the putting thread after each commit at or under the path, three times before it is parked."""
+        """Register `callback(key, record)` to be called in the putting thread after each commit at or under the path.
+
+        A call that raises is tried three times in all; then the failure is logged and a note (key, version, error; one
+        per line) is put at `/dead` + key.
+        """
         with self._writing:
             self._upcalls.add(prefix, callback)
 
     def trigger(self, key: str, value: bytes) -> int:
-        """Call who watches the key now, at most once, and store nothing; how many watch it."""
+        """Call the callbacks that watch the key with a record of version -1, at most once, and store nothing.
+
+        They run in this thread before it returns, unless another thread is delivering; what they raise is logged.
+
+        Returns:
+            How many callbacks watch the key.
+
+        Raises:
+            BadKey, BadValue: no valid key or value.
+            Closed: the store was closed.
+        """
         if key not in self.memory.keys:
             check_key(key)
         check_value(key, value)
@@ -121,22 +181,40 @@ class Store(Reads):
         return len(callbacks)
 
     def outbox(self) -> list[tuple[int, bytes]]:
-        """(number, entry) of what waits to be sent, in order."""
+        """Return (number, entry) of the volatile outbox entries not yet reported by `sent`, in the order they were put.
+
+        Raises:
+            Closed: the store was closed.
+        """
         with self._writing, self.hot.read() as txn, txn.cursor(db=self.hot.outbox) as cursor:
             sent = set(self.memory.hot.sent)
             return [(number, entry) for raw, entry in cursor if (number := ID.unpack(raw)[0]) not in sent]
 
     def sent(self, numbers: Iterable[int]) -> None:
-        """These entries were sent; the next commit deletes them, so a crash before it has them sent again."""
+        """Report outbox entries as sent, by number; the next volatile commits or flush delete them.
+
+        After a crash before that `outbox` returns them again.
+        """
         with self._writing:
             self.memory.hot.sent.extend(numbers)
 
     def frontier(self) -> tuple[int, int]:
-        """(ts, durable ts): answers up to the first never change; those up to the second survive a host crash."""
+        """Return the times (ns since the epoch) of the newest commit and of the newest that survives a host crash.
+
+        Reads as of a time up to the first never change their answer. Works on a closed store, too.
+        """
         return self.memory.ts, self.memory.flushed
 
     def flush(self) -> None:
-        """Move the frontier to now if nothing was committed since the last flush, and bring all to the disk."""
+        """Bring all commits to the disk and wait for it; then they survive a host crash.
+
+        If nothing was committed since the last flush, the frontier moves to now first. Puts go on while the disk works.
+
+        Raises:
+            Closed: the store was closed.
+            Fenced: a later writer has taken over.
+            StoreFull, StoreError, OSError: the disk refuses; what was flushed before is still safe.
+        """
         with self._writing:
             self._look()
             ts, newest = advanced(self.memory), self.memory.synced.newest()
@@ -146,7 +224,15 @@ class Store(Reads):
                 self.memory.flushed = max(self.memory.flushed, ts)
 
     def prune(self, t: int) -> None:
-        """Delete what no read at or after t (ns) needs; per key the newest version with ts ≤ t stays as an anchor."""
+        """Delete the versions that no read as of t (ns since the epoch) or later needs, one transaction per key.
+
+        Puts may come between. Per key the newest version with ts <= t stays. A t above the newest commit counts as
+        that. Reads as of an earlier time raise `Pruned` from then on.
+
+        Raises:
+            BadTime: t is no int from 0 to 2^63 - 1.
+            Fenced, StoreFull, Closed, StoreError: keys already visited stay pruned.
+        """
         check_time("prune", t)
         with self._writing:
             before = lower_bound(self.memory, t)
@@ -155,14 +241,25 @@ class Store(Reads):
                 prune_key(self.memory, state, before)
 
     def close(self) -> None:
-        """Flush, close, and let the next writer in."""
+        """Sync and close the files and release the lock for the next writer; a second call does nothing.
+
+        Waits for a running put or flush.
+
+        Raises:
+            StoreError, OSError: the disk refuses; files and lock are released all the same.
+        """
         with self._writing, self._reading, self._flushing:
             if not self._closed:
                 self._closed = True
                 self._opened.close()
 
     def begin(self) -> None:
-        """A batch takes the writer's lock."""
+        """Take the writer's lock for a batch or event, waiting for other threads; `end` lets it go.
+
+        Raises:
+            Closed: the store was closed.
+            BadInput: this thread has an event open already.
+        """
         self._writing.acquire()
         if self._closed or self._busy:
             problem = Closed("the store was closed") if self._closed else BadInput("an event is open; finish it first")
@@ -171,7 +268,11 @@ class Store(Reads):
         self._busy = True
 
     def end(self, events: Sequence[Event], persistent: bool, good: bool) -> None:
-        """Commit the events that write something, let the lock go, and call out."""
+        """Commit the events that write something, unless not `good`; release the writer's lock, and deliver upcalls.
+
+        Raises:
+            StoreFull, Fenced, StoreError: nothing was written; the lock is released, no upcall is made.
+        """
         try:
             writing = [event for event in events if event.staged or event.meta or event.entries]
             if good and writing:
