@@ -11,11 +11,10 @@ from models.forecast.core.state import since
 
 
 class Online:
-    """What a `Forecaster` says step by step, with each job's state in here.
+    """Step-by-step forecasts of many jobs by one `Forecaster`, with each job's state held in memory.
 
-    A state belongs to one forecaster: another champion is another `Online`, which admits the jobs on their history.
-    A missing step is NaN, and every kind fills it by its own rule (`gaps` says when that may be done).
-    What raises changes no job.
+    For another champion make another `Online` and admit the jobs on their history. A missing step is NaN, and every
+    kind fills it by its own rule (`core.gaps` says when that may be done). A call that raises changes no job.
     """
 
     def __init__(self, forecaster: Forecaster) -> None:
@@ -32,54 +31,70 @@ class Online:
         return len(self._jobs)
 
     def admit(self, job: str, history: Series) -> None:
-        """Follow a job from the end of its history on, which may be empty; a job that was followed begins anew.
+        """Follow a job from the end of a history, which may be empty; a job already followed starts over.
 
         Raises:
-            SeriesError: the history has another step, or negative or infinite values.
+            SeriesError: the history has another step than the forecaster, or negative or infinite values.
         """
         self._jobs[job] = self.forecaster.begin(history)
 
     def step(self, job: str, value: float) -> Floats:
-        """One step later: (horizon, levels) records/s from there; NaN where nothing was ever seen.
+        """Append one step to a job and return its new forecast.
 
         Args:
             job: an admitted one.
-            value: mean rate of the step, records/s; NaN: it is missing.
+            value: mean rate of the step, records/s; NaN: missing.
+
+        Returns:
+            (horizon, levels) records/s, a copy; NaN while nothing was ever seen.
 
         Raises:
             OnlineError: the job was not admitted.
-            SeriesError: the value is negative or infinite.
+            SeriesError: the value is negative or infinite; the job is unchanged.
         """
         track = self._of(job)
         track.step(float(value))
         return track.quantiles.copy()
 
     def current(self, job: str) -> Floats:
-        """What was issued after the newest step: (horizon, levels) records/s; NaN where nothing was ever seen."""
+        """Return a copy of the forecast after the newest step: (horizon, levels) records/s; NaN while nothing was seen.
+
+        Raises:
+            OnlineError: the job was not admitted.
+        """
         return self._of(job).quantiles.copy()
 
     def trust(self, job: str) -> str:
-        """What that rests on, as `Track.trust` says."""
+        """Name what the job's forecast rests on: the kind, "network", a repetition such as "last value", or "none".
+
+        Raises:
+            OnlineError: the job was not admitted.
+        """
         return self._of(job).trust()
 
     def state(self, job: str) -> bytes:
-        """What must be kept beside the job's samples so that `restore` goes on with the very same bits.
+        """Serialise a job's state to MessagePack, 0.1 to 3 MB: all that is carried, and the newest values.
 
-        It is data in MessagePack: all that is carried, and the newest values; 0.1 to 3 megabytes. Keep it now and then,
-        and give `restore` the samples that came since.
+        Keep it now and then; `restore` with the samples that came since gives the same forecasts bit by bit.
+
+        Raises:
+            OnlineError: the job was not admitted.
         """
         return self._of(job).state()
 
     def restore(self, job: str, state: bytes, history: Series) -> None:
-        """Follow a job from a state on, and step through what its history has after it.
+        """Follow a job from a serialised state, stepping through what its history has after it.
 
         Args:
-            job: one that is followed already begins anew.
-            state: of the same job, kept with this forecaster; its version is the caller's to compare.
-            history: the job's samples after the state, NaN where one was missing; earlier ones may be among them.
+            job: one that is followed already starts over.
+            state: bytes of `state`, of the same job and forecaster. Kind and task are checked; that the weights are the
+                same is the caller's to ensure.
+            history: the job's samples after the state, NaN where one is missing; it may begin earlier, or be empty. Its
+                steps must be the forecaster's, which is not checked.
 
         Raises:
-            OnlineError: these bytes are no state of this forecaster, or the history does not lead to it.
+            OnlineError: the bytes are no state of this forecaster, or the history has no step border at the state's
+                time.
             SeriesError: a later value is negative or infinite.
         """
         track, at = self.forecaster.resume(state)
@@ -88,7 +103,7 @@ class Online:
         self._jobs[job] = track
 
     def forget(self, job: str) -> None:
-        """Follow a job no more.
+        """Stop following a job and drop its state.
 
         Raises:
             OnlineError: the job was not admitted.

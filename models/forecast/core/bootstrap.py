@@ -1,4 +1,4 @@
-"""How sure a ratio of two errors is: paired blocks of the same steps are drawn again and again."""
+"""Confidence bounds of the ratio of two errors, by a paired moving-block bootstrap (Künsch 1989)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _SEED = 5
 def rmse_ratio(
     mine: Floats, theirs: Floats, generator: np.random.Generator, share: float = 0.95
 ) -> tuple[float, float]:
-    """The central interval, of 95 % by default, of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
+    """Return the central confidence interval of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
 
-    Blocks of ⌈√T⌉ steps keep what errors have to do with the ones before them (Künsch 1989). An interval that reaches
-    down to 1 says that mine are not worse at 95 %.
+    Blocks of ⌈√T⌉ steps keep the autocorrelation of the errors (Künsch 1989). A lower end above 1: mine are
+    significantly worse; an upper end below 1: significantly better.
 
     Args:
-        mine: (T,) errors; a NaN leaves the step out.
+        mine: (T,) errors; a step with a NaN in either array is left out.
         theirs: (T,) errors of the same steps.
-        generator: draws the blocks.
-        share: of the draws that lie within the interval.
+        generator: draws the blocks, and is advanced by it.
+        share: confidence of the interval, 0.95 by default.
 
     Raises:
-        SeriesError: fewer than two steps are known.
+        SeriesError: fewer than two steps are known in both.
     """
     ratios = np.sqrt(_ratios(mine**2, theirs**2, generator))
     low, high = np.quantile(ratios, [(1 - share) / 2, (1 + share) / 2])
@@ -35,17 +35,18 @@ def rmse_ratio(
 
 
 def at_most(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
-    """What the mean of my losses is of theirs at most, by the same bootstrap.
+    """Return the upper confidence bound of mean(mine) ÷ mean(theirs), by the bootstrap of `rmse_ratio`; deterministic.
 
-    At 95 % for all rivals together (Bonferroni): of ten that are as good, one looks better by luck.
+    It is the 97.5 % quantile for one rival, and stricter by the Bonferroni correction for several. Below 1: mine are
+    significantly lower.
 
     Args:
-        mine: (T,) losses or costs, at least 0; a NaN leaves the step out.
+        mine: (T,) losses or costs, at least 0; a step with a NaN in either array is left out.
         theirs: (T,) of the same steps.
-        rivals: how many are compared.
+        rivals: number of comparisons made; under 1 counts as 1.
 
     Raises:
-        SeriesError: fewer than two steps are known.
+        SeriesError: fewer than two steps are known in both.
     """
     return float(np.quantile(_ratios(mine, theirs, np.random.default_rng(_SEED)), 1 - 0.025 / max(rivals, 1)))
 

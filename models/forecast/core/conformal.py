@@ -24,7 +24,7 @@ _LONGEST = 2016.0  # steps: neither is longer
 
 @dataclass(frozen=True, eq=False)
 class ConformalState:
-    """What is remembered of H forecasts' errors; every array's last rows are the newest.
+    """Forecast errors and pending forecasts of H steps ahead; the last rows of every array are the newest.
 
     Attributes:
         errors: (KEPT, H) in units of their expected size; NaN where unknown.
@@ -66,7 +66,7 @@ class Conformal:
     day: int
 
     def start(self) -> ConformalState:
-        """Before the first forecast."""
+        """Return the state before the first forecast: no errors, nothing pending."""
         h, levels = self.horizon, len(self.levels)
         pending = np.full((h, h), np.nan)
         return ConformalState(
@@ -90,7 +90,14 @@ class Conformal:
         return found
 
     def score(self, spread: ConformalState, value: float) -> ConformalState:
-        """Take in a step that had been forecast."""
+        """Return the state after one more outcome was compared with the forecasts issued 1 to H steps before.
+
+        Call `quantiles` after it: the two alternate, once per step each.
+
+        Args:
+            spread: before; it is not changed.
+            value: records/s of the step; NaN adds a row of unknown errors and moves no level.
+        """
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
         miss = value - spread.centres[back]
         known = np.isfinite(miss)
@@ -107,7 +114,17 @@ class Conformal:
     def quantiles(
         self, spread: ConformalState, centre: Floats, level: float, seen: int
     ) -> tuple[ConformalState, Floats]:
-        """Quantiles around (H,) centres: (H, levels) rising and ≥ 0, the centre itself at level one half."""
+        """Return the state that remembers a new forecast, and its quantiles.
+
+        Args:
+            spread: after `score` of the newest step.
+            centre: (H,) point forecasts, records/s, 1 to H steps ahead.
+            level: present mean load, records/s; together with the centre it gives the unit of errors.
+            seen: steps so far; every horizon's error quantiles are recomputed once in `EVERY` steps, by turns.
+
+        Returns:
+            The state, and (H, levels) records/s: ≥ 0, rising over the levels, equal to a centre ≥ 0 at level one half.
+        """
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
         size = spread.size.mean(axis=0)
         scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known

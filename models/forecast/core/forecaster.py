@@ -19,7 +19,16 @@ ERRORS = 2000
 
 @dataclass(frozen=True)
 class Task:
-    """What is forecast: quantiles at `levels` for the next `horizon` steps of `step_s` seconds."""
+    """A forecasting task: quantiles at `levels` for the next `horizon` steps of `step_s` seconds each.
+
+    Attributes:
+        step_s: seconds per step, above 0 and at most a day.
+        horizon: steps ahead, at least 1.
+        levels: quantile levels in (0, 1), rising, at least one.
+
+    Raises:
+        SeriesError: one of them is outside its range.
+    """
 
     step_s: float
     horizon: int
@@ -45,19 +54,23 @@ class Task:
         return round(WEEK_S / self.step_s)
 
     def kept(self, context: int = 0) -> int:
-        """Steps a state must hold: for the weekly errors of the naive forecast, and for a context with its lags."""
+        """Return how many of the newest steps a `State` keeps: over a week, so that weekly errors or a context fit.
+
+        Args:
+            context: steps before the newest one that a forecaster reads beside a day's lags.
+        """
         return self.week + max(min(self.week, ERRORS), self.day + context)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The newest steps a forecaster has seen.
+    """The newest steps of one series, and what its forecaster carries from step to step.
 
     Attributes:
-        time: epoch seconds at which the next step begins; that is the first step forecast.
+        time: epoch seconds at which the next step begins, which is the first step forecast.
         values: (kept,) records/s, newest last, gaps filled; NaN before the series began.
-        seen: steps since the series began, gaps included.
-        carried: what a kind carries from step to step beside these, None where it carries nothing.
+        seen: steps since the first known value, gaps included.
+        carried: what the kind of forecaster needs beside these; None where it needs nothing or has nothing yet.
     """
 
     time: float
@@ -74,25 +87,28 @@ class Track(Protocol):
         """(horizon, levels) records/s after the newest step; NaN where nothing was ever seen. Not to be changed."""
 
     def step(self, value: float) -> None:
-        """One step later, its mean rate in records/s (NaN: missing).
+        """Append one step.
+
+        Args:
+            value: its mean rate in records/s; NaN: missing, filled by the forecaster's own rule.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
 
     def trust(self) -> str:
-        """What the quantiles rest on: the kind, "network", a naive repetition such as "last value", or "none"."""
+        """Name what the quantiles rest on: the kind, "network", a naive repetition such as "last value", or "none"."""
 
     def state(self) -> bytes:
-        """What must be kept so that another track goes on bit by bit as this would."""
+        """Serialise the track; `Forecaster.resume` of the same forecaster continues from it bit by bit."""
 
 
 class Forecaster(ABC):
-    """Every kind of champion: serving, twin and backtest follow the same object.
+    """Base class of every forecaster; serving, digital twin and backtest use the same object.
 
     Attributes:
         task: what is forecast.
-        kind: what it is, e.g. "gru" or "seasonal_naive".
+        kind: name of the kind, such as "gru" or "seasonal_naive".
     """
 
     task: Task
@@ -115,26 +131,34 @@ class Forecaster(ABC):
 
     @abstractmethod
     def begin(self, history: Series) -> Track:
-        """A series after a history, which may be empty.
+        """Start a track at the end of a history, which may be empty.
 
         Raises:
-            SeriesError: the history has another step, or negative or infinite values.
+            SeriesError: the history has another step than the task, or negative or infinite values.
         """
 
     @abstractmethod
     def resume(self, kept: bytes) -> tuple[Track, State]:
-        """A series as it was when its state was kept, and that state.
+        """Restore a track from the bytes of `Track.state`.
+
+        Returns:
+            The track, and the state it was restored to.
 
         Raises:
-            OnlineError: the bytes are no state of this forecaster.
+            OnlineError: the bytes are no state, or one of another kind or task.
         """
 
 
 def begin(task: Task, history: Series, context: int = 0) -> State:
-    """The state after a history; leading gaps count as not yet begun.
+    """Build the state after a history; steps before the first known value do not count as seen.
+
+    Args:
+        task: what is forecast.
+        history: may be empty; NaN: missing, filled as by `fill`.
+        context: steps to keep beside those every state keeps (`Task.kept`).
 
     Raises:
-        SeriesError: the history has another step, or negative or infinite values.
+        SeriesError: the history has another step than the task, or negative or infinite values.
     """
     values = fill(check_history(task, history), task)
     known = np.flatnonzero(np.isfinite(values))
@@ -147,10 +171,13 @@ def begin(task: Task, history: Series, context: int = 0) -> State:
 
 
 def check_history(task: Task, history: Series) -> Floats:
-    """Its values, which must have the task's step and be finite or NaN, and not negative.
+    """Return a history's values after checking its step length and its loads.
+
+    Returns:
+        `history.values` itself, not a copy. The step of an empty history is not checked.
 
     Raises:
-        SeriesError: names the step and the value.
+        SeriesError: the step is not the task's, or a value is negative or infinite; NaN is allowed.
     """
     if len(history) and history.step_s != task.step_s:
         raise SeriesError(
@@ -161,10 +188,10 @@ def check_history(task: Task, history: Series) -> Floats:
 
 
 def check_load(values: Floats) -> Floats:
-    """The values, which must be finite or NaN, and not negative.
+    """Return the (T,) loads in records/s unchanged after checking each.
 
     Raises:
-        SeriesError: names the step and the value.
+        SeriesError: a value is negative or infinite; the message names the first such index. NaN is allowed.
     """
     if (bad := (values < 0) | np.isinf(values)).any():
         at = int(np.argmax(bad))
@@ -175,7 +202,7 @@ def check_load(values: Floats) -> Floats:
 
 
 def fill(values: Floats, task: Task) -> Floats:
-    """(T,) values with each gap filled from before it: same time last week, else yesterday, else the last value."""
+    """Return a copy of (T,) values with each NaN filled by `stand_in`, from the oldest on; leading NaNs stay NaN."""
     filled = values.astype(np.float64, copy=True)
     for at in np.flatnonzero(np.isnan(filled)):
         filled[at] = stand_in(filled, int(at), task)
@@ -183,7 +210,16 @@ def fill(values: Floats, task: Task) -> Floats:
 
 
 def stand_in(values: Floats, at: int, task: Task) -> float:
-    """What fills a gap at an index: the value a week, else a day, else a step before it; NaN without any."""
+    """Return the fill value of a gap: that of one week before, else of one day, else of one step before.
+
+    Args:
+        values: (T,) records/s, oldest first, filled up to the gap.
+        at: index of the gap, at most T.
+        task: gives the steps of a day and a week.
+
+    Returns:
+        Records/s; NaN where none of the three is known.
+    """
     for lag in (task.week, task.day, 1):
         if at >= lag and math.isfinite(found := values[at - lag]):
             return float(found)

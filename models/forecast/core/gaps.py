@@ -1,4 +1,4 @@
-"""What missing windows do to a job's forecasts: some are stepped over, after many the job begins anew."""
+"""How missing windows affect a job's forecasts: short gaps are filled, after long ones the job starts over."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DOUBTED, SETTLED = 3, 3
 
 
 class Streak(NamedTuple):
-    """How a job's samples have come lately.
+    """How regularly a job's samples have come lately.
 
     Attributes:
-        imputed: windows that were stepped over in the newest gap; 0: there was none since the job began.
-        row: samples in a row, the newest one included.
-        warming: whether the job began anew and had no `ROW` samples in a row yet.
+        imputed: windows that were missing, and filled, in the newest gap; 0: there was none since the job began.
+        row: consecutive samples, the newest one included.
+        warming: whether the job (re)started and has not had `ROW` consecutive samples yet.
     """
 
     imputed: int
@@ -31,29 +31,35 @@ class Streak(NamedTuple):
 
     @property
     def doubted(self) -> bool:
-        """Whether a planner had better ignore the forecast."""
+        """Whether planners should ignore the forecast.
+
+        True after a gap of more than `DOUBTED` windows, until `SETTLED` samples have followed the first one after it.
+        """
         return self.imputed > DOUBTED and self.row - 1 < SETTLED
 
 
 def resets(streak: Streak | None, missing: int) -> bool:
-    """Whether a sample after so many missing windows finds nothing to step on from (seed 6.1, step 2)."""
+    """Whether a sample starts the job over: it is the first, or follows more than `LONGEST` missing windows.
+
+    Args:
+        streak: before the sample; None where there was no sample yet.
+        missing: windows between the sample before and this one.
+    """
     return streak is None or missing > LONGEST
 
 
 def arrived(streak: Streak | None, missing: int) -> Streak:
-    """The streak after one more sample (seed 6.1, step 2).
+    """Return the streak after one more sample.
 
-    A gap of 1 to 24 windows is stepped over: each of them is a NaN to the forecaster, which fills it by its own rule
-    (same time last week, yesterday, the last value) and learns nothing from it. Own forecasts in their place would
-    count as outcomes without an error: spreads would shrink, and the blend would learn from itself. So a state that
-    was stepped over a gap is also the state that reads the same history at once.
+    A gap of 1 to `LONGEST` windows is filled: the caller steps the forecaster once per missing window with NaN, so that
+    it fills them by its own rule and learns nothing from them. A longer gap starts the job over.
 
     Args:
-        streak: before; None where there was no sample yet.
+        streak: before the sample; None where there was no sample yet.
         missing: windows between the sample before and this one.
 
     Raises:
-        SeriesError: fewer than 0 are missing.
+        SeriesError: `missing` is negative, so the sample is stale.
     """
     if missing < 0:
         raise SeriesError(f"missing={missing}: the sample is no newer than the one before. Drop it as stale.")
@@ -66,7 +72,16 @@ def arrived(streak: Streak | None, missing: int) -> Streak:
 
 
 def silence(streak: Streak | None, quantiles: Floats) -> str:
-    """Why nothing may be said: `warming`, or `model_error` where a quantile is not finite; "" where it may."""
+    """Return why no forecast may be issued, or "" where one may.
+
+    Args:
+        streak: after the newest sample; None where there was none.
+        quantiles: records/s of any shape.
+
+    Returns:
+        "warming" while the job has no streak or has just started; "model_error" where a quantile is not finite; else
+        "".
+    """
     if streak is None or streak.warming:
         return "warming"
     return "" if np.isfinite(quantiles).all() else "model_error"

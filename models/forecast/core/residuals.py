@@ -1,4 +1,4 @@
-"""What forecasts were wrong by so far, in order: the spread of every kind without one of its own."""
+"""The newest forecast errors of a series, kept sorted: the spread of every forecaster without one of its own."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NEWEST = 500
 
 
 class Ordered(NamedTuple):
-    """W windows of at most `size` values.
+    """W windows of at most `size` values each, every one kept sorted.
 
     Attributes:
-        rising: (W, size + 1) the values of each in order, then whatever is left of others.
-        counts: (W,) how many there are in each.
+        rising: (W, size + 1) each window's values in rising order; beyond its count the content is meaningless.
+        counts: (W,) values in each window.
     """
 
     rising: Floats
@@ -32,7 +32,11 @@ class Ordered(NamedTuple):
 
     @staticmethod
     def of(windows: list[Floats], size: int) -> Ordered:
-        """Of the finite ones of (≤ size,) values each."""
+        """Sort windows of at most `size` values each; values that are not finite are left out.
+
+        Raises:
+            ValueError: a window has more than `size + 1` finite values.
+        """
         made = Ordered(np.empty((len(windows), size + 1)), np.zeros(len(windows), dtype=np.int64))
         for i, values in enumerate(windows):
             known = np.sort(values[np.isfinite(values)])
@@ -41,31 +45,42 @@ class Ordered(NamedTuple):
         return made
 
     def exchanged(self, gone: Floats, fresh: Floats) -> Ordered:
-        """One step later: (W,) values leave and (W,) others enter; NaN: none does."""
+        """Return a copy in which each window lost one value and gained one.
+
+        Args:
+            gone: (W,) values that leave, each of them in its window; NaN: none.
+            fresh: (W,) values that enter; NaN: none.
+        """
         after = Ordered(self.rising.copy(), self.counts.copy())
         _exchange_all(after.rising, after.counts, gone, fresh)
         return after
 
     def spread(self, levels: tuple[float, ...]) -> Floats:
-        """(W, levels) quantiles around the median, between two values on the line; NaN of an empty window."""
+        """Return (W, levels) quantiles minus the median, linearly interpolated; NaN for an empty window."""
         found: Floats = _spread(self.rising, self.counts, np.array(levels))
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualWindow:
-    """The newest forecasts and errors of one series.
+    """The newest forecasts and forecast errors of one series.
 
     Attributes:
-        made: (horizon, horizon) the newest forecasts, newest first; NaN where none was made.
-        errors: (≤ NEWEST, horizon) outcome minus what was forecast so many steps before, newest last; NaN unknown.
+        made: (horizon, horizon) the newest forecasts, records/s, newest first; NaN where none was made.
+        errors: (at most NEWEST, horizon) outcome minus forecast, newest outcome last, column h - 1 of the forecast
+            issued h steps before; NaN unknown.
     """
 
     made: Floats
     errors: Floats
 
     def moved(self, outcome: float, made: Floats) -> ResidualWindow:
-        """One step later: its outcome (NaN: missing) and the new forecast (horizon,)."""
+        """Return the window after one more step.
+
+        Args:
+            outcome: records/s of the step; NaN: missing.
+            made: (horizon,) records/s forecast after it.
+        """
         found = outcome - np.diagonal(self.made)  # what h steps ago was issued for h steps ahead
         full = len(self.errors) == NEWEST
         after = ResidualWindow(
@@ -76,7 +91,11 @@ class ResidualWindow:
         return after
 
     def spread(self, levels: tuple[float, ...]) -> Floats | None:
-        """(horizon, levels) quantiles of the errors around their median; None while there are few."""
+        """Return (horizon, levels) quantiles of the errors minus their median, in records/s.
+
+        Returns:
+            None while fewer than `FEW` errors are known at the farthest horizon.
+        """
         return self._ordered.spread(levels) if self._ordered.counts[-1] >= FEW else None
 
     @cached_property
@@ -85,7 +104,12 @@ class ResidualWindow:
 
 
 def residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
-    """The same at once: (N, horizon) forecasts made after each of N steps, oldest first, and these steps' outcomes."""
+    """Build the window from past forecasts at once, as repeated `ResidualWindow.moved` would.
+
+    Args:
+        made: (N, horizon) records/s forecast after each of N steps, oldest first.
+        outcomes: (N,) records/s of these steps; NaN: missing.
+    """
     count, horizon = made.shape
     errors = np.full(made.shape, np.nan)
     for h in range(1, min(horizon, count - 1) + 1):
@@ -111,7 +135,17 @@ def _place(ordered: Any, count: int, value: float) -> int:
 
 @numba.njit(cache=True)
 def exchange(ordered: Any, count: int, gone: float, fresh: float) -> int:
-    """Take one value out of (≥ count + 1,) rising ones and put another in; NaN: none. How many there are then."""
+    """Remove one value from a sorted array and insert another, in place (compiled).
+
+    Args:
+        ordered: (at least count + 1,) rising values; what lies beyond `count` is meaningless.
+        count: values in it.
+        gone: value to remove, which must be in it; NaN: none.
+        fresh: value to insert; NaN: none.
+
+    Returns:
+        How many values it has now.
+    """
     leaves, enters = not math.isnan(gone), not math.isnan(fresh)
     at = _place(ordered, count, gone) if leaves else count
     if not enters:

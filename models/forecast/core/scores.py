@@ -1,4 +1,8 @@
-"""How good a forecast was: pure functions; pairs whose outcome is NaN do not count, and without any a score is NaN."""
+"""Forecast scores as pure functions.
+
+Pairs whose outcome is not finite are left out; without any pair a score is NaN. A forecast that is NaN beside a known
+outcome makes a mean NaN. Arrays whose shapes do not fit raise numpy's ValueError or IndexError.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,31 @@ from models.forecast.core.series import Floats
 
 
 def rmse(actual: Floats, predicted: Floats) -> float:
-    """Root of the mean squared error, in the unit of the values; NaN without a pair."""
+    """Return the root mean squared error, in the unit of the values; NaN without a pair."""
     return math.sqrt(_mean((predicted - actual)[np.isfinite(actual)] ** 2))
 
 
 def mae(actual: Floats, predicted: Floats) -> float:
-    """Mean absolute error, in the unit of the values; NaN without a pair."""
+    """Return the mean absolute error, in the unit of the values; NaN without a pair."""
     return _mean(np.abs(predicted - actual)[np.isfinite(actual)])
 
 
 def wape(actual: Floats, predicted: Floats) -> float:
-    """Σ|y − ŷ| ÷ Σ|y|, a share; NaN without a pair or where every outcome is 0."""
+    """Return the weighted absolute percentage error Σ|y − ŷ| ÷ Σ|y| as a share, 1 = 100 %.
+
+    Returns:
+        NaN without a pair or where every outcome is 0.
+    """
     known = np.isfinite(actual)
     total = float(np.abs(actual[known]).sum())
     return float(np.abs(predicted[known] - actual[known]).sum()) / total if total else math.nan
 
 
 def smape_sum(actual: Floats, predicted: Floats) -> float:
-    """100/n · Σ |y − ŷ| / (|y| + |ŷ|), per cent, 0 to 100; a term 0/0 counts as 0, NaN without a pair.
+    """Return 100/n · Σ |y − ŷ| / (|y| + |ŷ|) in per cent, 0 to 100: sMAPE without the factor ½ in the denominator.
 
-    The formula as the paper of the source forecasters prints it, without the factor ½ under the fraction.
+    Returns:
+        NaN without a pair; a term 0/0 counts as 0.
     """
     known = np.isfinite(actual)
     error, size = np.abs(actual - predicted)[known], (np.abs(actual) + np.abs(predicted))[known]
@@ -38,17 +47,22 @@ def smape_sum(actual: Floats, predicted: Floats) -> float:
 
 
 def smape_half(actual: Floats, predicted: Floats) -> float:
-    """100/n · Σ |y − ŷ| / ((|y| + |ŷ|)/2), per cent, 0 to 200: the usual form, and twice `smape_sum`."""
+    """Return the usual sMAPE, 100/n · Σ |y − ŷ| / ((|y| + |ŷ|)/2), in per cent, 0 to 200: twice `smape_sum`."""
     return 2 * smape_sum(actual, predicted)
 
 
 def pinball(actual: Floats, quantiles: Floats, levels: tuple[float, ...]) -> float:
-    """Mean pinball loss over pairs and levels: max(q·(y − ŷ), (q − 1)·(y − ŷ)) (Koenker and Bassett 1978).
+    """Return the mean pinball (quantile) loss over pairs and levels, in the unit of the values; NaN without a pair.
+
+    The loss is max(q·(y − ŷ), (q − 1)·(y − ŷ)) (Koenker and Bassett 1978).
 
     Args:
-        actual: (...,) outcomes.
+        actual: (...,) outcomes; NaN is left out.
         quantiles: (..., levels) forecasts.
         levels: (levels,) each in (0, 1).
+
+    Raises:
+        IndexError: the leading shapes of `actual` and `quantiles` differ.
     """
     known = np.isfinite(actual)
     error = actual[known][:, None] - quantiles[known]
@@ -57,17 +71,21 @@ def pinball(actual: Floats, quantiles: Floats, levels: tuple[float, ...]) -> flo
 
 
 def coverage(actual: Floats, upper: Floats) -> float:
-    """Share of outcomes at or under a quantile; the quantile's own level is what it should be. NaN without a pair."""
+    """Return the share of outcomes at or under a quantile forecast: its level, if calibrated; NaN without a pair."""
     return _mean((actual <= upper)[np.isfinite(actual)])
 
 
 def covered(actual: Floats, lower: Floats, upper: Floats) -> float:
-    """Share of outcomes within an interval, its ends included; NaN without a pair."""
+    """Return the share of outcomes within [lower, upper]; NaN without a pair."""
     return _mean(((lower <= actual) & (actual <= upper))[np.isfinite(actual)])
 
 
 def skill(error: float, reference: float) -> float:
-    """1 − error ÷ reference: 0 is as good as the reference, 1 is perfect; NaN where the reference made no error."""
+    """Return 1 − error ÷ reference: 1 is perfect, 0 as good as the reference, negative worse.
+
+    Returns:
+        NaN where the reference is not above 0.
+    """
     return 1 - error / reference if reference > 0 else math.nan
 
 

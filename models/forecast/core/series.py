@@ -24,7 +24,7 @@ GRAIN = 1e-6
 
 
 class SeriesError(CorrectableError, ValueError):
-    """Records that make no series; the message names the value and the remedy."""
+    """Records or loads that make no valid series; the message names the value and the remedy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Series:
         return self.start + len(self.values) * self.step_s
 
     def split(self, newest: int) -> tuple[Series, Series]:
-        """All but the newest steps, and the newest steps."""
+        """Split off the newest `newest` steps; the first part is empty where there are no more than these."""
         cut = max(len(self.values) - newest, 0)
         older = Series(self.start, self.step_s, self.values[:cut])
         return older, Series(older.end, self.step_s, self.values[cut:])
@@ -58,13 +58,13 @@ class Series:
 
 @dataclass(frozen=True)
 class Partial:
-    """What an `Accumulator` knows of the step in progress.
+    """State of an `Accumulator` between two records.
 
     Attributes:
-        step: index of that step, counted from the epoch; None before the first record.
-        weight: seconds of it that were seen.
-        total: values times seconds seen.
-        carried: parts of records that reach beyond it, as (begin, end, value).
+        step: index of the step in progress, counted from the epoch; None before the first record.
+        weight: seconds of it that records covered so far.
+        total: sum of value times seconds covered.
+        carried: parts of records that reach beyond it, as (begin, end, value) in epoch seconds and records/s.
     """
 
     step: int | None = None
@@ -74,20 +74,24 @@ class Partial:
 
 
 def regular(times: Column, values: Column, spans: Column, step_s: float) -> Series:
-    """Mean per step of records that each cover `[time, time + span)`, weighted by the seconds they lie in the step.
+    """Resample records that each cover `[time, time + span)` to the time-weighted mean of every step.
 
-    Steps are multiples of `step_s` since the epoch. The series ends with the last step that a record covers to its
-    end; a step of which less than half was seen is NaN. The order of the records does not matter, and a record that
-    came twice changes nothing but its weight.
+    Steps begin at multiples of `step_s` since the epoch. Records may come in any order; seconds covered by two records
+    count twice, in the mean and in the coverage.
 
     Args:
-        times: (N,) epoch seconds, where a record's span begins.
+        times: (N,) epoch seconds at which a record's span begins.
         values: (N,) records/s.
         spans: (N,) seconds, above 0.
         step_s: seconds per step.
 
+    Returns:
+        From the step of the first record to the last step that lies before the latest end of a record; NaN where less
+        than half of a step was covered. Of no records, an empty series that starts at 0.
+
     Raises:
-        SeriesError: a time, value or span is not finite, a span is not above 0, or the times span too many steps.
+        SeriesError: the columns differ in length, a number is not finite, a span or `step_s` is not above 0, or the
+            times span more than `MAX_STEPS` steps.
     """
     t, v, s = (np.asarray(x, dtype=np.float64) for x in (times, values, spans))
     _check(t, v, s, step_s)
@@ -104,17 +108,20 @@ def regular(times: Column, values: Column, spans: Column, step_s: float) -> Seri
 
 
 def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:
-    """The same of records that were cut at the steps before, in any order.
+    """Average record pieces per step, as `regular` does once it has cut records at the borders of steps.
 
     Args:
-        steps: (N,) index since the epoch of a step that a record begins or lies in.
-        weights: (N,) seconds seen of it.
-        totals: (N,) values times seconds seen.
-        until: latest end of a record, epoch seconds.
+        steps: (N,) index since the epoch of the step that a piece lies in, in any order.
+        weights: (N,) seconds of that step the piece covers.
+        totals: (N,) records/s times these seconds.
+        until: latest end of a record, epoch seconds; the step in progress then is left out.
         step_s: seconds per step.
 
+    Returns:
+        As `regular`.
+
     Raises:
-        SeriesError: the times span too many steps.
+        SeriesError: the times span more than `MAX_STEPS` steps.
     """
     if len(steps) == 0:
         return Series(0.0, step_s, np.empty(0))
@@ -139,19 +146,31 @@ def _complete(origin: int, until: float, step_s: float) -> int:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """The streaming twin of `regular`: records pushed one by one, in order and not overlapping, give the same steps."""
+    """Streaming form of `regular`: records pushed in time order and without overlap give the same steps.
+
+    Attributes:
+        step_s: seconds per step.
+    """
 
     step_s: float
 
     def push(self, state: Partial, time: float, value: float, span_s: float) -> tuple[Partial, Steps]:
-        """Take in one record that covers `[time, time + span_s)`.
+        """Add one record that covers `[time, time + span_s)`.
+
+        Args:
+            state: after the record before; `Partial()` for the first one.
+            time: epoch seconds.
+            value: records/s.
+            span_s: seconds, above 0.
 
         Returns:
-            The state, and the steps this record completed as (epoch seconds of the begin, records/s); NaN for a step
-            that was missed. What falls into a step that is already completed is left out.
+            The new state, and the steps that this record completed as (epoch seconds of the begin, records/s), oldest
+            first; NaN for a step of which less than half was covered. Parts of the record in steps already completed
+            are dropped.
 
         Raises:
-            SeriesError: as `regular`; also a record so far ahead that more than MAX_STEPS steps would be missing.
+            SeriesError: a number is not finite, `span_s` or `step_s` is not above 0, or the record ends more than
+                `MAX_STEPS` steps after the step in progress.
         """
         if not (math.isfinite(time + value + span_s) and span_s > 0 and 0 < self.step_s < math.inf):
             _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)

@@ -1,4 +1,4 @@
-"""What is kept of a followed series as bytes: data only, nothing that could run."""
+"""The state of a followed series as bytes (MessagePack): data only, nothing executable."""
 
 from __future__ import annotations
 
@@ -37,16 +37,25 @@ _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
 def write(forecaster: Forecaster, state: State) -> bytes:
-    """The bytes of a series' state: its newest values, and dataclasses of numbers and arrays that are carried."""
+    """Serialise a series' state to MessagePack: its newest values, and the numbers and arrays that are carried.
+
+    Raises:
+        NotImplementedError: `state.carried` holds something other than dataclasses, tuples, numbers and arrays.
+    """
     carried, values = _encoder.encode(state.carried), state.values.tobytes()
     return _encoder.encode(_Kept(_FORM, _made_by(forecaster), state.time, state.seen, carried, values))
 
 
 def read(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
-    """The state in those bytes, bit by bit; `carried` is the type of what is carried.
+    """Deserialise a state written by `write`, bit by bit.
+
+    Args:
+        forecaster: whose state it must be: same kind, step, horizon and levels. Weights are not compared.
+        kept: the bytes.
+        carried: the type of `State.carried`.
 
     Raises:
-        OnlineError: they are not one, or that of another forecaster.
+        OnlineError: the bytes are damaged, of another format version, or of another forecaster.
     """
     try:
         found = _decoder.decode(kept)
@@ -65,10 +74,12 @@ def read(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
 
 
 def since(state: State, history: Series) -> Floats:
-    """The samples of a history after a state's time, NaN where one was missing; an empty one has none.
+    """Return the (N,) values of a history that follow a state, records/s; NaN where one is missing.
+
+    An empty history gives none. That the history's step is the forecaster's is not checked.
 
     Raises:
-        OnlineError: it ends before the state, begins after it, or has other steps.
+        OnlineError: the history ends before the state's time, begins after it, or has no step border at it.
     """
     if not len(history):
         return history.values

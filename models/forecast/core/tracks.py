@@ -1,4 +1,4 @@
-"""How one series is followed: its newest steps in place, and the general way by a kind's `init` and `carry`."""
+"""How one series is followed: a ring buffer of its newest steps, and tracks stepped by a kind's `init` and `carry`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.forecast.core.state import read, write
 
 
 class Ring:
-    """The newest steps of one series, kept in place: a step moves no other value.
+    """Ring buffer of the newest steps of one series; a push moves no other value.
 
     The values lie in a buffer twice as long; when its end is reached, the newest half moves to the front. It has one
     place more, so that the `values` before a push are still whole after it.
@@ -38,7 +38,10 @@ class Ring:
         return self.buffer[self.end - self.kept : self.end]
 
     def push(self, value: float) -> bool:
-        """One step later; a NaN is filled as `fill` does. False where the series has not begun yet.
+        """Append one step in records/s; a NaN is filled as by `forecaster.stand_in`.
+
+        Returns:
+            False where the value is missing and the series has not begun: only `time` moved. Else True.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
@@ -60,58 +63,90 @@ class Ring:
 
 
 class Carrying(Forecaster):
-    """A kind that is pure: what it carries from step to step beside the newest values is made anew at every step.
+    """Base class of forecasters whose carried state is immutable: each step returns a new one.
 
     Attributes:
-        carries: the type of `State.carried`, so that it can be read again; None where nothing need be kept.
+        carries: the type of `State.carried`, needed to read it back; None where it follows from the newest values.
     """
 
     carries: ClassVar[Any] = None
 
     @abstractmethod
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
+        """Build the state after a history, which may be empty.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
 
     @abstractmethod
     def carry(self, before: State, after: State, value: float) -> Any:
-        """What is carried one step later, given the state before and, without what is carried, the one after."""
+        """Return what is carried after one more step; `step` calls it.
+
+        Args:
+            before: the state before the step.
+            after: the state after it, its `carried` still None.
+            value: records/s of the step; NaN: missing.
+        """
 
     @abstractmethod
     def trust(self, state: State) -> str:
-        """What `current` rests on, as `Track.trust`."""
+        """Name what `current` rests on, as `Track.trust` does."""
 
     def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
         quantiles: Floats = state.carried.quantiles
         return quantiles
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """The state one step later (NaN: missing) and its forecast (horizon, levels); the one before stays."""
+        """Return the state after one more step, and its (horizon, levels) forecast in records/s.
+
+        Args:
+            state: before the step; it is not changed.
+            value: records/s; NaN: missing.
+
+        Raises:
+            SeriesError: the value is negative or infinite.
+        """
         track = PlainTrack(self, state)
         track.step(value)
         return track.kept, track.quantiles
 
     def begin(self, history: Series) -> PlainTrack:
-        """A series after a history."""
+        """Start a track at the end of a history, which may be empty.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         return PlainTrack(self, self.init(history))
 
     def resume(self, kept: bytes) -> tuple[PlainTrack, State]:
-        """A series as it was."""
+        """Restore a track from the bytes of `PlainTrack.state`; returns the track and its state.
+
+        Raises:
+            OnlineError: the bytes are no state, or one of another kind or task.
+        """
         state = read(self, kept, self.carries | None if self.carries else None)
         return PlainTrack(self, state), state
 
 
 class PlainTrack:
-    """A series that is stepped by its forecaster's `carry`, its values in place."""
+    """One series stepped by its forecaster's `carry`; its newest values lie in a `Ring`."""
 
     def __init__(self, forecaster: Carrying, kept: State) -> None:
         self.forecaster, self.kept, self.quantiles = forecaster, kept, forecaster.current(kept)
         self._ring = Ring(forecaster.task, kept)
 
     def step(self, value: float) -> None:
-        """One step later."""
+        """Append one step in records/s (NaN: missing), and replace `kept` and `quantiles` by what follows from it.
+
+        While the series has not begun, a NaN moves the time only.
+
+        Raises:
+            SeriesError: the value is negative or infinite; nothing has changed.
+        """
         ring, carried = self._ring, self.kept.carried
         before = State(ring.time, ring.values, ring.seen, carried)
         if ring.push(value):
@@ -120,9 +155,9 @@ class PlainTrack:
         self.quantiles = self.forecaster.current(self.kept)
 
     def trust(self) -> str:
-        """What the quantiles rest on."""
+        """Name what the quantiles rest on, as `Track.trust` does."""
         return self.forecaster.trust(self.kept)
 
     def state(self) -> bytes:
-        """All of it, the values included."""
+        """Serialise the newest values and what is carried, for `Carrying.resume`."""
         return write(self.forecaster, self.kept if self.forecaster.carries else replace(self.kept, carried=None))
