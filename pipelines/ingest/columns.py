@@ -23,7 +23,7 @@ _SPARK = {
 
 
 def columns(kind: type) -> dict[str, str]:
-    """Spark's type of every column of a message class, in its order.
+    """Map every field of a message class to Spark's column type (DDL), in the order of the fields.
 
     Raises:
         TypeError: a field has a type that no column type is known for.

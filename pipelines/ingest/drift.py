@@ -26,13 +26,23 @@ Event = dict[str, Any]
 
 
 def look(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The drifts of these jobs that were not reported yet, at most one of each, with the Spark session of the lake.
+    """Detect the lasting changes of these jobs' loads and forecast errors that were not reported yet.
+
+    Reads the newest `KEPT_DAYS` days of every job; runs Spark jobs on the lake's session.
 
     Args:
         lake: where the ingest has just stored metrics.
-        settings: the length of a step is that of the training.
-        jobs: whose loads are looked at.
-        reported: what earlier events said, in any order.
+        settings: `training.step_s` is the length of a step.
+        jobs: names of jobs whose loads are looked at.
+        reported: earlier events, as this function returned them, in any order.
+
+    Returns:
+        At most one event per job; a job without rows has none.
+
+    Raises:
+        LakeError: nothing was ever ingested.
+        SeriesError: the times of a job span too many steps.
+        KeyError: a reported event lacks a field of `Event`.
     """
     reported = list(reported)
     found = []
@@ -48,16 +58,23 @@ def look(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable
 def check(
     job: str, series: Series, reported: Iterable[Mapping[str, Any]], errors: Series | None = None
 ) -> Event | None:
-    """The newest drift of a job since the last one reported; None where nothing new has changed for good.
+    """Return the newest drift of a job that was found since its last reported one, or None.
 
-    A second call with the same series gives the same drift, and none once it was reported: one event per break, however
-    often rows are ingested.
+    The same series and reports give the same event, and None once that event is among the reports.
 
     Args:
         job: whose load it is.
-        series: records/s as far as the lake has them.
-        reported: what earlier events said, of any job.
-        errors: log(actual/forecast) at the same steps; None: the load alone is looked at.
+        series: records/s; NaN where a step is missing.
+        reported: earlier events, of any job, in any order.
+        errors: log(actual/forecast) at the same steps, NaN where unknown; without them the load alone is looked at.
+
+    Returns:
+        The fields of `models.adapt.drift.Drift` (time and found in epoch seconds of job time), and `job`, `factor`
+        (1.3: it rose by 30 % against what is usual at that time of the week) and `text`.
+
+    Raises:
+        SeriesError: the errors are not at the steps of the series.
+        KeyError: a reported event lacks `job`, `found` or a field of `Drift`.
     """
     of_job = [event for event in reported if event["job"] == job]
     last = max(of_job, key=lambda event: float(event["found"]), default=None)
@@ -75,12 +92,19 @@ def check(
 
 
 def served_errors(series: Series, forecasts: pd.DataFrame | None) -> Series | None:
-    """log(actual/median) of the served forecasts, furthest step ahead, at every step; None where none was served.
+    """Compute log(actual/median) per step, from forecasts with their farthest step there.
 
     Args:
-        series: what came.
-        forecasts: columns time, wall_time, step_s, levels, quantiles; the first of a time counts, and only those with
-            the series' step.
+        series: what came, records/s.
+        forecasts: columns time, wall_time, step_s, levels, quantiles, as `Lake.served` returns them; those with another
+            `step_s` than the series are left out, and of several for one time the first by wall_time counts.
+
+    Returns:
+        At the steps of the series, NaN where there was no such forecast or one of the two is not above 0; None where
+        every step is NaN.
+
+    Raises:
+        KeyError: the forecasts lack one of these columns.
     """
     if forecasts is None:
         return None

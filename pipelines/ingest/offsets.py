@@ -17,10 +17,17 @@ class OffsetsError(FinalError):
 
 @dataclass(frozen=True)
 class Range:
-    """What to read from one topic for one partition: offsets [start, end) of every Kafka partition.
+    """What to read from one topic for one partition.
 
-    `judged_at` is the wall time that the gate judges by; a re-run is judged by the first run's, or else a record from
-    the near future would be refused at first and accepted later.
+    Attributes:
+        topic: name, without the prefix of the settings.
+        topic_id: that the broker gave it at its creation.
+        partition: name of the ingest partition.
+        start: first offset of every Kafka partition.
+        end: offset behind the last one.
+        judged_at: epoch seconds of wall time that records are judged by; a re-run takes the first run's, so that it
+            refuses the same ones.
+        again: whether the lake holds the partition already.
     """
 
     topic: str
@@ -47,17 +54,21 @@ class Topic:
 
 
 def plan(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:
-    """The range of a partition.
+    """Return the offsets that an ingest partition takes from a topic.
+
+    A name that the lake has already gets the recorded offsets again; a new one gets everything since the last commit.
 
     Args:
-        topic: what the broker has.
-        partition: its name; the first run under it takes what came since the last commit, a later one the same again.
+        topic: the topic's id and offsets as the broker has them.
+        partition: name of the ingest partition.
         history: origins of the table's commits, in any order.
-        now: wall time.
-        skip_lost: go on behind records that the broker has deleted before anybody ingested them.
+        now: epoch seconds, wall time; becomes `judged_at` of a new partition.
+        skip_lost: begin at the first offset that the broker still has where earlier ones were deleted before any
+            ingest.
 
     Raises:
-        OffsetsError: records of the range are gone, or the lake knows offsets that the topic never had.
+        OffsetsError: the broker deleted records of the range, or the lake knows offsets or a topic id that the topic
+            does not have.
     """
     if recorded := next((o for o in history if o.partition == partition), None):
         return _again(topic, recorded)

@@ -17,15 +17,25 @@ _OLD_S = 30 * 86_400.0
 
 
 def rules(now: float) -> list[QualityRule]:
-    """What keeps a parsed row out of the lake; of severity warning: what is only counted."""
+    """Return the gate's rules: rows with a `problem` are refused, those of an unlikely `wall_time` only counted.
+
+    Args:
+        now: epoch seconds, wall time; 30 days before to `FUTURE_S` after it is likely.
+    """
     return [QualityRule("problem"), QualityRule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
 
 
 def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:
-    """Kafka's records with the columns of a message class, as `tidecast.messages.keyed` reads them at a wall time.
+    """Parse Kafka's records into the columns of a message class, as `tidecast.messages.keyed` reads them.
 
-    Adds to them kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came) and problem: null, or why the
-    record cannot be accepted, and then the other columns are null.
+    Args:
+        records: columns partition, offset, key, value, as Spark's Kafka source gives them.
+        kind: the message class.
+        now: epoch seconds, wall time, by which a record from the future is refused.
+
+    Returns:
+        Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, and problem:
+        null, or why the record cannot be accepted; then the columns of the class are null.
     """
     from pyspark.sql import functions as F
 
@@ -45,7 +55,17 @@ def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:
 
 
 def stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
-    """What the lake keeps of good rows: the message, its event hour, and where it came from."""
+    """Select what the lake keeps of accepted rows.
+
+    Args:
+        rows: as `parsed` returns them.
+        kind: the message class.
+        partition: name of the ingest partition.
+
+    Returns:
+        The columns of the class, event_hour (of the row's own `time`, `2014-10-22T04`, UTC), ingest_partition,
+        kafka_partition and kafka_offset.
+    """
     from pyspark.sql import functions as F
 
     # Without a zone, so that the session's cannot move an hour.
@@ -63,7 +83,12 @@ def stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
 
 
 def quarantined(rows: DataFrame, topic: str, partition: str) -> DataFrame:
-    """What the quarantine keeps of bad rows: the bytes as they came, where they came from, and the reasons."""
+    """Select what the quarantine keeps of refused rows.
+
+    Returns:
+        Columns topic, ingest_partition, kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), reasons
+        (a list of texts).
+    """
     from pyspark.sql import functions as F
 
     return rows.select(

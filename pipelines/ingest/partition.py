@@ -11,14 +11,20 @@ _MOMENT = "%Y-%m-%dT%H%M%S"
 
 
 class PartitionError(FinalError, ValueError):
-    """A name that is not an hour and not an interval of hours, or an hour that is not over."""
+    """The name of an ingest partition is no hour, interval of hours or moment, or its hour is not over."""
 
 
 def checked(name: str, now: datetime) -> str:
-    """The name itself: `2014-10-22T04`, `2014-09-24T04/2014-10-22T04` (the end is not part of it), `2014-10-22T042031`.
+    """Validate the name of an ingest partition and return it as it is.
+
+    Args:
+        name: an hour `2014-10-22T04` that is over, an interval of hours `2014-09-24T04/2014-10-22T04` (the end is not
+            part of it), or a moment `2014-10-22T042031`; all UTC.
+        now: with a time zone.
 
     Raises:
-        PartitionError: names the text and what would be right.
+        PartitionError: the name is none of these.
+        TypeError: `now` has no time zone.
     """
     if _read(name, _MOMENT):
         return name
@@ -54,9 +60,14 @@ def _read(text: str, form: str) -> datetime | None:
 
 
 def of_run(scheduled_hour: datetime | None, moment: datetime) -> str:
-    """The name of a run that nobody named: its hour if the schedule started it, else the moment it may begin.
+    """Name the ingest partition of a run for which nobody gave one.
 
-    So what somebody starts by hand takes no hour's name, and the hour's run takes what has come since.
+    Args:
+        scheduled_hour: the hour that the schedule ran it for; None where it was started by hand.
+        moment: when the run began; used without a scheduled hour, so that a run by hand takes no hour's name.
+
+    Returns:
+        `2014-10-22T04` for an hour, `2014-10-22T042031` for a moment, in UTC.
     """
     time, form = (moment, _MOMENT) if scheduled_hour is None else (scheduled_hour, _HOUR)
     return time.astimezone(UTC).strftime(form)

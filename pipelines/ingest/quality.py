@@ -29,21 +29,27 @@ class QualityError(FinalError):
 
 @dataclass(frozen=True)
 class QualityRule:
-    """The column's number lies in [least, most], null passes, NaN does not; without bounds: the column is null."""
+    """A rule for one column.
+
+    Attributes:
+        column: name.
+        bounds: (least, most) of its number, both included; null passes, NaN does not. None: the column must be null.
+        severity: a row that breaks a critical rule is refused; one that breaks a warning is counted only.
+    """
 
     column: str
     bounds: tuple[float, float] | None = None
     severity: Literal["critical", "warning"] = "critical"
 
     def expectation(self) -> Any:
-        """As Great Expectations says it; both bounds, because NaN is above every lower one for Spark."""
+        """Return the rule as an expectation of Great Expectations, with both bounds: for Spark NaN is above all."""
         if self.bounds is None:
             return gxe.ExpectColumnValuesToBeNull(column=self.column)
         least, most = self.bounds
         return gxe.ExpectColumnValuesToBeBetween(column=self.column, min_value=least, max_value=most)
 
     def reason(self, value: Any) -> str:
-        """What is wrong with the value: the text that is not null, or the bounds that it is out of."""
+        """Say what is wrong with a value: itself where it should be null, else the value and the bounds."""
         if self.bounds is None:
             return str(value)
         return f"{self.column}={value}: at least {self.bounds[0]:.12g} and at most {self.bounds[1]:.12g} is expected"
@@ -51,9 +57,13 @@ class QualityRule:
 
 @dataclass(frozen=True)
 class QualityVerdict:
-    """What the gate decided: `good` rows as they came, `bad` rows with `reasons`; every row is in one of the two.
+    """The rows that passed and those that did not; every row is in one of the two.
 
-    `warnings` counts the rows that broke a rule of severity warning, by the rule's column; they are good rows.
+    Attributes:
+        good: rows as they came, those with warnings among them.
+        bad: rows that broke a critical rule, with `reasons` (a list of texts).
+        read, kept, refused: number of rows in all, in `good` and in `bad`.
+        warnings: number of rows that broke a rule of severity warning, by the rule's column; only broken rules.
     """
 
     good: DataFrame
@@ -65,16 +75,17 @@ class QualityVerdict:
 
 
 def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...]) -> QualityVerdict:
-    """Split rows by rules.
+    """Split rows into those that keep all critical rules and those that do not; runs several Spark jobs.
 
     Args:
-        rows: read as often as rules are broken, so keep them at hand; not by `cache`, whose column statistics leave out
-            NaN, so that Spark's filters pass over it.
-        rules: of severity critical (a row that breaks one is bad) and warning.
+        rows: read once for every broken rule, so checkpoint them before; not by `cache`, whose column statistics leave
+            out NaN, so that Spark's filters pass over it.
+        rules: none lets every row pass.
         identity: columns that together name a row.
 
     Raises:
-        QualityError: an expectation failed to run, or a row would be lost or doubled.
+        QualityError: an expectation failed to run (e.g. no such column), or a row would be lost or doubled.
+        KeyError: a column of `identity` is missing.
     """
     from pyspark.sql import functions as F
 

@@ -31,24 +31,33 @@ _log = logging.getLogger(__name__)
 def ingest(
     partition: str, skip_lost: bool = False, reported: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[dict[str, dict[str, Any]], list[Event]]:
-    """Take what came on every topic since its last commit into the lake, under the name of an event hour or interval.
+    """Store what came on every topic since its last commit in the lake, then look for drift.
 
-    A second run under the same name reads the same offsets again and changes nothing. Rows keep their own `event_hour`,
-    so late ones are stored with the partition in which they arrived.
+    Starts a local Spark session where there is anything to read, and stops it. Bad records go to the table
+    `quarantine`. A second run under the same name reads the same offsets again and gives the same rows. A late row is
+    stored with the partition in which it arrived, under its own `event_hour`.
 
     Args:
-        partition: `2014-10-22T04`, or `2014-09-24T04/2014-10-22T04`.
+        partition: name of the ingest partition: an hour `2014-10-22T04`, an interval of hours
+            `2014-09-24T04/2014-10-22T04` or a moment `2014-10-22T042031`, UTC.
         skip_lost: go on behind records that the broker deleted before they were ingested.
-        reported: the events of earlier drifts; each drift is reported once.
+        reported: drift events of earlier runs; each drift is reported once.
 
     Returns:
-        First, for every topic: read, stored, quarantined, warnings, offsets {Kafka partition: [start, end)}, version
-        (of the Delta table; None while there is none), again (whether it was a re-run). Second, what drifted.
+        First, by topic: `read`, `stored`, `quarantined` (rows), `warnings` (rows by column), `offsets` ({Kafka
+        partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it was a
+        re-run); of an unfinished partition that was repaired before, nothing is said. Second, the new drift events
+        (`drift.Event`).
 
     Raises:
-        PartitionError: the name is not an hour nor an interval.
-        OffsetsError: the broker no longer has the records.
+        PartitionError: the name is none of these, or its hour is not over.
+        OffsetsError: the broker no longer has the records, or has another topic of that name.
         BrokerError: no broker, or no such topic.
+        QualityError: the quality gate failed; nothing of that topic is committed.
+        SettingsError: a setting is wrong.
+        SeriesError: the times of a job span too many steps; what was read is committed by then.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta or of the Kafka connector are missing.
     """
     from pipelines.spark.session import local_session
 
@@ -73,7 +82,20 @@ def _jobs(settings: Settings) -> list[str]:
 
 
 def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
-    """The range of every topic; unfinished partitions of earlier runs come first, so a topic can occur twice."""
+    """Return the offsets to read, topic by topic; asks the broker and reads the lake's log, without Spark.
+
+    A topic's newest partition comes once more, before the asked one, where its bad rows did not reach the quarantine.
+
+    Args:
+        settings: of broker and lake.
+        partition: name of the ingest partition.
+        now: epoch seconds, wall time.
+        skip_lost: go on behind records that the broker deleted before they were ingested.
+
+    Raises:
+        OffsetsError: the broker no longer has the records, or has another topic of that name.
+        BrokerError: no broker, or no such topic.
+    """
     found = []
     for topic in KINDS:
         commits = lake.history(settings.lake_dir, topic)
@@ -86,7 +108,14 @@ def planned(settings: Settings, partition: str, now: float, skip_lost: bool = Fa
 
 
 def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
-    """Read, judge and commit every range, in order; what `ingest` returns."""
+    """Read, judge and commit every range, in order.
+
+    Returns:
+        By topic, the counts that `ingest` returns; of a topic that occurs twice, those of its last range.
+
+    Raises:
+        QualityError: the quality gate failed; ranges before are committed.
+    """
     return {r.topic: _take(spark, settings, r) if r.records else _nothing(settings, r) for r in ranges}
 
 

@@ -23,13 +23,14 @@ SERVED_S = 7 * 86_400.0
 
 @dataclass(frozen=True)
 class LakeSeries:
-    """A series and the Delta version of the table it was read from.
+    """A job's load and the Delta version of the table it was read from.
 
     Attributes:
-        series: the job's load.
+        series: the job's load, records/s per step; NaN where a step is missing; empty where the lake has none.
         delta_version: of the table `metrics`.
-        served: newest forecasts that were served for the job, a row each; None where none ever was.
-        others: loads of other jobs, by name, which may be its source; none where its own history is long.
+        served: forecasts served in the newest `SERVED_S` of job time, as `Lake.served` returns them; None where the
+            table `forecasts` does not exist.
+        others: loads of other jobs by name, each of `LONG_DAYS` days or more; empty where the job's own is that long.
     """
 
     series: Series
@@ -43,7 +44,12 @@ class LakeSeries:
         return int(np.isfinite(self.series.values).sum())
 
     def lineage(self) -> dict[str, str]:
-        """Where the data came from, as tags; equal series have equal digests."""
+        """Describe where the data came from, as tags for MLflow; equal series have equal digests.
+
+        Returns:
+            `data.delta_version`, `data.digest` (16 hex digits), `data.from` and `data.to` (UTC, to the minute),
+            `data.steps`, and `data.missing` (steps without a value).
+        """
         series = self.series
         digest = hashlib.sha256(np.array([series.start, series.step_s]).tobytes() + series.values.tobytes()).hexdigest()
         return {
@@ -57,11 +63,20 @@ class LakeSeries:
 
 
 def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
-    """Read a job's load with a Spark session of its own; where it is short, the long loads of other jobs, too.
+    """Read a job's load and served forecasts; where it is shorter than `LONG_DAYS`, long loads of other jobs too.
+
+    Starts a local Spark session, and stops it again.
+
+    Args:
+        settings: folders of the lake and of the contracts.
+        job: a job without data gives an empty series.
+        step_s: seconds of job time per step of every series.
 
     Raises:
         LakeError: nothing was ever ingested.
-        SeriesError: what was ingested makes no series.
+        SeriesError: the times of a job span too many steps.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
     """
     from pipelines.spark.session import local_session
 
@@ -81,5 +96,5 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
 
 
 def moment(epoch: float) -> str:
-    """Epoch seconds for a person, UTC."""
+    """Format epoch seconds as UTC, to the minute: `2014-10-22 04:20`."""
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(epoch))

@@ -11,15 +11,18 @@ if TYPE_CHECKING:
 
 
 def step_sums(records: DataFrame, step_s: float) -> DataFrame:
-    """Seconds seen of every step, and records in them, as `regular` has them.
+    """Cut records at the boundaries of steps and add them up per job and step.
+
+    Steps are multiples of `step_s` since the epoch. Evaluated lazily by Spark.
 
     Args:
-        records: columns job, time (seconds), span_s (seconds, above 0), arrival_rps (records/s).
+        records: columns job, time (epoch seconds), span_s (seconds, above 0), arrival_rps (records/s); each covers
+            [time, time + span_s).
         step_s: seconds per step.
 
     Returns:
-        Columns job, step (index since the epoch), weight (seconds), total (records), until (the latest end of a record
-        that lies in the step, seconds).
+        Columns job, step (index since the epoch), weight (seconds that records cover of the step, counted once for each
+        record), total (records in them), until (latest end of a record that lies in the step, epoch seconds).
     """
     from pyspark.sql import functions as F
 
@@ -39,10 +42,19 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
 
 
 def loads(records: DataFrame, step_s: float) -> dict[str, Series]:
-    """The load of every job that has records, as `regular` makes it of them.
+    """Compute the mean load per step of every job that has records; runs a Spark job.
+
+    A step of which less than half is covered is NaN, and a last step that is not complete is left out.
+
+    Args:
+        records: columns as `step_sums` takes them.
+        step_s: seconds per step.
+
+    Returns:
+        By job, in records/s.
 
     Raises:
-        SeriesError: the times of a job span too many steps.
+        SeriesError: the times of a job span more than `MAX_STEPS` steps.
     """
     sums: Any = step_sums(records, step_s).orderBy("job", "step").toPandas()
     found = {}

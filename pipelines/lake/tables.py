@@ -61,12 +61,19 @@ class Origin:
 
 
 def exists(root: Path, table: str) -> bool:
-    """Whether anything was ever committed to the table; needs no Spark."""
+    """Return whether anything was ever committed to the table; reads its log without Spark."""
     return any(_commits(root, table))
 
 
 def history(root: Path, table: str) -> list[Origin]:
-    """The newest commit of every partition, newest first; read from Delta's log without Spark."""
+    """List the newest commit of every ingest partition, newest first, from Delta's log without Spark.
+
+    Empty where there is no such table. Commits by OPTIMIZE, VACUUM and others that carry no origin are left out.
+
+    Raises:
+        OSError: a file of the log cannot be read.
+        ValueError: a file of the log is no JSON.
+    """
     found: dict[tuple[str, str], Origin] = {}
     for path in sorted(_commits(root, table), reverse=True):
         origin = _origin(path)
@@ -76,12 +83,20 @@ def history(root: Path, table: str) -> list[Origin]:
 
 
 def version(root: Path, table: str) -> int | None:
-    """Newest Delta version of the table, None where there is none."""
+    """Return the newest Delta version of the table; None where there is none."""
     return max((int(path.stem) for path in _commits(root, table)), default=None)
 
 
 def partition_columns(root: Path, table: str) -> list[str]:
-    """The columns that name the table's folders: none, but for tables of an older form, until they are maintained."""
+    """Return the Delta partition columns of a table, from its newest metadata.
+
+    Returns:
+        Empty for a table in today's layout or for none; tables of an older layout have columns until `maintain` ran.
+
+    Raises:
+        OSError: a file of the log cannot be read.
+        ValueError: the metadata in the log is no JSON.
+    """
     for path in sorted(_commits(root, table), reverse=True):
         for line in path.read_text().splitlines():
             if line.startswith('{"metaData"'):
@@ -91,12 +106,12 @@ def partition_columns(root: Path, table: str) -> list[str]:
 
 
 def tables(root: Path) -> list[str]:
-    """The tables that there are."""
+    """List the names of the tables under a folder, sorted."""
     return sorted(log.parent.name for log in root.glob("*/_delta_log"))
 
 
 def known_span(root: Path, job: str) -> float:
-    """Trace seconds of a job's load that the lake holds; needs no Spark, so it can decide whether to start one."""
+    """Return the seconds of job time that the lake holds of a job's load, 0 for none; reads the log without Spark."""
     return sum(origin.spans.get(job, 0.0) for origin in history(root, "metrics"))
 
 
@@ -108,9 +123,22 @@ class Lake:
         self.root = root
 
     def commit(self, table: str, rows: DataFrame, origin: Origin) -> int:
-        """Replace the partition's rows by these, with their origin, in one Delta commit; returns its version.
+        """Replace the rows of one ingest partition, and record their origin, in one Delta commit.
 
-        Rows must carry `ingest_partition` (quarantine: `topic` too) with the origin's values; Delta refuses others.
+        Creates the table where there is none; adds columns that it lacks. The partition is `origin.partition`
+        (quarantine: of `origin.topic`).
+
+        Args:
+            table: name of the table, a folder under the root.
+            rows: with the column `ingest_partition` (quarantine: `topic` too), equal to the origin's values.
+            origin: written to the commit's metadata; its `version` is not used.
+
+        Returns:
+            The newest Delta version of the table after the commit.
+
+        Raises:
+            Exception: as pyspark raises it, where Delta refuses rows of another partition (REPLACE_WHERE) or another
+                writer committed meanwhile; nothing is written then.
         """
         keys = {"topic": origin.topic, "ingest_partition": origin.partition}
         names = _KEYS.get(table, ("ingest_partition",))
@@ -134,10 +162,11 @@ class Lake:
         return written
 
     def read(self, table: str, at: int | None = None) -> DataFrame:
-        """The table, as it is or as it was at a version.
+        """Return the table as a frame, at its newest version or as it was at version `at`.
 
         Raises:
             LakeError: nothing was ever ingested into it.
+            AnalysisException: Delta no longer has that version.
         """
         if not exists(self.root, table):
             raise LakeError(f"{self.root} has no table {table!r}. Run the DAG ingest_metrics, which fills it.")
@@ -147,7 +176,14 @@ class Lake:
         return reader.load(str(self.root / table))
 
     def loads(self, jobs: Sequence[str], step_s: float) -> tuple[dict[str, Series], int]:
-        """The loads of jobs by step, without those that have none; and the Delta version they were read from.
+        """Read the loads of jobs by step; runs a Spark job.
+
+        Args:
+            jobs: names; those without rows are missing from the result.
+            step_s: seconds of job time per step.
+
+        Returns:
+            Series in records/s by job, NaN where a step is missing; and the Delta version they were read from.
 
         Raises:
             LakeError: nothing was ever ingested.
@@ -161,9 +197,15 @@ class Lake:
         return loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
 
     def served(self, job: str, span_s: float) -> pd.DataFrame:
-        """The job's forecasts of the newest `span_s` trace seconds, the first that each version made for a time.
+        """Read the forecasts of the newest `span_s` seconds of job time, the first that each version issued for a time.
 
-        Columns: version, model, kind, time, wall_time, step_s, levels, quantiles (the last two as lists); oldest first.
+        Returns:
+            Columns version, model, kind, time (epoch seconds of job time at which the first step begins), wall_time
+            (epoch seconds of issue), step_s, levels, quantiles (lists: by step ahead, then by level); by wall_time,
+            oldest first; empty where none was served.
+
+        Raises:
+            LakeError: there is no table `forecasts`.
         """
         import pandas as pd
         from pyspark.sql import functions as F

@@ -18,13 +18,22 @@ FILE_BYTES = 128 << 20
 
 
 def maintain(settings: Settings | None = None) -> dict[str, int]:
-    """Compact every table and remove files that were replaced longer than `lake.versions_h` ago.
+    """Run OPTIMIZE and VACUUM on every table: merge small files, delete those that were replaced long ago.
 
-    Rows, origins and their order of commits stay as they are; an ingest that commits meanwhile makes one of the two
-    fail, and Airflow tries it again.
+    Older versions of a table can be read for `lake.versions_h` hours. Rows and the origins of commits stay as they are.
+    Starts a local Spark session and stops it; blocks until Spark is done.
+
+    Args:
+        settings: as `load()` reads them, where not given.
 
     Returns:
-        Files of the newest version, by table.
+        Number of files of the newest version, by table; empty where there is no table.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
+        Exception: as pyspark raises it, where an ingest commits to the same table meanwhile; may be tried again.
     """
     from pipelines.spark.session import local_session
 

@@ -13,9 +13,13 @@ _FOLDER = ROOT / "var" / "class-archive"
 
 
 def path() -> Path:
-    """The archive for this Java, Spark and class path; whether it exists is another question.
+    """Return where the executors' class archive for this Java, Spark and class path lies; it need not exist.
 
-    A JVM that finds another Java or class path than the archive's goes on without it: a mistake costs speed alone.
+    A JVM with another Java or class path ignores the archive and starts as without one.
+
+    Raises:
+        JavaError: no usable Java.
+        JarsError: the jars of the Kafka connector are missing.
     """
     home = java.find().home
     release = home / "release"
@@ -24,11 +28,16 @@ def path() -> Path:
 
 
 def use_option() -> str:
-    """What an executor's JVM is told: empty while there is no archive."""
+    """Return the JVM options that make an executor use the archive; "" while there is none.
+
+    Raises:
+        JavaError: no usable Java.
+        JarsError: the jars of the Kafka connector are missing.
+    """
     archive = path()
     return f"-XX:SharedArchiveFile={archive} -Xshare:auto" if archive.is_file() else ""
 
 
 def write_option(target: Path) -> str:
-    """What makes an executor's JVM write an archive of all it has loaded when it ends."""
+    """Return the JVM options that make an executor write all classes it has loaded to `target` when it ends."""
     return f"-XX:ArchiveClassesAtExit={target} -Xlog:cds=off -Xlog:cds+dynamic=off"

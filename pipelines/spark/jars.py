@@ -44,10 +44,11 @@ class JarsError(CorrectableError, RuntimeError):
 
 
 def paths(group: Group) -> list[str]:
-    """Absolute paths of the jars of one class path.
+    """Return the absolute paths of the jars of one class path, as `resolve` listed them.
 
     Raises:
-        JarsError: they were never resolved, for other versions than today's, or a file is gone.
+        JarsError: they were never resolved, or for other versions than today's, or a file is gone.
+        KeyError: no such group.
     """
     if not LIST.is_file():
         raise JarsError(
@@ -68,7 +69,7 @@ def paths(group: Group) -> list[str]:
 
 
 def missing() -> str | None:
-    """What is wrong with the resolved jars in words, or None."""
+    """Return in words what is wrong with the resolved jars of any group; None where all are there."""
     try:
         for group in COORDINATES:
             paths(group)  # type: ignore[arg-type]
@@ -78,10 +79,16 @@ def missing() -> str | None:
 
 
 def resolve() -> dict[str, Any]:
-    """Fetch every group and write the list; about 20 s without a cache.
+    """Download the jars of every group with Spark's Ivy and write the list `LIST`; about 20 s without a cache.
+
+    Starts a JVM and stops it; sets JAVA_HOME of this process; overwrites `var/log/jars.log`.
+
+    Returns:
+        By group, `coordinates` (Ivy URIs) and `jars` (paths, relative to the checkout where they lie in it).
 
     Raises:
-        JarsError: with the last lines of what Ivy said.
+        JarsError: Ivy failed; the message ends with its last 15 lines.
+        JavaError: no usable Java.
     """
     from pyspark.java_gateway import launch_gateway
 
@@ -118,7 +125,7 @@ def _relative(path: str) -> str:
 
 
 def main() -> int:
-    """Resolve unless it is already done."""
+    """Resolve the jars unless that is done already; the exit status: 1 where it fails, with the error on stderr."""
     if missing() is None:
         LIST.touch()  # make compares its age with this file's
         return 0

@@ -28,7 +28,7 @@ REMEDY = (
 
 
 class JavaError(CorrectableError, RuntimeError):
-    """No usable Java; the message lists what was looked at and the remedy."""
+    """No usable Java; the message lists the ones found, why each does not do, and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,15 @@ class Java:
 
 
 def find(environment: Mapping[str, str] | None = None) -> Java:
-    """The first usable Java of JAVA_HOME, PATH and the usual folders.
+    """Return the first usable Java of JAVA_HOME, PATH and the usual folders: a supported version with all modules.
+
+    Starts each candidate once per process, which takes part of a second.
+
+    Args:
+        environment: where JAVA_HOME and PATH are looked up, instead of this process's.
 
     Raises:
-        JavaError: names every Java seen and why it does not do.
+        JavaError: there is none; names every Java seen and why it does not do.
     """
     env = os.environ if environment is None else environment
     refused: list[str] = []
@@ -66,10 +71,10 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def install() -> Java:
-    """Install a JRE with apt, which needs root.
+    """Install a JRE with apt, as root, and return it; blocks while apt runs, up to minutes.
 
     Raises:
-        JavaError: this computer cannot do that; the message says what to install.
+        JavaError: no apt, not root, apt failed, or what it installed does not do; the message says what to install.
     """
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise JavaError(f"Java {_WANTED} cannot be installed from here (that takes apt and root). {REMEDY}")
@@ -123,7 +128,7 @@ def _probe(home: Path) -> tuple[int, str | None]:
 
 
 def main() -> int:
-    """Find Java or install it; 1 and one line of what to do where neither is possible."""
+    """Find Java or install it; the exit status: 1 where neither is possible, with the error on stderr."""
     try:
         find()
     except JavaError as missing:

@@ -57,9 +57,18 @@ _DECOMMISSION = {
 
 
 def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = True) -> SparkSession:
-    """A session inside this process, for DAG tasks and the autoscaler: `cores` threads, no UI, loopback only.
+    """Start, or get where one runs, a Spark session inside this process: `local[cores]`, no UI, loopback only.
+
+    Creates `var/spark` for its files; sets JAVA_HOME and SPARK_LOCAL_* of this process. Takes some seconds.
+
+    Args:
+        app: name of the application.
+        cores: threads, and partitions of a shuffle.
+        delta: with Delta's tables and catalogue.
+        kafka: with the Kafka source and sink.
 
     Raises:
+        SettingsError: a setting is wrong.
         JavaError: no usable Java.
         JarsError: the jars of Delta or of the Kafka connector are missing.
     """
@@ -81,19 +90,22 @@ def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = T
 def cluster_session(
     app: str, settings: Settings, contract: Contract, event_log: Path | None = None, archive_to: Path | None = None
 ) -> SparkSession:
-    """The session of a managed job on `settings.spark.master`: starts with the contract's least number of executors.
+    """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
+
+    Sets JAVA_HOME (on this computer SPARK_LOCAL_* too) of this process. Dynamic allocation is on within the contract's
+    bounds until the agent takes over.
 
     Args:
         app: name of the application.
-        settings: master and sizes.
-        contract: bounds of the executors.
-        event_log: folder for Spark's own record of tasks and executors, one plain file per application.
-        archive_to: where executors write a class archive when they leave, instead of using the one there is.
+        settings: master, memory sizes, partitions of state, port of the UI.
+        contract: least and most executors, and cores of each.
+        event_log: folder for Spark's event log, one plain file per application; created where it is missing.
+        archive_to: file to which executors write a class archive when they end; by default they use the one there is.
 
     Raises:
+        SettingsError: no Spark master is set.
         JavaError: no usable Java.
         JarsError: the jars of the Kafka connector are missing.
-        SettingsError: no Spark master is known.
     """
     master = settings.spark.master
     if not master:
