@@ -29,13 +29,14 @@ MEASURED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 
 @dataclass(frozen=True)
 class Entry:
-    """One kind of policy.
+    """One policy of the catalogue: its constructor and what a backtest varies.
 
     Attributes:
-        make: from its name, a contract and what it has learned.
-        values: of its knob, rising; empty where these are numbers of executors within the contract's bounds.
-        upstream: the knob's value as it is shipped; None where the contract gives it or no one ships one.
-        interval_s: seconds between its own decisions; 0: whenever it is looked at, None: the contract's batches.
+        make: builds it from its name, a contract and what it has learned (agent or timetable; None for the others).
+        values: of its knob (the one parameter that a backtest sweeps), rising; empty: `sweep` takes numbers of
+            executors.
+        upstream: the knob's vendor default; None where the contract gives it or no vendor ships one.
+        interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `planning.batch_s`.
     """
 
     make: Callable[[str, Contract, Any], Policy]
@@ -44,7 +45,11 @@ class Entry:
     interval_s: float | None = 0.0
 
     def sweep(self, contract: Contract) -> tuple[float, ...]:
-        """Values of the knob under a contract, rising, the cautious and the daring end among them."""
+        """Return the knob values that a backtest tries, rising.
+
+        Without `values` of its own: at most `SWEEP` whole numbers of executors, evenly spread from the contract's least
+        to its most, both included.
+        """
         bounds = contract.executors
         return self.values or tuple(np.unique(np.rint(np.linspace(bounds.min, bounds.max, SWEEP))).tolist())
 
@@ -75,10 +80,10 @@ CATALOGUE: dict[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """The catalogue's entry of the policy of that name.
+    """Return the catalogue's entry of a policy.
 
     Raises:
-        SettingsError: an unknown name; the message lists those there are.
+        SettingsError: no policy has that name; the message lists those there are.
     """
     if name not in CATALOGUE:
         raise SettingsError(f"policy {name!r} is unknown. Known ones: {', '.join(POLICIES)}.")
@@ -86,10 +91,10 @@ def entry(name: str) -> Entry:
 
 
 def named(names: Iterable[str]) -> list[str]:
-    """The policies' names that are asked for, each once and in the catalogue's order; "all" stands for all of them.
+    """Return the policies asked for, each once and in the catalogue's order; "all" stands for all of them.
 
     Raises:
-        SettingsError: an unknown name; the message lists those there are.
+        SettingsError: no policy has one of the names (not checked where "all" is among them).
     """
     asked = set(names)
     if "all" in asked:
@@ -100,10 +105,17 @@ def named(names: Iterable[str]) -> list[str]:
 
 
 def build(name: str, contract: Contract, learned: Any = None, knob: Floats | float | None = None) -> Policy:
-    """The policy of that name at its own pace, with its shipped knob or the one given (a number, or one per run).
+    """Build a policy for a contract; one that decides at intervals is wrapped in `Paced`.
+
+    Args:
+        name: of the catalogue.
+        contract: of the job.
+        learned: what the policy needs beside it: a `Timetable` for `schedule`, a callable (name, contract) -> policy
+            for `dqn`; ignored by the others.
+        knob: value of its one tuned parameter, a number or (runs,); None keeps the default.
 
     Raises:
-        SettingsError: an unknown name, or it needs something learned that is not given.
+        SettingsError: no policy has that name, or `schedule` or `dqn` is not given what it needs.
     """
     kind = entry(name)
     made = kind.make(name, contract, learned)
@@ -113,7 +125,11 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
 
 
 def tuned(policy: Policy, knob: Floats | float) -> Policy:
-    """The same policy with its knob turned."""
+    """Return a copy of the policy with its knob (the field named by `policy.knob`) set to a number or (runs,) values.
+
+    Raises:
+        AttributeError: the policy names no knob.
+    """
     if isinstance(policy, Paced):
         return replace(policy, policy=tuned(policy.policy, knob))
     made: Policy = replace(policy, **{policy.knob: knob})  # type: ignore[type-var,attr-defined]

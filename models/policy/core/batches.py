@@ -17,14 +17,14 @@ from models.policy.core.capacity import Floats
 
 @dataclass(frozen=True)
 class BatchSums:
-    """Sums over the batches that ended since the last look, and the shares that were last known.
+    """Sums over the batches that ended since the last look (evaluation), and the shares last known.
 
     Attributes:
-        ended_at: wall time at which the newest batch ended; None before one.
-        count, rows, duration_s: of the batches since the last look.
-        span_s: time from one end to the next, summed.
-        work, slots: slot-seconds of work and of executors that were there, summed.
-        processed_rps, busy, in_batch: as of `View`, from the newest look with a batch; None before one.
+        ended_at: epoch seconds at which the newest batch ended; None before the first.
+        count, rows, duration_s: batches since the last look, their records and their seconds.
+        span_s: seconds from each batch's end to the next one's, summed.
+        work, slots: slot-seconds of work, and of the executors that were there, summed.
+        processed_rps, busy, in_batch: as in `View`, from the newest look that saw a batch; None before one.
     """
 
     ended_at: float | None = None
@@ -40,7 +40,16 @@ class BatchSums:
 
 
 def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> BatchSums:
-    """The sums after one more batch: it ended at `wall`, and `work_s` of its duration were work on `slots` slots."""
+    """Add one more batch to the sums.
+
+    Args:
+        seen: the sums so far.
+        wall: epoch seconds at which the batch ended.
+        rows: its records.
+        duration_s: its duration.
+        work_s: seconds of that which were work, not overhead.
+        slots: parallel slots that it ran on.
+    """
     gap = duration_s if seen.ended_at is None else wall - seen.ended_at
     span = max(gap, duration_s)  # two clocks: a batch cannot be longer than the time it ended in
     return replace(
@@ -50,12 +59,12 @@ def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: fl
 
 
 def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:
-    """(runs, 3) records/s, busy share and share of time in a batch as of now; NaN before the first batch.
+    """Compute (runs, 3): records/s, busy share and share of time in a batch, since the last look; NaN before any batch.
 
-    Without a new batch the last shares still hold, because one may be running; without any record waiting none is.
+    Where no batch ended since, the last shares hold (one may be running), or 0 if fewer than one record waits.
 
     Args:
-        sums: (runs, 6) count, rows, duration, span, work and slots of `BatchSums`, since the last look.
+        sums: (runs, 6) count, rows, duration, span, work and slots as in `BatchSums`.
         last: (runs, 3) shares of the last look.
         began: (runs,) whether any batch has ended yet.
         lag: (runs,) records that wait.
@@ -70,7 +79,12 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
 
 
 def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
-    """What a look at a job finds: sums begun anew with `shares` as of now, and the batches' mean seconds or None."""
+    """Close the period since the last look: compute its shares and begin the sums anew.
+
+    Returns:
+        Sums of zero that hold the new `processed_rps`, `busy` and `in_batch` (None before the first batch), and the
+        mean duration in seconds of the batches that ended in the period; None without any.
+    """
     _, *sums, rps, busy, in_batch = astuple(seen)
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN
     began, lag = np.array([seen.ended_at is not None]), np.array([float(lag_records)])

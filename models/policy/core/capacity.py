@@ -26,8 +26,10 @@ MOST_OFF = 5.0
 class BatchModel:
     """Batch time of a streaming query: `overhead_s + per_record_s * rows / parallelism`, in seconds.
 
-    `xx` and `xd` are the discounted least-squares sums of busy batches (x = rows / parallelism, d = duration minus
-    overhead), so that learning is two additions and the model a small value.
+    Attributes:
+        overhead_s, per_record_s: as learned so far; `per_record_s` are seconds of one slot.
+        prior_overhead_s, prior_per_record_s: the contract's first guess.
+        xx, xd: discounted least-squares sums of busy batches: x = rows / parallelism, d = duration minus overhead.
     """
 
     overhead_s: float
@@ -39,39 +41,52 @@ class BatchModel:
 
     @classmethod
     def guess(cls, overhead_s: float, per_record_s: float) -> BatchModel:
-        """A model that has seen nothing yet."""
+        """Create a model from a first guess, in seconds, that no batch has corrected yet."""
         return cls(overhead_s, per_record_s, overhead_s, per_record_s)
 
 
 def parallelism(executors: int, cores: int, tasks: int) -> float:
-    """Tasks per wave when `tasks` equal tasks run on `executors * cores` slots: the last wave may be half empty."""
+    """Return the mean number of tasks per wave when `tasks` equal tasks run on `executors * cores` slots.
+
+    The last wave may be half empty: 10 tasks on 8 slots are 5 per wave. 0 without slots.
+    """
     slots = executors * cores
     return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
 
 
 def busy(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
-    """Whether most of a batch's time was work, so that its duration says something about capacity.
+    """Return whether at least `BUSY_SHARE` of a batch's duration was beyond the overhead, so that it tells capacity.
 
-    Judged by the clock and not by the service time learned so far: a model that is wrong must be able to find out.
+    False without rows or slots. The service time learned so far plays no part, so a wrong model can still be corrected.
     """
     return slots > 0 and rows > 0 and duration_s - overhead_s >= BUSY_SHARE * duration_s
 
 
 def slope(xx: float, xd: float, guess: float) -> float:
-    """Seconds of one slot per record from the sums of `BatchModel`, within `MOST_OFF` of the first guess.
+    """Estimate the seconds of one slot per record, kept within a factor of `MOST_OFF` of `guess`.
 
-    Ridge regression of (duration - overhead) on rows / slots. The first guess weighs as much as `PRIOR_BATCHES` batches
-    of one second of work, so that a slow batch of a few rows, which is a pause and no service time, hardly moves it.
+    Ridge regression of (duration - overhead) on rows / slots; the guess weighs as much as `PRIOR_BATCHES` batches of
+    one second of work, so that a slow batch of a few rows hardly moves it.
+
+    Args:
+        xx: sum of x * x as in `BatchModel`.
+        xd: sum of x * d as in `BatchModel`.
+        guess: seconds per record, above 0.
     """
     prior = PRIOR_BATCHES / guess**2
     return min(max((xd + prior * guess) / (xx + prior), guess / MOST_OFF), guess * MOST_OFF)
 
 
 def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
-    """The model after one busy batch.
+    """Return the model after one more busy batch; only `per_record_s` and the sums change.
 
-    Overhead is kept at its prior: over the narrow range of one load the two cannot be told apart, and the product of
-    both errors is what the planner uses.
+    Overhead stays at its prior: over the narrow range of one load the two cannot be told apart.
+
+    Args:
+        model: so far.
+        rows: records of the batch.
+        slots: parallel slots that it ran on, above 0.
+        duration_s: its duration.
     """
     x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
     xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
@@ -101,14 +116,23 @@ class Capacity:
         return rate
 
     def rps(self, executors: Floats) -> Floats:
-        """(runs,) records/s that so many executors sustain."""
+        """Return (runs,) records/s that (runs,) executors sustain; numbers are clipped to 0 to N."""
         at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
         row = np.arange(len(at)) if len(self.speeds) > 1 else 0
         rate: Floats = self.speeds[row, at] * self.per_slot_rps
         return rate
 
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """(runs,) fewest executors within bounds that sustain `rps`, and whether a limit cut it short."""
+        """Find the fewest executors that sustain a rate.
+
+        Args:
+            rps: (runs,) records/s; not NaN.
+            least: (runs,) lower bound of the answer.
+            most: (runs,) upper bound; executors that would find no task are left out, too.
+
+        Returns:
+            (runs,) executors, and (runs,) whether a bound or the task count kept them below what the rate needs.
+        """
         need = rps / self.per_slot_rps
         slots = need * (1 - 1e-12)
         one = len(self.speeds) == 1
@@ -120,10 +144,16 @@ class Capacity:
 
 
 def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
-    """(most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
+    """Return (most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
+
+    Args:
+        most: executors.
+        cores: slots per executor.
+        tasks: of the heavy stage.
+        scaling: exponent above 0 and at most 1; 1 where twice the slots do twice the work.
 
     Raises:
-        ValueError: a scaling that would make capacity fall, or grow faster than executors do.
+        ValueError: another exponent.
     """
     if not 0 < scaling <= 1:
         raise ValueError(f"scaling={scaling}: capacity grows with executors to a power above 0 and at most 1")

@@ -11,14 +11,24 @@ from models.policy.core.view import Memory, Policy
 
 
 def dump(memory: Memory) -> dict[str, Any]:
-    """A policy's memory of one run as JSON values: arrays without the axis of runs; whole numbers are short."""
+    """Return a policy's memory of one run as JSON values, by name and without the axis of runs.
+
+    Whole numbers become integers; NaN and the infinities become strings ("nan", "inf", "-inf"). `restore` is the
+    inverse.
+    """
     return {name: _plain(values[0].tolist()) for name, values in memory.items()}
 
 
 def restore(kept: dict[str, Any], policy: Policy) -> Memory:
-    """The memory of one run from what `dump` made; a fresh one if the policy now carries other names or shapes.
+    """Rebuild the memory of one run, arrays of shape (1, ...), from what `dump` made.
 
-    Older logs and states hold a window's buckets under names that end in `_*`.
+    Names that end in `_*`, as older logs have them, are read without it.
+
+    Returns:
+        The memory; `policy.fresh(1)` if names or shapes are not those that the policy carries now.
+
+    Raises:
+        ValueError, TypeError: a value is no number, or a list is ragged.
     """
     fresh = policy.fresh(1)
     found = {name.removesuffix("_*"): np.array([_number(value)], np.float64) for name, value in kept.items()}

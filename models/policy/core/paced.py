@@ -17,16 +17,14 @@ SUMS = tuple(f"paced_{field}" for field in (*GATHERED, "batch_s", "batches", "se
 
 @dataclass(frozen=True, eq=False)
 class Paced:
-    """Decides at the first look that is `interval_s` or more after the last decision.
+    """A policy that decides only every `interval_s` seconds, however often it is called.
 
-    The first look only starts the clock, as the timers of the originals do: nothing has been measured yet.
-
-    What the policy sees of rates and shares is the mean since its own last decision. Between two decisions the target
-    stays as it is.
+    The first call starts the clock and keeps the target. Later calls keep it until `interval_s` has passed since the
+    last decision; the policy then sees rates and shares as means over that time.
 
     Attributes:
-        policy: who decides.
-        interval_s: seconds from one decision to the next.
+        policy: that decides.
+        interval_s: wall seconds from one decision to the next.
     """
 
     policy: Policy
@@ -34,15 +32,22 @@ class Paced:
 
     @property
     def name(self) -> str:
-        """The policy's."""
+        """Name of the policy that decides."""
         return self.policy.name
 
     def fresh(self, runs: int) -> Memory:
-        """The policy's own, and nothing gathered."""
+        """Return the policy's own initial memory, with empty sums for the means."""
         return {**self.policy.fresh(runs), **dict.fromkeys(SUMS, np.zeros(runs)), "paced_at": np.full(runs, -np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The policy's choice where its interval is over, else the target as it is."""
+        """Return the policy's choice if its interval is over, else the present target.
+
+        Returns:
+            The new memory, and the choice. All runs share one clock: that of the first run in `memory`.
+
+        Raises:
+            KeyError: the memory is not from `fresh` of this policy.
+        """
         if np.isneginf(memory["paced_at"][0]):
             return {**memory, "paced_at": np.full(view.runs, view.now_s)}, chosen(view.target)
         due = view.now_s - memory["paced_at"][0] >= self.interval_s - LATE_S

@@ -57,29 +57,34 @@ class Ahead:
     rps: Floats
 
     def peak(self, within_s: float, after_s: float = 0.0) -> Floats:
-        """(runs, Q) the highest value of every level from `after_s` to `within_s` from now; NaN without a forecast."""
+        """Return (runs, Q) the highest records/s of every level between two times from now; NaN without a forecast.
+
+        Args:
+            within_s: end, seconds from now.
+            after_s: beginning; the forecast's steps count whole, and there is always at least one.
+        """
         first = min(int(np.searchsorted(self.offsets_s, after_s + 1e-9)), len(self.offsets_s) - 1)
         last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1
         highest: Floats = self.rps[:, first : max(last, first + 1)].max(axis=1)
         return highest
 
     def upper(self, level: float, within_s: float) -> Floats:
-        """(runs,) the highest value of the nearest level within so many seconds; NaN without a forecast."""
+        """Return (runs,) the highest records/s within so many seconds at the nearest level; NaN without a forecast."""
         at = int(np.argmin(np.abs(np.array(self.levels) - level)))
         return self.peak(within_s)[:, at]
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One look at the runs.
+    """What a policy sees of (runs,) jobs at one evaluation (a "look"). Times are wall seconds.
 
     Attributes:
-        now_s: seconds, the same for all runs.
-        since_s: seconds since the last look.
-        arrival_rps: (runs,) producers' rate, mean of the last few seconds.
+        now_s: the time, the same for all runs; epoch seconds live, seconds since the start in the twin.
+        since_s: since the last look.
+        arrival_rps: (runs,) produced records/s, mean of the last few seconds.
         lag_records: (runs,) produced and not committed.
-        processed_rps: (runs,) committed since the last look.
-        busy: (runs,) share of the executors' slot time since the last look that was work.
+        processed_rps: (runs,) committed records/s since the last look.
+        busy: (runs,) share, 0 to 1, of the executors' slot time since the last look that was work.
         in_batch: (runs,) share of the time since the last look in which a batch ran.
         batch_s: (runs,) mean duration of the batches that ended since the last look; NaN without any.
         executors, starting, leaving: (runs,) that run (with those leaving), were asked for, are asked to leave.
@@ -87,7 +92,7 @@ class View:
         since_change_s: (runs,) since the target last changed.
         least, most: (runs,) bounds of the target.
         capacity: what numbers of executors sustain, as learned so far.
-        ahead: the load that is coming; None where nobody forecasts.
+        ahead: the forecast load; None where there is none.
     """
 
     now_s: float
@@ -110,7 +115,7 @@ class View:
 
     @property
     def runs(self) -> int:
-        """How many."""
+        """Number of runs."""
         return len(self.target)
 
     @property
@@ -121,10 +126,10 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What a policy answers.
+    """A policy's answer.
 
     Attributes:
-        target: (runs,) executors to ask for.
+        target: (runs,) executors to ask for; NaN leaves the target as it is.
         why: (runs,) flags of `Why`.
         observed: (runs,) executors that observed load asks for; NaN where the policy does not say.
         forecast: (runs,) executors that the forecast asks for; NaN without one.
@@ -137,30 +142,33 @@ class Choice:
 
 
 def chosen(target: Floats, why: Integers | None = None) -> Choice:
-    """The choice of (runs,) executors by a policy that tells neither of the needs behind it."""
+    """Create a choice of (runs,) executors with flags (none by default) and NaN for both needs."""
     unsaid = np.full(len(target), np.nan)
     return Choice(target, np.zeros(len(target), np.int64) if why is None else why, unsaid, unsaid)
 
 
 class Policy(Protocol):
-    """From a view to a choice: pure, its parameters are its fields (each a number, or an array with one per run)."""
+    """What every policy implements: pure functions of memory and view.
+
+    Its parameters are its fields, each a number or an array with one value per run.
+    """
 
     @property
     def name(self) -> str: ...  # noqa: D102
 
     def fresh(self, runs: int) -> Memory:
-        """What it carries before its first decision."""
+        """Return what it carries before its first decision: arrays by name, first axis the runs."""
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """What it carries afterwards, and its choice."""
+        """Return what it carries afterwards, and its choice; `memory` is not changed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A policy built from a contract alone that carries nothing, unless it says otherwise.
+    """Base of policies built from a contract; one that carries something overrides `fresh`.
 
     Attributes:
-        name: by which the catalogue knows it.
+        name: in the catalogue.
     """
 
     name: str
@@ -169,16 +177,26 @@ class Rule:
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With the defaults that its source ships."""
+        """Build it from a contract; here, with the vendor's defaults alone. `learned` is ignored."""
         return cls(name)
 
     def fresh(self, runs: int) -> Memory:
-        """Nothing to carry."""
+        """Return an empty memory."""
         return {}
 
 
 def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
-    """A policy's choice within the bounds: none leaves the target as it is, and both are told in `why`."""
+    """Ask a policy, and keep its answer rounded and within the view's bounds.
+
+    An answer that is NaN or infinite leaves the target as it is and sets `Why.NOT_A_NUMBER`; one out of bounds is
+    clipped and sets `Why.CLAMPED`.
+
+    Returns:
+        The policy's new memory, and the choice.
+
+    Raises:
+        KeyError: the memory is not one that this policy made.
+    """
     memory, choice = policy.decide(memory, view)
     none = ~np.isfinite(choice.target)
     asked = np.where(none, view.target, choice.target)
@@ -188,7 +206,14 @@ def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
 
 
 def flags(**of: Any) -> Integers:
-    """(runs,) flags from one mask per name of `Why`, in lower case."""
+    """Combine boolean masks into (runs,) integers of `Why` flags.
+
+    Args:
+        of: per flag, by its name in lower case, a (runs,) mask or a bool.
+
+    Raises:
+        KeyError: no flag has that name.
+    """
     total: Any = 0
     for name, mask in of.items():
         total = total | np.asarray(mask, bool) * int(Why[name.upper()])
@@ -196,22 +221,28 @@ def flags(**of: Any) -> Integers:
 
 
 def whole(executors: Floats) -> Floats:
-    """(runs,) rounded up; what rounding errors add to a whole number does not count as one more."""
+    """Round (runs,) executors up; an excess of `GRAIN`, a rounding error, does not count as one more."""
     up: Floats = np.ceil(executors - GRAIN * np.maximum(executors, 1.0))
     return up
 
 
 def useful(capacity: Capacity) -> Floats:
-    """(runs or 1,) executors beyond which there is no task, and no partition, for another one."""
+    """Return (runs or 1,) the number of executors beyond which another one would find no task."""
     below = capacity.speeds < capacity.speeds[:, -1:]
     count: Floats = below @ np.ones(below.shape[1])
     return count
 
 
 def within(view: View, wanted: Floats, **why: Floats | np.ndarray) -> Choice:
-    """The choice of `wanted` (runs,) executors cut to the bounds; NaN where that is no number.
+    """Create a choice of `wanted` executors cut to the view's bounds; sets `Why.CEILING` where the upper one cut.
 
-    `why` are further flags of the choice, by the names of `Why` in lower case.
+    Args:
+        view: with the bounds.
+        wanted: (runs,) executors; NaN stays NaN.
+        why: further flags, (runs,) masks by the names of `Why` in lower case.
+
+    Raises:
+        KeyError: no flag has that name.
     """
     kept = np.minimum(np.maximum(wanted, view.least), view.most)
     return chosen(kept, flags(ceiling=wanted > view.most, **why))

@@ -15,13 +15,16 @@ EMPTY = {"max": -np.inf, "sum": 0.0, "count": 0.0}
 
 
 def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count"), columns: int = 0) -> Memory:
-    """An empty window's arrays, (runs, BUCKETS) or (runs, BUCKETS, columns), by names that begin with `name`.
+    """Create an empty sliding window: arrays under `<name>_<kind>`, and `<name>_period` for the newest bucket.
 
     Args:
         runs: how many.
         name: of the window.
         kinds: what is kept: "max" for `highest`, "sum" and "count" for `mean`.
         columns: how many quantities the window holds side by side; 0 for one.
+
+    Returns:
+        Arrays of shape (runs, BUCKETS) or (runs, BUCKETS, columns), and (runs,) for the period.
     """
     shape = (BUCKETS, runs, columns) if columns else (BUCKETS, runs)  # a bucket in one piece: looks go by them
     empty = {f"{name}_{kind}": np.full(shape, EMPTY[kind]).swapaxes(0, 1) for kind in kinds}
@@ -29,7 +32,21 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
 
 
 def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
-    """The window after one more value per run (NaN: none) at `now_s`."""
+    """Add one value per run to a sliding window; older ones fall out at most an eleventh of `window_s` late.
+
+    Args:
+        memory: that holds the window; not changed.
+        name: of the window.
+        values: (runs,) or (runs, columns); NaN or infinite: nothing is added.
+        now_s: seconds, the same for all runs and not before those of the last call.
+        window_s: length of the window, the same at every call.
+
+    Returns:
+        The memory with the window's arrays replaced; other entries stay.
+
+    Raises:
+        KeyError: the memory holds no window of that name (`fresh` makes one).
+    """
     period, known = math.floor(now_s / max(window_s / (BUCKETS - 1), 1e-9)), np.isfinite(values)
     last, at = float(memory[f"{name}_period"][0]), period % BUCKETS
     first = max(int(last) + 1, period - BUCKETS + 1) if -math.inf < last < period else period - BUCKETS + 1
@@ -45,13 +62,21 @@ def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: floa
 
 
 def highest(memory: Memory, name: str) -> Floats:
-    """(runs,) the highest value of the window; -inf where it holds none."""
+    """Return (runs,) the highest value in a window; -inf where it holds none.
+
+    Raises:
+        KeyError: the memory holds no window of that name, or one without "max".
+    """
     top: Floats = memory[f"{name}_max"].max(axis=1)
     return top
 
 
 def mean(memory: Memory, name: str, at_least: Integers | int = 1) -> Floats:
-    """(runs,) or (runs, columns) the mean of the window; NaN where it holds fewer values than `at_least`."""
+    """Return the mean over a window, (runs,) or (runs, columns); NaN where it holds fewer than `at_least` values.
+
+    Raises:
+        KeyError: the memory holds no window of that name, or one without "sum" and "count".
+    """
     count, total = memory[f"{name}_count"].sum(axis=1), memory[f"{name}_sum"].sum(axis=1)
     average: Floats = np.where(count >= at_least, total / np.maximum(count, 1), np.nan)
     return average

@@ -28,11 +28,26 @@ def evaluate(
     memory: Memory, now: float, contract: Contract, policy: Policy, version: str | None = None, stand_in: str = "",
     calibrator: PeakCalibrator | None = None,
 ) -> tuple[Memory, Observation | None, Plan | None]:  # fmt: skip
-    """One evaluation at wall time `now`; no plan before the job has shown its executors or when metrics are too old.
+    """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
-    The policy's own memory goes on from its last decision, and begins afresh after another policy's. `version` is that
-    of a learned policy's agent; `stand_in` says why this policy decides in the place of the one that was asked for;
-    `calibrator` are those of the forecast that is held.
+    A target that the executors have not reached after `RESYNC_S`, or `RESYNC_LEADS` lead times if longer, is replaced
+    by the executors that are there. After a decision of another policy this one begins with a fresh memory.
+
+    Args:
+        memory: of the job.
+        now: epoch seconds.
+        contract: of the job.
+        policy: that decides.
+        version: of a learned policy's agent in the registry; None for others.
+        stand_in: why this policy decides instead of the one asked for; "" if it is that one.
+        calibrator: peak quantiles learned with the forecast's model; used by the policies of `BY_PEAKS` alone.
+
+    Returns:
+        The new memory, what was observed and the decision. While executors or arrivals are unknown, or the newest
+        metrics are older than the contract's `metrics_age_s`: the memory as it was, None, None.
+
+    Raises:
+        KeyError: the held forecast lacks a field of `tidecast.messages.Forecast`.
     """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None

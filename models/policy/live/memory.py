@@ -25,12 +25,23 @@ AHEAD_S = 60.0
 
 @dataclass(frozen=True)
 class Memory:
-    """One job as the autoscaler knows it; wall times in seconds, None for never.
+    """What the autoscaler knows of one job; wall times are epoch seconds, None for never.
 
     Attributes:
+        model: the batch time as learned so far.
+        arrivals: records/s of the last few seconds, oldest first.
+        past: running totals of the last quarter of an hour.
+        lag_records, executors, tasks: as the newest metrics have them; `tasks` of the heavy stage.
+        target, changed_at: executors last asked for, and when that last changed.
+        metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
+        time_scale: job seconds per wall second.
+        cold: batches still to be ignored after a scale-up.
+        batches, looked_at: sums since the last evaluation, and when that was.
+        policy, carried: who decided last, and its memory as JSON values.
+        forecast: the newest forecast's fields; empty before one.
         mode: what the job's agent does with decisions, as it last said.
-        standing: the decision that was written last.
-        beat_at: when a sign of life was last written.
+        standing: the decision written last.
+        beat_at: when a heartbeat was last written.
         unknown_at: since when the job has had no contract.
     """
 
@@ -57,20 +68,26 @@ class Memory:
     unknown_at: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
-        """Tasks of the heavy stage; as many as a contract allows until they are known."""
+        """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
         return self.tasks or contract.executors.max * contract.executors.cores
 
     def job_s(self, now: float) -> float:
-        """The job's own time at a wall time, seconds."""
+        """Return the job's own time, in seconds, at a wall time in epoch seconds."""
         return self.metric_time + (now - (self.metric_at or now)) * self.time_scale
 
     def to_json(self) -> str:
-        """The memory as text."""
+        """Serialise the memory; `from_json` is the inverse."""
         return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
-        """The memory from its text; what another version of this code kept beside it is left out."""
+        """Rebuild the memory from its text; unknown fields are left out, missing ones take their defaults.
+
+        Raises:
+            ValueError: not JSON.
+            KeyError: `model` or `arrivals` is missing.
+            TypeError: a nested value has other fields than this code's.
+        """
         names = {f.name for f in dataclasses.fields(cls)}
         data = {name: value for name, value in json.loads(text).items() if name in names}
         data["model"] = BatchModel(**data["model"])
@@ -82,12 +99,20 @@ class Memory:
 
 
 def fresh(contract: Contract) -> Memory:
-    """The memory of a job of which nothing is known but the contract's first guess of the batch model."""
+    """Create the memory of a job of which only the contract's first guess of the batch time is known."""
     return Memory(BatchModel.guess(contract.planning.overhead_s, contract.planning.per_record_s))
 
 
 def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
-    """The memory after one second of metrics (fields as in `tidecast.messages.MetricSample`)."""
+    """Return the memory after a metrics record of one interval; more executors than before restart the cold count.
+
+    Args:
+        memory: so far; not changed.
+        sample: fields of a `tidecast.messages.MetricSample` of kind "interval".
+
+    Raises:
+        KeyError: a field is missing.
+    """
     executors = sample["executors"]
     changed = memory.executors is not None and executors is not None and executors > memory.executors
     return replace(
@@ -106,7 +131,16 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 
 
 def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
-    """The memory after one micro-batch: busy ones teach capacity, the first ones after a scale-up do not."""
+    """Return the memory after one micro-batch; the batch model learns from it if it was busy and no executor is cold.
+
+    Args:
+        memory: so far; not changed.
+        sample: fields of a `tidecast.messages.MetricSample` of kind "batch".
+        contract: of the job, for cores and scaling.
+
+    Raises:
+        KeyError: a field is missing.
+    """
     rows, duration = sample["batch_rows"] or 0, sample["batch_s"] or 0.0
     executors = sample["executors"] or memory.executors
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))
@@ -121,17 +155,25 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:
-    """The memory of a job that has a contract, perhaps again: its first guess stands until batches teach better."""
+    """Return the memory of a job that has a contract (again); before any metrics the batch model is its guess."""
     if memory.metric_at is None:
         memory = replace(memory, model=fresh(contract).model)
     return replace(memory, unknown_at=None)
 
 
 def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
-    """The memory after one forecast: of two serving epochs the higher counts, of one epoch the newer.
+    """Return the memory after one more forecast, held or ignored.
 
-    So that no wrong one silences a job for good: a forecast of a time that the job has not reached is left out, and
-    one that nobody has vouched for in SILENT_S gives way to whatever was made since.
+    Of two forecasts that of the higher `epoch` (fencing number of the server) is held, at equal epochs the one of later
+    `time`. One of a job time not reached yet (`ahead`) is ignored; a held one that no server has confirmed for
+    `SILENT_S` wall seconds is replaced in any case.
+
+    Args:
+        memory: so far; not changed.
+        forecast: fields as in `tidecast.messages.Forecast`.
+
+    Raises:
+        KeyError: a field is missing.
     """
     held = memory.forecast
     if ahead(memory, forecast):
@@ -143,7 +185,15 @@ def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
 
 
 def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
-    """Whether a forecast begins after all that the job can have shown by then; never, before it has shown itself."""
+    """Return whether a forecast begins over `AHEAD_S` wall seconds after the job's own time; False before any metrics.
+
+    Args:
+        memory: of the job.
+        forecast: its `wall_time` (epoch seconds) and `time` (job seconds) are read.
+
+    Raises:
+        KeyError: one of them is missing.
+    """
     if memory.metric_at is None:
         return False
     shown = max(memory.metric_time, memory.job_s(forecast["wall_time"]))
@@ -151,7 +201,15 @@ def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
 
 
 def saw_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
-    """The memory after a `Heartbeat` (its fields) of who serves: the forecast that it vouches for is fresh."""
+    """Return the memory after a heartbeat: one of the server of the held forecast makes that as fresh as the heartbeat.
+
+    Args:
+        memory: so far; not changed.
+        beat: fields as in `tidecast.messages.Heartbeat`; those by other services, or of another epoch, change nothing.
+
+    Raises:
+        KeyError: a field is missing.
+    """
     held = memory.forecast
     if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
         return memory

@@ -22,27 +22,27 @@ _SEEN = (
 
 @dataclass(frozen=True)
 class Observation:
-    """All that a decision about one job follows from, beside its contract and its policy; logged whole.
+    """The inputs of one decision about one job, beside contract and policy; logged with it. Times are wall seconds.
 
     Attributes:
-        now_s: wall time.
-        since_s: since the last look.
-        job_s: the job's own time, of which a second on the wall is `scale` seconds.
-        arrival_rps: producers' rate, smoothed over the last seconds.
+        now_s: epoch seconds.
+        since_s: since the last evaluation.
+        job_s: the job's own time; `scale` of its seconds pass per wall second.
+        arrival_rps: produced records/s, mean of the last few seconds.
         lag_records: records produced and not yet committed.
-        processed_rps, busy, in_batch: as of `View`; None before the first batch.
-        batch_s: mean duration of the batches since the last look, None without any.
+        processed_rps, busy, in_batch: as in `View`; None before the first batch.
+        batch_s: mean duration of the batches since the last evaluation, None without any.
         executors: running now, without those asked to leave.
         target: executors last asked for.
-        tasks: tasks of the heavy stage, the ceiling of useful slots.
+        tasks: of the heavy stage; more slots than these are of no use.
         overhead_s, per_record_s: the batch model learned so far.
-        since_change_s: wall seconds since the target last changed.
+        since_change_s: since the target last changed.
         ahead: what remains of the forecast, None without a usable one.
-        forecast_rps: its upper quantile over lead + hold.
+        forecast_rps: its upper quantile over lead + hold, records/s.
         forecast_note: which forecast it is, or why there is none.
         carried: the policy's memory before the decision (`carried.dump`).
-        version: of a learned policy, None for others.
-        stand_in: why this policy decides in the place of the one that was asked for; empty if it does not.
+        version: of a learned policy's agent, None for others.
+        stand_in: why this policy decides instead of the one asked for; "" if it is that one.
     """
 
     now_s: float
@@ -69,19 +69,26 @@ class Observation:
     stand_in: str = ""
 
     def inputs(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the fields as JSON values, by name; `of` is the inverse."""
         return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, inputs: dict[str, Any]) -> Observation | None:
-        """From a decision's inputs; None if they are not those of an observation."""
+        """Rebuild an observation from a decision's `inputs`; None if a field is missing (it was made without one).
+
+        Raises:
+            KeyError, TypeError: `ahead` is neither empty nor an outlook's fields.
+        """
         names = [f.name for f in dataclasses.fields(cls)]
         if any(name not in inputs for name in names):
             return None
         return cls(**{**{name: inputs[name] for name in names}, "ahead": Outlook.of(inputs["ahead"])})
 
     def view(self, contract: Contract) -> View:
-        """As a policy sees it: a batch of one run."""
+        """Return the observation as a policy's view of one run: every array is (1,), None becomes NaN.
+
+        Executors still to come or to go are the difference of `target` and `executors`.
+        """
         bounds, planning = contract.executors, contract.planning
         worth = speeds(bounds.max, bounds.cores, self.tasks, planning.scaling)
         numbers = {

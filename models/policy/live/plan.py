@@ -19,7 +19,16 @@ _MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMP
 
 @dataclass(frozen=True)
 class Plan:
-    """Executors to run, why, and what the plan counts on; `needed_*` are None where the policy does not say."""
+    """A decision about one job.
+
+    Attributes:
+        executors: to ask for.
+        reason: one line for a person.
+        codes: the same for programs; see `explanation`.
+        needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
+        capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
+        utilisation: arrivals over `capacity_rps`; None where that is 0.
+    """
 
     executors: int
     reason: str
@@ -32,7 +41,14 @@ class Plan:
 
 
 def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory, Plan]:
-    """What the policy carries afterwards, and its decision about the job that was observed."""
+    """Let a policy decide about an observed job; the same inputs give the same decision.
+
+    Returns:
+        The policy's memory afterwards, arrays of one run, and the decision.
+
+    Raises:
+        ValueError, TypeError: `seen.carried` holds something that is no number.
+    """
     view = seen.view(contract)
     memory, choice = decide(policy, carried.restore(seen.carried, policy), view)
     target = int(choice.target[0])
@@ -45,11 +61,12 @@ def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory,
 
 
 def explanation(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:
-    """The reason, in words for a person, and the codes, for reports, of a choice about one job.
+    """Explain a choice about one job.
 
-    The first code is up, down or hold; then the cause (forecast, observed) or what held the policy back (cooldown,
-    catch_up, delayed_down), then what else is to be known: backlog, ceiling, late_forecast or no_forecast,
-    not_a_number, clamped, unfamiliar, stand_in.
+    Returns:
+        The reason, one line for a person, and codes: first up, down or hold; then the cause (forecast, observed) or
+        what held the policy back (cooldown, catch_up, delayed_down); then what else is to be known: backlog, ceiling,
+        late_forecast or no_forecast, not_a_number, clamped, unfamiliar, stand_in.
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
     way = "up" if target > seen.target else "down" if target < seen.target else "hold"

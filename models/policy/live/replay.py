@@ -21,12 +21,18 @@ Contracts = Mapping[str, Contract]
 
 
 def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: float) -> Policy:
-    """A policy that needs no agent, at wall time `now_s`, which is `job_s` on the job's clock.
+    """Build a policy that needs no agent, for one job at one moment.
 
-    A second on the wall is `scale` seconds of the job's time, so a timetable's day lasts 86,400 / scale on the wall.
+    Args:
+        name: of the catalogue.
+        contract: of the job.
+        now_s: epoch seconds.
+        job_s: the job's own time at that moment, seconds.
+        scale: job seconds per wall second; a day of the timetable lasts 86,400 / scale wall seconds.
 
     Raises:
-        SettingsError: the policy needs something that the contract does not have.
+        SettingsError: no policy has that name, it needs an agent (`dqn`), or it is `schedule` and the contract has no
+            `planning.timetable_rps`.
     """
     if name != "schedule":
         return build(name, contract)
@@ -38,22 +44,35 @@ def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: 
 
 
 def contracts_of(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
-    """The contracts of a log by their hash (fields as in `tidecast.messages.ContractText`)."""
+    """Parse the contracts of a log, by their hash.
+
+    Args:
+        texts: fields as in `tidecast.messages.ContractText`: `hash` and `text`.
+
+    Raises:
+        KeyError: a field is missing.
+        ValueError: a text is not JSON or no valid contract.
+    """
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 
 def replayed(
     decision: Mapping[str, Any], contracts: Contracts, policy: Policy | None = None
 ) -> tuple[int, str, list[str]] | None:
-    """Executors, reason and codes that a logged decision's inputs give; None for one made without an observation.
+    """Decide again from a logged decision's inputs.
 
     Args:
         decision: fields as in `tidecast.messages.Decision`.
-        contracts: those that the log's decisions name. Decisions of older logs bring the text of their own.
-        policy: the one that decided; needed for a learned one, of the version that the inputs name.
+        contracts: by hash. Inputs of older logs hold their contract themselves.
+        policy: that decided; needed for a learned one, in the version that the inputs name. None builds it by name.
+
+    Returns:
+        Executors, reason and codes; None for a decision made without an observation.
 
     Raises:
-        LookupError: the decision's contract is not among them.
+        LookupError: the decision's contract is not among them, or (KeyError) a field is missing.
+        SettingsError: the policy cannot be built by its name.
+        ValueError: the inputs hold an invalid contract.
     """
     inputs = decision["inputs"]
     seen = Observation.of(inputs)

@@ -12,13 +12,13 @@ MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down"}
 
 @dataclass(frozen=True)
 class Standing:
-    """The decision that was written last.
+    """The decision written last; evaluations that come to the same are counted here, not written.
 
     Attributes:
         id: of its record.
-        since: wall time at which it was made.
+        since: epoch seconds at which it was made.
         executors: that it asks for.
-        alike: what another evaluation must have in common with it to come to the same.
+        alike: text that is equal for evaluations that come to the same.
         repeats: evaluations since that did.
         vouched: how many of these a heartbeat has reported.
     """
@@ -32,14 +32,18 @@ class Standing:
 
 
 def repeated(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
-    """The standing decision with one repeat more; None where an evaluation is to be written.
+    """Count an evaluation as a repeat of the standing decision, if it is one.
 
     Args:
         standing: None before the first decision.
-        now: wall time of the evaluation.
-        codes: its codes; what moves the target is always written.
-        same: its `alike`.
+        now: epoch seconds of the evaluation.
+        codes: its codes, at least one; only "hold" can be a repeat.
+        same: its text, to be equal to `standing.alike`.
         reached: whether the executors are as decided, or nobody acts on decisions.
+
+    Returns:
+        The standing decision with one repeat more. None where the evaluation is to be written as a decision: it is
+        another one, or the target has not been reached for `REMIND_S` and the agent is to be reminded.
     """
     if standing is None or codes[0] != "hold" or standing.alike != same:
         return None

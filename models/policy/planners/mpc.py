@@ -30,16 +30,17 @@ _DEAR, _LENIENT = 0.5, 0.08
 
 
 def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
-    """(runs,) the capacity `x` at which `per_rps * x + price * P(peak > x)` is least, at least the lowest quantile.
+    """Return (runs,) records/s of capacity `x` that minimise `per_rps * x + price * P(peak > x)`.
 
-    Between quantiles the chance of exceedance falls exponentially, and beyond the last one as between the last two. On
-    each such stretch the derivative is zero at one `x` at most.
+    Never below the lowest quantile. Between quantiles the chance of exceedance falls exponentially, beyond the last as
+    between the last two; above the median they are widened a little, because capacity is not known exactly either. With
+    a single level the answer is its quantile.
 
     Args:
         quantiles: (runs, Q) records/s that the peak stays under, rising; NaN makes the answer NaN.
-        levels: their levels.
-        per_rps: (runs,) executors per record/s.
-        price: (runs,) executors that a sure violation is worth.
+        levels: Q levels, rising, below 1.
+        per_rps: (runs,) executors per record/s, above 0.
+        price: (runs,) executors that a sure violation (peak over capacity) is worth.
     """
     if len(levels) == 1:
         return quantiles[:, 0]
@@ -58,7 +59,14 @@ def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, pric
 
 
 def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
-    """(runs,) records that pile up while the load goes from `now` to `then` records/s on a line and capacity stays."""
+    """Return (runs,) records that pile up while the load goes linearly from `now` to `then` at constant capacity.
+
+    Args:
+        now: (runs,) records/s.
+        then: (runs,) records/s.
+        capacity: (runs,) records/s.
+        seconds: at least 0.
+    """
     low, high = np.minimum(now, then), np.maximum(now, then)
     over = np.maximum(high - capacity, 0.0)
     part = np.minimum(over / np.maximum(high - low, 1e-9), 1.0)  # of the time in which it is above the capacity
@@ -68,11 +76,11 @@ def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Mpc(Rule):
-    """Planning over the start-up delay by the price of what may go wrong.
+    """The cheapest capacity over the start-up delay, by the price of a violation (a second over the latency target).
 
     Attributes:
-        violation_cost: decimal logarithm of the price of a second over the target, in seconds of all executors that
-            the job may have; a number or one per run.
+        violation_cost: decimal logarithm of the price of such a second, in seconds of all executors that the job may
+            have; a number or one per run.
         utilisation: busy share of the capacity at which the latency target is still met, where violations are dear; it
             and `catch_up_s` may be one per run too.
         lead_s: seconds from now until what is asked for now works.
@@ -93,7 +101,11 @@ class Mpc(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With the numbers of a contract; an executor that is needed in the error budget's share of cases just pays."""
+        """Build it from a contract; `learned` is ignored.
+
+        The price is such that an executor just pays if it is needed in as large a share of cases as the error budget
+        allows.
+        """
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
         violation_cost = -math.log10(max(contract.error_budget, _LEAST_BUDGET) * contract.executors.max)
@@ -105,11 +117,21 @@ class Mpc(Rule):
         return self.utilisation * (1 + _LENIENT * np.maximum(_DEAR - np.asarray(self.violation_cost, float), 0.0))
 
     def fresh(self, runs: int) -> Memory:
-        """No plan made yet."""
+        """Return an empty window of plans."""
         return window.fresh(runs, "plan", ("max",))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise to the plan at once; lower to the highest recent plan once the backlog is gone."""
+        """Raise to the cheapest plan at once; without a backlog, lower to the highest plan of the last `hold_s`.
+
+        Without a usable forecast the plan is what the present rate and backlog need. A rate that is NaN or negative
+        leaves the target as it is.
+
+        Returns:
+            The new memory, and the choice with both needs in executors.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
         rate = np.where(known, view.arrival_rps, 0.0)
         piled = backlog(view, self.batch_s)

@@ -20,7 +20,7 @@ LAG_ALLOWANCE_BATCHES = 1.5
 
 
 def backlog(view: View, batch_s: Floats | float) -> Floats:
-    """(runs,) records that lie beyond what a batch in flight explains."""
+    """Return (runs,) waiting records beyond the arrivals of `LAG_ALLOWANCE_BATCHES` batches of `batch_s` seconds."""
     pile: Floats = np.maximum(0.0, view.lag_records - LAG_ALLOWANCE_BATCHES * batch_s * view.arrival_rps)
     return pile
 
@@ -53,7 +53,7 @@ class Planner(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With the knobs of a contract."""
+        """Build it with the contract's planning parameters; `learned` is ignored."""
         p = contract.planning
         return cls(
             name, p.target_utilisation, p.quantile, p.lead_s + p.hold_s, p.catch_up_s, p.batch_s, p.scale_down_delay_s,
@@ -61,11 +61,21 @@ class Planner(Rule):
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:
-        """No need seen yet."""
+        """Return an empty window of needs."""
         return window.fresh(runs, "need", ("max",))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise at once where anything asks for more, lower after the delay and never with a backlog."""
+        """Raise at once by at most `step_up` where load or forecast needs more; lower by `step_down` after a delay.
+
+        Nothing is lowered while there is a backlog, and nothing changes within `cooldown_s` of the last change. A rate
+        that is NaN or negative leaves the target as it is. Only the policy named `forecast` reads the forecast.
+
+        Returns:
+            The new memory, and the choice with both needs in executors.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         piled = backlog(view, self.batch_s)
         observed, cut = self._executors(view, view.arrival_rps, piled)
         forecast, listens = np.full(view.runs, np.nan), self.name == "forecast"

@@ -35,26 +35,31 @@ class ForecastRows:
     levels: tuple[float, ...]
 
     def nearest(self, level: float) -> int:
-        """Index of the level next to that one."""
+        """Return the index of the level nearest to the given one."""
         return int(np.argmin(np.abs(np.array(self.levels) - level)))
 
 
 def offsets(lead_s: float, hold_s: float) -> Floats:
-    """(K,) ends of the stretches that a policy hears of, seconds from now; the last is lead + hold."""
+    """Return (K,) rising seconds from now at which a policy is told the forecast; the last is lead + hold.
+
+    `WITHIN` equal parts of the lead time and `BEYOND` of the hold; without a lead time (0) the hold's alone.
+    """
     within = np.linspace(0, lead_s, WITHIN + 1)[1:] if lead_s > 0 else np.zeros(0)
     beyond = lead_s + np.linspace(0, hold_s, BEYOND + 1)[1:]
     return np.unique(np.concatenate([within, beyond]))
 
 
 def path(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
-    """The forecast at `offsets_s` from now, on lines between the middles of steps.
+    """Interpolate forecasts linearly between the middles of their steps.
+
+    Before the first step's middle the line comes from that of `last`; beyond the last step's it stays level.
 
     Args:
-        curves: the forecasts.
+        curves: N forecasts.
         offsets_s: (K,) seconds from now.
 
     Returns:
-        (N, K) median, and (N, K, Q) what every level lies above it.
+        (N, K) median in records/s, and (N, K, Q) what every level lies above it.
     """
     (n, horizon, levels), middle = curves.quantiles.shape, curves.nearest(0.5)
     median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, middle]], axis=1)
@@ -70,17 +75,17 @@ def path(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
 
 
 def corrected(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
-    """The load ahead with what the forecast is off by now taken along, fading as `exp(-offset / memory_s)`.
+    """Move forecasts to the present rate: their error of now is added, fading as `exp(-offset / memory_s)`.
 
     Args:
-        curves: the forecasts.
+        curves: N forecasts.
         offsets_s: (K,) seconds from now.
         rate_now: (N,) records/s of the last seconds.
-        memory_s: seconds after which a third of an error is left.
+        memory_s: seconds after which a share of 1/e of an error is left, above 0.
 
     Returns:
-        (N, K, Q) records/s, at least 0; what lies near is sure, what lies far as unsure as the forecaster says:
-        the spread shrinks by `sqrt(1 - exp(-2 offset / memory_s))`, the deviation of a first-order process.
+        (N, K, Q) records/s, at least 0. The spread about the median shrinks by `sqrt(1 - exp(-2 offset / memory_s))`,
+        the deviation of a first-order process: none now, the forecaster's own far ahead.
     """
     now, _ = path(curves, np.zeros(1))
     line, wide = path(curves, offsets_s)

@@ -38,12 +38,16 @@ class Outlook:
     rps: tuple[tuple[float, ...], ...]
 
     def ahead(self) -> Ahead:
-        """As a policy sees it, for one run."""
+        """Return the same as the arrays that a policy's view holds, for one run."""
         return Ahead(np.array(self.offsets_s), self.levels, np.array([self.rps]))
 
     @classmethod
     def of(cls, data: Any) -> Outlook | None:
-        """From its JSON."""
+        """Rebuild it from its JSON values; None or {} is returned as it is.
+
+        Raises:
+            KeyError, TypeError: a field is missing, or is no list.
+        """
         return data and cls(tuple(data["offsets_s"]), tuple(data["levels"]), tuple(map(tuple, data["rps"])))
 
 
@@ -52,8 +56,9 @@ class Moment:
     """When a policy decides about a job, and what arrives there.
 
     Attributes:
-        now: wall time.
-        job_now: the job's own time, of which `scale` seconds pass in one on the wall.
+        now: epoch seconds.
+        job_now: the job's own time, seconds.
+        scale: job seconds per wall second.
         arrival_rps: records/s of the last seconds.
         past: what arrived before.
     """
@@ -68,17 +73,24 @@ class Moment:
 def outlook(
     held: dict[str, Any], moment: Moment, planning: Planning, calibrator: PeakCalibrator | None = None
 ) -> tuple[Outlook | None, float | None, str]:
-    """The load ahead out of a forecast, its highest upper quantile over lead + hold, and which forecast it is.
+    """Turn the newest forecast into the load ahead as a policy is told it now, moved to the present rate.
 
-    It is what a backtest lets the same policy hear: the peaks of two stretches where a calibrator for these times is
-    given, else the forecast on lines between the middles of its steps; either way moved to the rate of this moment.
-    Without a usable forecast both are None and the text says why.
+    With a calibrator that fits the contract's lead, hold and the clock: quantiles of the peak in two stretches. Else
+    the forecast itself, interpolated between the middles of its steps.
 
     Args:
-        held: the newest forecast (fields as in `tidecast.messages.Forecast`), empty before one.
+        held: fields as in `tidecast.messages.Forecast`; empty before the first one.
         moment: of the decision.
-        planning: how old a forecast may be, lead, hold and quantile.
-        calibrator: of the version that made the forecast.
+        planning: greatest age of a forecast, lead, hold and quantile.
+        calibrator: of the model version that made the forecast.
+
+    Returns:
+        The load ahead with six digits, the highest value over lead + hold of its level nearest to `planning.quantile`
+        in records/s, and which forecast it is. None, None and the reason, where there is no forecast, it is too old
+        (beginning with "late"), its steps are over, or that value is not finite.
+
+    Raises:
+        KeyError: the forecast lacks a field.
     """
     if not held:
         return None, None, "no forecast yet"

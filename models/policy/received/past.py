@@ -15,10 +15,10 @@ KEPT_S = 960.0
 
 @dataclass(frozen=True)
 class Past:
-    """Records that had arrived, at rising wall times.
+    """Running total of arrived records at rising wall times.
 
     Attributes:
-        at: seconds on the wall; all but the newest at least `GRAIN_S` apart.
+        at: epoch seconds; all but the newest at least `GRAIN_S` apart.
         total: records until then, since the first.
     """
 
@@ -26,7 +26,11 @@ class Past:
     total: tuple[float, ...] = ()
 
     def rate(self, now: float, seconds: float) -> float:
-        """Records/s in the `seconds` before `now`; before the first ones came, what these were; NaN without any."""
+        """Return the mean records/s in the `seconds` before `now` (epoch seconds).
+
+        Before the oldest total that of the first `seconds`; after the newest nothing counts as arrived. NaN with fewer
+        than two totals.
+        """
         if len(self.at) < 2:
             return float("nan")
         end = max(now, min(self.at[0] + seconds, self.at[-1]))
@@ -41,7 +45,17 @@ class Past:
 
 
 def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
-    """The past after so many seconds at a rate, which ended at a wall time; a second that comes late is left out."""
+    """Add an interval to the running total; what is older than `KEPT_S` is dropped.
+
+    One that ends no later than the newest is ignored; one more than `BACK_S` before it means that the clock was set,
+    and begins anew. A gap before it is filled with its rate.
+
+    Args:
+        past: so far; not changed.
+        at: epoch seconds at which the interval ended.
+        rps: its records/s.
+        seconds: its length.
+    """
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))
     if at < past.at[-1] - BACK_S:

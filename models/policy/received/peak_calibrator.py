@@ -17,17 +17,17 @@ _CLOSE = 1e-6
 
 
 class PeakCalibratorError(ValueError):
-    """What was kept is no such thing, or belongs to other times than the contract's."""
+    """Stored data that are no peak calibrator of this version of the code."""
 
 
 @dataclass(frozen=True, eq=False)
 class PeakCalibrator:
-    """How a policy of `configs.policies.BY_PEAKS` is told the peaks ahead.
+    """Quantile forecasts of the peak load in two stretches ahead, for the policies of `configs.policies.BY_PEAKS`.
 
     Attributes:
         soon, then: peaks until what is asked for now works, and in the hold after it; records/s.
         lead_s, hold_s: wall seconds that these stretches last.
-        scale: seconds of the job's time that pass in one on the wall.
+        scale: job seconds per wall second.
     """
 
     soon: Peaks
@@ -38,30 +38,31 @@ class PeakCalibrator:
 
     @property
     def ends_s(self) -> Floats:
-        """(2,) ends of both stretches, seconds from now."""
+        """(2,) ends of both stretches, wall seconds from now."""
         return stretches(self.lead_s, self.hold_s)
 
     def at(self, moments: Moments) -> Floats:
-        """(N, 2, levels) records/s that the load stays under in both stretches, at `peaks.LEVELS`."""
+        """Return (N, 2, levels) records/s that the load stays under in both stretches, at `peaks.LEVELS`."""
         return np.stack([peaks.at(moments) for peaks in (self.soon, self.then)], axis=1)
 
     def fits(self, planning: Planning, scale: float) -> bool:
-        """Whether a contract plans for these times, on this clock."""
+        """Return whether lead, hold and time scale (job seconds per wall second) are those it was fitted for."""
         mine, theirs = (self.lead_s, self.hold_s, self.scale), (planning.lead_s, planning.hold_s, scale)
         return all(math.isclose(a, b, rel_tol=_CLOSE) for a, b in zip(mine, theirs, strict=True))
 
 
 def describe(calibrator: PeakCalibrator) -> dict[str, Any]:
-    """The calibrator as JSON values."""
+    """Return the calibrator as JSON values: its fields, and the `levels`; `revive` is the inverse."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(calibrator), default=np.ndarray.tolist))
     return {**plain, "levels": list(LEVELS)}
 
 
 def revive(data: Any) -> PeakCalibrator:
-    """The calibrator from its JSON values.
+    """Rebuild a calibrator from the JSON values that `describe` made.
 
     Raises:
-        PeakCalibratorError: they are none of this code's.
+        PeakCalibratorError: other levels than `peaks.LEVELS`, a missing field, or one of a wrong type.
+        ValueError: a text or list is no number.
     """
     try:
         if data["levels"] != list(LEVELS):

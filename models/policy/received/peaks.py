@@ -36,7 +36,7 @@ _STIFF = 1e-4  # ridge, as a share of the rows
 
 
 def stretches(lead_s: float, hold_s: float) -> Floats:
-    """(2,) ends of the stretches whose peaks are forecast: until what is asked for now works, and the hold after it."""
+    """Return (2,) ends of the stretches whose peaks are forecast, seconds from now: `lead_s`, and `lead_s + hold_s`."""
     return np.array([lead_s, lead_s + hold_s])
 
 
@@ -45,9 +45,9 @@ class Moments:
     """What is known at N moments.
 
     Attributes:
-        curves: forecasts.
+        curves: the N forecasts that were newest then.
         rate_now: (N,) records/s of the last seconds.
-        trends: (N, len(TRENDS_S)) how much more that is than as many seconds ago.
+        trends: (N, len(TRENDS_S)) `rate_now` minus the rate so many seconds ago; NaN where unknown.
     """
 
     curves: ForecastRows
@@ -55,7 +55,7 @@ class Moments:
     trends: Floats
 
     def some(self, rows: NDArray[np.bool_]) -> Moments:
-        """Those of some rows."""
+        """Return the moments that an (N,) mask selects."""
         c = self.curves
         curves = replace(c, quantiles=c.quantiles[rows], last=c.last[rows], age_s=c.age_s[rows])
         return Moments(curves, self.rate_now[rows], self.trends[rows])
@@ -66,31 +66,32 @@ class Line:
     """A linear function of the rows of a matrix.
 
     Attributes:
-        weight: (F,), bias: what it is at zero.
+        weight: (F,) per column.
+        bias: value at zero.
     """
 
     weight: Floats
     bias: float
 
     def __call__(self, rows: Floats) -> Floats:
-        """(N,) of (N, F)."""
+        """Return (N,) values for (N, F) rows."""
         said: Floats = rows @ self.weight + self.bias
         return said
 
 
 @dataclass(frozen=True, eq=False)
 class Peaks:
-    """How a peak is forecast.
+    """A fitted forecast of the peak load in one stretch ahead. `fit` makes it.
 
     Attributes:
-        centre: the rise of the load, in units.
-        scale: logarithm of what `centre` is usually off by; None for both: nobody is listened to.
-        scores: (levels,) what past peaks were above the centre, in scales, at `LEVELS`.
+        centre: regression of the rise over the present rate, in units (`unit`); None: the present rate alone is used.
+        scale: regression of the logarithm of the error of `centre`; None with it.
+        scores: (levels,) quantiles, at `LEVELS`, of (past rise minus centre) / scale.
         least: records/s, the smallest unit.
-        foretold: whether a rise is told in units of what is foretold, where that is more than the present rate: where a
-            load wakes up, the present rate is next to nothing and says nothing of how far it will rise.
-        offsets_s: (K,) seconds from a moment at which the forecast is looked at; the peak is that between them.
-        gain: what the past says of listening: its loss over that of the present rate alone, 1 where nobody listens.
+        foretold: whether the forecast median, where it is above the present rate, is the unit: before a load wakes up
+            the present rate is next to nothing and a poor measure of the rise.
+        offsets_s: (K,) seconds from now at which the forecast is read; the peak is that between first and last.
+        gain: quantile loss on the past with the forecast over that with the present rate alone; 1 where that is used.
     """
 
     centre: Line | None
@@ -102,7 +103,7 @@ class Peaks:
     foretold: bool = False
 
     def at(self, moments: Moments) -> Floats:
-        """(N, levels) records/s that the load stays under, at `LEVELS`."""
+        """Return (N, levels) records/s that the peak stays under, at `LEVELS`; at least 0."""
         now, unit = moments.rate_now[:, None], self.unit(moments)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)
@@ -111,7 +112,10 @@ class Peaks:
         return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
 
     def unit(self, moments: Moments) -> Floats:
-        """(N, 1) records/s in which a rise is told: the present rate, or what is foretold, at least `least`."""
+        """Return (N, 1) records/s, the unit of a rise: the present rate, at least `least`.
+
+        With `foretold` the highest forecast median where that is more.
+        """
         known = np.maximum(moments.rate_now, self.least)
         if self.foretold:
             curves = moments.curves
@@ -121,12 +125,19 @@ class Peaks:
 
 
 def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
-    """Regress the peaks of past moments, in time order, on what was known then; listening is judged on the newer half.
+    """Fit the peak forecast on past moments, in time order.
+
+    Moments without a peak or a whole forecast are left out. From 200 on, regression on the forecast is tried in two
+    units on the older half, judged on the newer, and kept where its quantile loss is below that of the present rate
+    alone.
 
     Args:
-        moments: of the past.
-        offsets_s: as of `Peaks`.
-        peaks: (N,) the highest rate between the first and the last offset, or since now.
+        moments: N of the past, oldest first.
+        offsets_s: (K,) as in `Peaks`.
+        peaks: (N,) records/s, the highest rate between the first and the last offset; NaN where unknown.
+
+    Returns:
+        The forecast; without any moment its quantiles are the present rate.
     """
     known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
     moments, peaks = moments.some(known), peaks[known]

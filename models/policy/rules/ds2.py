@@ -21,13 +21,13 @@ after a change (`warm_up_time`), and executors by which a decrease is no change 
 
 
 def instances_needed(instances: Floats, processing_rps: Floats, arriving_rps: Floats, over: Floats | float) -> Floats:
-    """(runs,) instances that one operator needs so that it does not hold up its source (equation 7).
+    """Return (runs,) instances that an operator needs to keep up with its source (Kalavri et al. 2018, equation 7).
 
-    `ceil((1 + over) * arriving / (processing / instances))`; NaN where its rate is unknown (it did no work).
+    `ceil((1 + over) * arriving / (processing / instances))`; NaN where nothing runs or its true rate is 0 or NaN.
 
     Args:
         instances: (runs,) that run now.
-        processing_rps: (runs,) true processing rate of all instances together, records/s.
+        processing_rps: (runs,) true processing rate (records per busy second) of all instances together.
         arriving_rps: (runs,) output of its source, records/s.
         over: share of further instances on top.
     """
@@ -38,16 +38,26 @@ def instances_needed(instances: Floats, processing_rps: Floats, arriving_rps: Fl
 
 @dataclass(frozen=True, eq=False)
 class Ds2(Rule):
-    """DS2 of a source and one operator, the executors; `over` is a share of further ones on top (`scaling_factor`).
+    """The DS2 policy for a source and one operator, the executors.
 
-    Its activation time is 1: the first decision counts.
+    Every decision counts (activation time 1).
+
+    Attributes:
+        over: share of further executors on top (`scaling_factor`), a number or one per run.
     """
 
     over: Floats | float = 0.0
     knob: ClassVar[str] = "over"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The optimal number, unless the last change is too fresh or the difference too small."""
+        """Go to the number that the true processing rate asks for.
+
+        The target stays for `WARM_UP` intervals after a change, where at most `SLACK` fewer are needed, and while the
+        job is idle. Unknown rates give NaN.
+
+        Returns:
+            The memory as it was (empty), and the choice.
+        """
         true_rps = view.processed_rps / np.where(view.busy > 0, view.busy, np.nan)
         needed = instances_needed(view.executors, true_rps, view.arrival_rps, self.over)
         warming = view.since_change_s < WARM_UP * INTERVAL_S

@@ -24,11 +24,11 @@ SLOTS = 24
 
 
 class Timetable(NamedTuple):
-    """What each slot of a day is prepared for.
+    """Rates that each slot of a day is prepared for.
 
     Attributes:
         rps: (slots,) or (runs, slots) records/s; the first slot begins at midnight UTC.
-        day_s: seconds of a day on the clock that decisions are made by; less than 86,400 where a trace runs faster.
+        day_s: seconds of a day on the policy's clock; less than 86,400 where a trace is replayed faster.
         origin_s: seconds since midnight UTC, on that clock, at which it shows 0.
     """
 
@@ -37,7 +37,7 @@ class Timetable(NamedTuple):
     origin_s: float = 0.0
 
     def at(self, now_s: float) -> Floats:
-        """The rate of the slot at `now_s`, (1,) or (runs,)."""
+        """Return the records/s of the slot at `now_s` (seconds of the policy's clock), (1,) or (runs,)."""
         slots = self.rps.shape[-1]
         slot = int(((now_s + self.origin_s) % self.day_s) / self.day_s * slots)
         rate: Floats = np.atleast_1d(self.rps[..., min(slot, slots - 1)])
@@ -47,17 +47,18 @@ class Timetable(NamedTuple):
 def learned(
     times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S
 ) -> Timetable:
-    """The timetable of a history: per slot of the day the quantile of its rates, of all rates where it has none.
+    """Make a timetable of a history: per slot of the day a quantile of its rates, or of all rates where it has none.
 
     Args:
-        times_s: (T,) clock of each rate, seconds since midnight UTC of some day.
+        times_s: (T,) time of each rate, seconds since some midnight UTC.
         rps: (T,) records/s; NaN where none is known.
         quantile: between 0 and 1.
-        slots: into which a day is cut.
-        day_s: as of `Timetable`.
+        slots: equal parts of a day.
+        day_s: seconds of a day on that clock.
 
     Raises:
-        SettingsError: no rate in the history, or a negative one.
+        SettingsError: no known rate in the history, or a negative one.
+        ValueError: a quantile out of 0 to 1.
     """
     known = np.isfinite(rps)
     if not known.any() or (rps[known] < 0).any():
@@ -79,21 +80,21 @@ class Static(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """As many as the contract says."""
+        """Build it with the contract's `planning.static_executors`; `learned` is ignored."""
         return cls(name, float(contract.planning.static_executors))
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The number, whatever is seen."""
+        """Choose the fixed number, cut to the bounds, whatever is seen; the memory stays empty."""
         return memory, within(view, np.broadcast_to(np.asarray(self.executors, float), view.target.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Rule):
-    """Executors for the rate in the timetable, now and a lead time ahead.
+    """Executors for the rate in a timetable, now or a lead time ahead, whichever is higher.
 
     Attributes:
         timetable: rates by time of day.
-        utilisation: busy share of the capacity to aim for, the head-room.
+        utilisation: busy share of the capacity to aim for, a number or one per run.
         ahead_s: seconds before a slot at which its executors are asked for.
     """
 
@@ -104,17 +105,25 @@ class Schedule(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With the contract's target utilisation and lead time; `learned` is the timetable.
+        """Build it with the contract's target utilisation and lead time.
+
+        Args:
+            name: of the policy.
+            contract: of the job.
+            learned: a `Timetable`.
 
         Raises:
-            SettingsError: it is none.
+            SettingsError: `learned` is no timetable.
         """
         if not isinstance(learned, Timetable):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (fixed.learned).")
         return cls(name, learned, contract.planning.target_utilisation, contract.planning.lead_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The number in the timetable, whatever is seen."""
+        """Choose the fewest executors that sustain the timetable's rate at the utilisation, whatever load is seen.
+
+        Sets `Why.CEILING` where bounds or the task count cut the number short; the memory stays empty.
+        """
         rps = np.maximum(self.timetable.at(view.now_s), self.timetable.at(view.now_s + self.ahead_s))
         need = np.broadcast_to(rps / self.utilisation, view.target.shape)
         found, cut = view.capacity.executors_for(need, view.least, view.most)

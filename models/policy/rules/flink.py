@@ -26,9 +26,16 @@ OBSERVED_LAG_S, OBSERVED_LEAST, OBSERVED_SWITCH = 30.0, 2, 0.15
 def capacity_needed(
     rate_rps: Floats, lag_records: Floats, utilisation: Floats | float, catch_up_s: float, restart_s: float
 ) -> Floats:
-    """(runs,) records/s: `LAG / CATCH_UP + RATE * RESTART / CATCH_UP + RATE / TARGET_UTIL`, as a whole number.
+    """Return (runs,) records/s of capacity needed, rounded to whole ones.
 
-    A catch-up of 0 s leaves out the first two; a utilisation of 0 needs infinitely much.
+    `LAG / CATCH_UP + RATE * RESTART / CATCH_UP + RATE / TARGET_UTIL`, as in Flink's AutoScalerUtils.
+
+    Args:
+        rate_rps: (runs,) arriving records/s; NaN gives NaN.
+        lag_records: (runs,) records that wait.
+        utilisation: busy share, clipped to 0 to 1, a number or (runs,); 0 gives infinity.
+        catch_up_s: seconds in which the lag is to be worked off; 0 leaves out the first two terms.
+        restart_s: seconds that a change is expected to take.
     """
     use = np.clip(np.asarray(utilisation, float), 0.0, 1.0)
     catch_up = (lag_records + rate_rps * restart_s) / catch_up_s if catch_up_s > 0 else 0.0
@@ -38,17 +45,21 @@ def capacity_needed(
 
 @dataclass(frozen=True, eq=False)
 class Flink(Rule):
-    """New parallelism `ceil(p * needed / true rate)` when the true rate is outside the band; times in seconds.
+    """The Flink operator's rule: parallelism `ceil(p * needed / true rate)` when the true rate is outside the band.
+
+    The true rate is records per busy second; the band lies around the target utilisation. Times are seconds.
 
     Attributes:
-        utilisation: busy share to aim for.
+        utilisation: busy share to aim for, a number or one per run.
         boundary: distance of the band's ends from it.
-        catch_up_s, restart_s: to work off a backlog in, and that a change is expected to take.
-        window_s, stabilisation_s: over which rates are averaged, and after a change in which none are taken.
+        catch_up_s: in which a backlog is to be worked off.
+        restart_s: that a change is expected to take.
+        window_s: over which rates are averaged.
+        stabilisation_s: after a change, in which no rates are taken.
         down_interval_s: a decrease waits so long and takes the highest recommendation of that time.
-        down_factor: most of the executors that one decrease takes.
-        up_factor: most by which one increase multiplies, less one.
-        backlog_s: of lag; with more nothing is taken away.
+        down_factor: largest share of the executors that one decrease takes.
+        up_factor: one increase multiplies by at most 1 plus this.
+        backlog_s: lag in seconds of arrivals beyond which nothing is taken away.
     """
 
     utilisation: Floats | float = 0.7
@@ -64,13 +75,20 @@ class Flink(Rule):
     knob: ClassVar[str] = "utilisation"
 
     def fresh(self, runs: int) -> Memory:
-        """Nothing measured."""
+        """Return empty windows of rates and recommendations, with no clock started."""
         rates = window.fresh(runs, "rates", ("sum", "count"), columns=4)
         lower = window.fresh(runs, "lower", ("max",))
         return {**rates, **lower, "born": np.full(runs, np.inf), "down_since": np.full(runs, np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Once a window after the stabilisation is full: up at once, down after the interval."""
+        """Keep the target until a window of rates is full; then raise at once, and lower after `down_interval_s`.
+
+        Returns:
+            The new memory, and the choice, which tells neither need.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         memory = self._measured(memory, view)
         rate, true_rps = self._rates(memory)
         stable = np.minimum(view.since_change_s - self.stabilisation_s, view.now_s - memory["born"])

@@ -38,25 +38,47 @@ class _PodAutoscaler(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Hpa(_PodAutoscaler):
-    """`ceil(ready * utilisation / target)`, unless utilisation is within the tolerance of `target`, a busy share."""
+    """The Horizontal Pod Autoscaler on utilisation: `ceil(ready * utilisation / target)` beyond the tolerance.
+
+    Attributes:
+        target: busy share to aim for, a number or one per run.
+    """
 
     target: Floats | float = 0.7
     knob: ClassVar[str] = "target"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Up at once within the limits, down to the highest recommendation of the window."""
+        """Raise at once within Kubernetes' limits; lower to the highest recommendation of the last `DOWN_WINDOW_S`.
+
+        Returns:
+            The new memory, and the choice; NaN where the busy share is unknown.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         return stabilised(memory, view, recommended(view, view.busy / self.target))
 
 
 @dataclass(frozen=True, eq=False)
 class Keda(_PodAutoscaler):
-    """`ceil(lag / threshold)`: per executor as much may wait as one works off in `seconds`."""
+    """KEDA's Kafka scaler: `ceil(lag / threshold)`, limited and delayed as the Horizontal Pod Autoscaler does.
+
+    Attributes:
+        seconds: the threshold is what one executor works off in so many; a number or one per run.
+    """
 
     seconds: Floats | float = 1.0
     knob: ClassVar[str] = "seconds"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Executors whose share of the lag is the threshold, no more than have a partition."""
+        """Choose executors so that each has at most the threshold of the lag, and no more than there are partitions.
+
+        Returns:
+            The new memory, and the choice; NaN where the lag is unknown.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         threshold = np.maximum(view.capacity.rps(np.ones(view.runs)) * self.seconds, 1e-9)
         partitions = useful(view.capacity)
         share = np.minimum(view.lag_records / threshold, partitions)
@@ -66,10 +88,14 @@ class Keda(_PodAutoscaler):
 
 
 def recommended(view: View, ratio: Floats) -> Floats:
-    """(runs,) pods that bring utilisation to its target, where `ratio` is utilisation over target; NaN without one.
+    """Return (runs,) pods that bring utilisation to its target, as Kubernetes does; NaN where unknown.
 
-    On the way up pods that start count as idle (they will take load), on the way down they are left out; a ratio that
-    this brings within the tolerance or to the other side changes nothing.
+    On the way up starting pods count as idle, on the way down they are left out. A ratio that this brings within the
+    tolerance or to the other side of 1 keeps the target.
+
+    Args:
+        view: of the runs.
+        ratio: (runs,) utilisation over its target.
     """
     ready, pods = view.ready, view.ready + view.starting
     rising = ratio > 1
@@ -81,9 +107,21 @@ def recommended(view: View, ratio: Floats) -> Floats:
 
 
 def stabilised(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choice]:
-    """Kubernetes' default behaviour around a recommendation: limited up, delayed down (`recommended` is carried).
+    """Apply Kubernetes' default behaviour to a recommendation: limited on the way up, delayed on the way down.
 
-    The first recommendation is the number of pods that is found. Without one (NaN) the target stays.
+    One raise at most doubles or adds four pods; a decrease goes to the highest recommendation of the last
+    `DOWN_WINDOW_S`, the number of pods found at the first call among them.
+
+    Args:
+        memory: with the window "recommended".
+        view: of the runs.
+        desired: (runs,) pods; NaN keeps no recommendation, and makes the choice NaN (`decide` keeps the target).
+
+    Returns:
+        The new memory, and the choice within the bounds.
+
+    Raises:
+        KeyError: the memory holds no such window.
     """
     new = np.isneginf(window.highest(memory, "recommended"))
     noted = np.where(new, np.fmax(desired, view.target), desired)

@@ -32,12 +32,15 @@ INTERVAL_S = 60.0
 
 @dataclass(frozen=True, eq=False)
 class SparkDstream(Rule):
-    """`executors + max(round(ratio), 1)` from a ratio of `up_ratio` on, one less up to `down_share` of it.
+    """Spark's rule for DStreams, by the ratio of batch duration to interval.
+
+    From `up_ratio` on it asks for `executors + max(round(ratio), 1)`, and for one less up to `down_share * up_ratio`.
 
     Attributes:
         batch_s: batch interval, seconds.
-        up_ratio: `scalingUpRatio`.
-        down_share: `scalingDownRatio` as a share of `up_ratio` (0.3 of 0.9), so that one knob moves both.
+        up_ratio: `scalingUpRatio`, a number or one per run.
+        down_share: `scalingDownRatio` over `up_ratio` (0.3 / 0.9 in Spark), so that one knob (tuned parameter) moves
+            both.
     """
 
     batch_s: Floats | float
@@ -47,11 +50,16 @@ class SparkDstream(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With Spark's defaults and the contract's batch duration."""
+        """Build it with Spark's defaults and the contract's batch duration as interval; `learned` is ignored."""
         return cls(name, contract.planning.batch_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """From the executors that run when adding, as Spark does; without a finished batch nothing changes."""
+        """Choose by the mean duration of the batches since the last look; without a batch the target stays.
+
+        An idle job counts as a ratio of 0.
+
+        Raises start from the executors that run, decreases from the target, as in Spark. The memory stays empty.
+        """
         ratio = np.where((view.in_batch == 0) & np.isnan(view.batch_s), 0.0, view.batch_s) / self.batch_s
         added = view.ready + np.maximum(np.floor(ratio + 0.5), 1.0)
         fewer = np.where(view.ready > view.least, view.target - 1, view.target)
@@ -61,11 +69,11 @@ class SparkDstream(Rule):
 
 @dataclass(frozen=True, eq=False)
 class SparkMicrobatch(Rule):
-    """Steps of 1, 2, 4 … up while batches take longer than a share of the trigger, a share of the executors down.
+    """Dynamic allocation for Structured Streaming as proposed in SPARK-24815: steps of 1, 2, 4 … up, a share down.
 
     Attributes:
         trigger_s: trigger interval, seconds.
-        share: of the trigger interval that a batch may take.
+        share: of the trigger interval that a batch may take, a number or one per run.
         idle_share: of that time, below which executors count as idle.
         release: share of the executors that one trigger may let go.
     """
@@ -78,15 +86,24 @@ class SparkMicrobatch(Rule):
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """With the contract's batch duration as the trigger interval."""
+        """Build it with the contract's batch duration as the trigger interval; `learned` is ignored."""
         return cls(name, contract.planning.batch_s)
 
     def fresh(self, runs: int) -> Memory:
-        """The first step is one executor."""
+        """Return a first step of one executor."""
         return {"step": np.ones(runs)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """By the batches that ended; where none did, by how long one has been running at least."""
+        """Raise by the step, which then doubles, after batches that took too long; lower by `release` after short ones.
+
+        Where no batch ended, the time that one has been running stands for its duration.
+
+        Returns:
+            The new memory, and the choice.
+
+        Raises:
+            KeyError: the memory is not from `fresh`.
+        """
         lasted = np.where(np.isnan(view.batch_s), view.in_batch * view.since_s, view.batch_s)
         allowed = self.share * self.trigger_s
         known = np.isfinite(view.batch_s) | (view.in_batch == 0)
