@@ -21,9 +21,17 @@ class OrchestratorError(CorrectableError, RuntimeError):
 
 
 class Orchestrator:
-    """One Airflow; asks for a token by itself and renews it."""
+    """Client of one Airflow's REST API; asks for a token by itself and renews it.
+
+    Every method raises `OrchestratorError` where Airflow does not answer within 30 s or refuses.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        """Remember where Airflow is; nothing is asked of it yet.
+
+        Raises:
+            OrchestratorError: `airflow.url` is not set.
+        """
         if not settings.airflow.url:
             raise OrchestratorError("airflow.url is not set and no stack is running. `make up` starts one.")
         self._url = settings.airflow.url.rstrip("/")
@@ -34,7 +42,8 @@ class Orchestrator:
         """Wait until Airflow has parsed these DAGs.
 
         Raises:
-            OrchestratorError: names the missing ones, with Airflow's import errors.
+            OrchestratorError: some are missing after `timeout_s`, or earlier where Airflow reports import errors (the
+                message shows them); or Airflow does not answer.
         """
         deadline = time.monotonic() + timeout_s
         while missing := set(names) - {dag["dag_id"] for dag in self._get("dags", limit=100)["dags"]}:
@@ -48,23 +57,43 @@ class Orchestrator:
             time.sleep(0.5)
 
     def unpause(self, dag: str) -> None:
-        """Let the DAG run."""
+        """Let Airflow schedule runs of the DAG.
+
+        Raises:
+            OrchestratorError: no such DAG, or Airflow does not answer.
+        """
         self._call("PATCH", f"dags/{dag}", {"is_paused": False})
 
     def pause(self, dag: str) -> None:
-        """Let no new run of the DAG start; a running one goes on."""
+        """Let no new run of the DAG start; a running one goes on.
+
+        Raises:
+            OrchestratorError: no such DAG, or Airflow does not answer.
+        """
         self._call("PATCH", f"dags/{dag}", {"is_paused": True})
 
     def trigger(self, dag: str, conf: Mapping[str, Any]) -> str:
-        """Start a run as the trigger dialog does, with its form's values; returns the run id."""
+        """Start a run as the trigger dialog does, without waiting for it.
+
+        Args:
+            dag: id of the DAG.
+            conf: values of its form, by field.
+
+        Returns:
+            Id of the run.
+
+        Raises:
+            OrchestratorError: no such DAG, a value that its form refuses, or Airflow does not answer.
+        """
         run = self._call("POST", f"dags/{dag}/dagRuns", {"logical_date": None, "conf": dict(conf)})
         return str(run["dag_run_id"])
 
     def wait_run(self, dag: str, run_id: str, timeout_s: float = 600) -> None:
-        """Wait until the run has succeeded.
+        """Wait until a run has succeeded.
 
         Raises:
-            OrchestratorError: the run failed (with the failed task's last log lines) or did not end in time.
+            OrchestratorError: the run failed (the message shows the failed tasks' last log lines), did not end within
+                `timeout_s`, or does not exist; or Airflow does not answer.
         """
         deadline = time.monotonic() + timeout_s
         while (state := self._get(_path(dag, run_id))["state"]) != "success":
@@ -77,15 +106,15 @@ class Orchestrator:
             time.sleep(0.5)
 
     def wait_next_run(self, dag: str, after: float, start_within_s: float = 180) -> str:
-        """Wait for the run that an asset event starts, and for its end; returns its id.
+        """Wait for the run that an asset event starts, and for its success; returns its id.
 
         Args:
-            dag: its DAG, unpaused.
-            after: epoch seconds; runs queued earlier do not count.
-            start_within_s: wall seconds until it is there at most.
+            dag: id of the DAG, unpaused.
+            after: epoch seconds; runs queued earlier do not count. Of several later ones the first is taken.
+            start_within_s: wall seconds until it is there at most; once there it may take 600 s.
 
         Raises:
-            OrchestratorError: no run came, it failed, or it did not end in time.
+            OrchestratorError: no run came, it failed, or it did not end in time; or Airflow does not answer.
         """
         deadline = time.monotonic() + start_within_s
         while True:
@@ -103,7 +132,11 @@ class Orchestrator:
             time.sleep(0.3)
 
     def result(self, dag: str, run_id: str, task: str) -> Any:
-        """What a task of a run returned."""
+        """Read what a task of a run returned (its XCom), as JSON values.
+
+        Raises:
+            OrchestratorError: the task returned nothing or there is no such task; or Airflow does not answer.
+        """
         path = _path(dag, run_id, task, "xcomEntries", "return_value")
         return self._get(path, deserialize="false", stringify="false")["value"]
 

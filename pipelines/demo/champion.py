@@ -17,17 +17,22 @@ AGENT_DAG = "retrain_agent"
 
 
 class RingError(CorrectableError, RuntimeError):
-    """The ring did not close; the message says where and what to look at."""
+    """A run did not get through (history, training, serving, live load); the message says where and what to look at."""
 
 
 def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
-    """History through the ingest DAG, and the champion of the retrain DAG that its asset event starts.
+    """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
+
+    Unpauses both DAGs and leaves them so; blocks until their runs have ended, usually minutes.
 
     Returns:
-        The champion's version; None without any history, when all begins with the live load.
+        Version of the champion (the serving model) in the registry; None where `replay.history_days` leaves no history.
 
     Raises:
         RingError: there was history, and no champion came of it.
+        OrchestratorError: Airflow does not answer, does not know a DAG, or a run failed or did not end in time.
+        TraceError, BrokerError: see `publish_history`.
+        RegistryError: MLflow does not answer.
     """
     registry, name = Registry(settings), settings.job.name
     with screen.stage("history through the ingest DAG into the lake"):
@@ -50,7 +55,15 @@ def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> st
 
 
 def first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
-    """An agent of the main job through its DAG, on what the lake has; returns the champion's version, None without."""
+    """Run the DAG that trains and judges an agent (DQN policy) for the main job, and wait for its end; pauses it again.
+
+    Returns:
+        Version of the agent that serves, in the registry; None where none does, because none won or data are too few.
+
+    Raises:
+        OrchestratorError: Airflow does not answer, does not know the DAG, or the run failed or took more than 600 s.
+        RegistryError: MLflow does not answer.
+    """
     registry, name = AgentRegistry(settings), settings.job.name
     with screen.stage(f"first agent: the DAG {AGENT_DAG} trains it in the job's twin and judges it"):
         dags.wait_for_dags((AGENT_DAG,))
@@ -66,20 +79,35 @@ def first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str |
 
 
 def ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
-    """Ingest the event hours [start, end) by the DAG, as its trigger dialog would; returns the metrics stored."""
+    """Run the ingest DAG for the event hours [start, end), in UTC, and wait for its end; minutes and less are cut off.
+
+    Returns:
+        Number of metrics records stored.
+
+    Raises:
+        OrchestratorError: Airflow does not answer, or the run failed or took more than 600 s.
+    """
     run_id = dags.trigger("ingest_metrics", {"partition": f"{start:%Y-%m-%dT%H}/{end:%Y-%m-%dT%H}"})
     dags.wait_run("ingest_metrics", run_id)
     return int(dags.result("ingest_metrics", run_id, "ingest")["metrics"]["stored"])
 
 
 def history_window(settings: Settings) -> tuple[datetime, datetime]:
-    """Event hours of the history."""
+    """First event hour of the history and the hour in which the live load begins, in UTC: the window [start, end).
+
+    Raises:
+        TraceError: the trace cannot be used.
+    """
     start = _live_start(settings)
     return _hour(start - timedelta(days=settings.replay.history_days)), _hour(start)
 
 
 def live_window(settings: Settings) -> tuple[datetime, datetime]:
-    """Event hours of the live part, to the end of its last hour."""
+    """Event hours [start, end) of the live load, in UTC, the hours of its first and last moment included.
+
+    Raises:
+        TraceError: the trace cannot be used.
+    """
     start = _live_start(settings)
     return _hour(start), _hour(start + timedelta(hours=settings.replay.live_hours)) + timedelta(hours=1)
 

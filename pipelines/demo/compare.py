@@ -29,16 +29,29 @@ STAGES = 4
 
 
 def compare(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
-    """Run the policies in turn `pairs` times, each with its best target utilisation of a small sweep.
+    """Run each policy live `pairs` times on the same trace, in turn, and write a page that compares them.
 
-    The sweep tries each utilisation once per policy; the best costs least, a second over the latency target priced as a
-    second of the whole cluster. All runs use the one champion that the retrain DAG registered from the history.
+    Every run has a fresh broker and cluster; the forecaster is trained once, on the history. With `utilisations`, each
+    is first tried once per policy, and the best one is used: that of the cheapest run (see `cheapest`, a second over
+    the latency target priced as a second of the contract's most executors). Else it is the contract's. Each run keeps
+    its folder under `var/runs`; the stack is in `var/demo`. Blocks for all runs, minutes each.
+
+    Args:
+        settings: which load and job; services of a person's own may not be named, a Spark master apart.
+        policies: names out of `POLICIES`, in the order of their turns; every second turn is in reverse.
+        pairs: turns, at least 1.
+        utilisations: target utilisations to try, in (0, 1]; empty for no sweep.
 
     Returns:
-        `runs` (every summary, sweep included), `best` (utilisation per policy), `medians`, `page`, `text`.
+        `runs` (the `summary.json` of each with `turn` and `target_utilisation`, sweep included), `best` (utilisation by
+        policy), `medians` (`over_target_s` and `executor_s` by policy, without the sweep), `page` (path), `text`
+        (table).
 
     Raises:
-        SettingsError: an unknown policy, or a utilisation outside (0, 1].
+        SettingsError: an unknown policy, a utilisation outside (0, 1], a wrong contract or a service of one's own.
+        TraceError: the trace cannot be used.
+        RingError: there is no history to train on, or a run did not get through.
+        StackError, OrchestratorError, BrokerError, RegistryError: a service failed.
     """
     _check(policies, utilisations)
     load_trace(settings.replay)
@@ -62,7 +75,15 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
 
 
 def cheapest(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
-    """The run with the least executor-seconds, each second over the target counted as `price` of them."""
+    """Return the run with the lowest `executor_s + price * over_target_s`; the first of equals.
+
+    Args:
+        runs: summaries.
+        price: executor-seconds that a second over the latency target counts as.
+
+    Raises:
+        ValueError: there are no runs.
+    """
     return min(runs, key=lambda r: r["executor_s"] + price * r["over_target_s"])
 
 

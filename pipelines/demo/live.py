@@ -33,7 +33,17 @@ WARM_UPS = 3
 
 @dataclass
 class Live:
-    """One live replay on a running stack; everything it leaves is in `run_dir`."""
+    """One live replay on a running stack; everything it leaves is in `run_dir`.
+
+    Attributes:
+        stack: on which the processes are started.
+        settings: the stack's, addresses filled in.
+        run_dir: folder of the run.
+        screen: where progress is shown.
+        began: epoch seconds; older records on the topics are not the run's.
+        free_at_start: bytes of memory available when this was made.
+        least_free: fewest bytes available while the load was replayed.
+    """
 
     stack: Stack
     settings: Settings
@@ -45,7 +55,15 @@ class Live:
     least_free: int = dataclasses.field(default_factory=lambda: psutil.virtual_memory().available)
 
     def start(self) -> None:
-        """Start the managed job and the autoscaler and warm both up."""
+        """Start the autoscaler, the managed job and `job.also`, and warm them up; returns when the first two are ready.
+
+        Each step may take `PATIENCE_S` (300 s), as a cold driver on a small computer takes minutes.
+
+        Raises:
+            RingError: a process ended or was not ready in time; the message shows its last log lines.
+            subprocess.TimeoutExpired: the warm-up load did not end in time.
+            AbandonedError, ProcessError: see `Stack.spawn`.
+        """
         name, folder = self.settings.job.name, str(self.run_dir)
         checkpoint = str(self.run_dir / "autoscaler")
         autoscaler = self._spawn("autoscaler", "tidecast", "autoscale", "--checkpoint", checkpoint)
@@ -63,7 +81,16 @@ class Live:
         self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), autoscaler, "get ready")
 
     def replay(self) -> None:
-        """Replay the live load, show the live line, and wait until every record is counted."""
+        """Replay the live load and show its figures until the job has counted every record.
+
+        Blocks for `live_hours * 3600 / speed` wall seconds, then at most 300 s (`PATIENCE_S`) for records not counted
+        yet (after that it returns all the same), then 3 s for the outcome of the last batch.
+
+        Raises:
+            RingError: the load generator failed.
+            BrokerError: the broker does not answer.
+            AbandonedError, ProcessError: see `Stack.spawn`.
+        """
         follower = Follower(self.settings.kafka, list(_KINDS), start="latest")
         generator = self._spawn("load-generator", "pipelines.jobs.load_generator", "--run-dir", str(self.run_dir))
         begun, view = time.monotonic(), LiveFigures()
@@ -81,12 +108,30 @@ class Live:
         follower.close()
 
     def counts(self) -> dict[str, int]:
-        """Produced against counted, as they are now."""
+        """Compare the records produced with those in the job's results, as they are now.
+
+        Returns:
+            `produced`, `counted`, `lost`, `duplicated`: numbers of records.
+
+        Raises:
+            FileNotFoundError: the load generator has not written `truth.json` yet.
+            BrokerError: the broker does not answer, or there is no topic `results`.
+        """
         truth = json.loads((self.run_dir / "truth.json").read_text())
         return compare(truth, counted(self.settings.kafka))
 
     def stop(self) -> dict[str, int]:
-        """Stop job and autoscaler, and keep the topics' records and the counts of this run."""
+        """Stop what was started, newest first, and write `counts.json` and the topics' records of the run to `run_dir`.
+
+        The records go to one `<topic>.jsonl` for each topic in `pipelines.report.recorded.dump.DUMPED`.
+
+        Returns:
+            As `counts`.
+
+        Raises:
+            FileNotFoundError, BrokerError: see `counts`.
+            subprocess.TimeoutExpired: a process cannot be ended.
+        """
         for process in self._started:
             process.stop()
         counts = self.counts()
@@ -95,7 +140,7 @@ class Live:
         return counts
 
     def peak_mb(self) -> int:
-        """Most memory this machine's processes took above what they took when this part began, MiB."""
+        """Most memory in use while the load was replayed, beyond what was in use before, MiB; of the whole computer."""
         return max(0, (self.free_at_start - self.least_free) // 2**20)
 
     def _watch(self, follower: Follower, view: LiveFigures, share: float) -> LiveFigures:
@@ -138,7 +183,18 @@ class Live:
 
 
 def write_facts(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:
-    """Write `run.json`: what there is to say of a run before it has results."""
+    """Write `run.json`: id, policy, job, contract and settings of a run that has no results yet.
+
+    Args:
+        settings: in force.
+        run_dir: folder of the run; its name is the run's id.
+        began: epoch seconds.
+        versions: of the models that serve, by `champion` and `agent`; "none" for none.
+
+    Raises:
+        SettingsError: the job has no contract, or a wrong one.
+        OSError: the file cannot be written.
+    """
     contract = load_contract(settings.job.name, settings.contracts_dir)
     known = {
         "id": run_dir.name,
@@ -156,7 +212,11 @@ def write_facts(settings: Settings, run_dir: Path, began: float, versions: dict[
 
 
 def wait_for_forecast(follower: Follower) -> None:
-    """Wait for the first forecast, however it is served."""
+    """Wait until a follower of the topic `forecasts` has a record, then close the follower.
+
+    Raises:
+        RingError: none came within `PATIENCE_S` (300 s).
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not follower.poll(0.5):
         if time.monotonic() > deadline:

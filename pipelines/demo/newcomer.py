@@ -19,10 +19,11 @@ from pipelines.train.transfer.sources import SOURCE, WHY
 
 
 def check(settings: Settings) -> None:
-    """Tell what is wrong with the newcomer's settings before anything is started.
+    """Check the newcomer's settings (`replay.newcomer`) before anything is started; None is right, too.
 
     Raises:
-        SettingsError: no contract, a job that runs live, days that are no short history, or a load that cannot be used.
+        SettingsError: the job has no contract or runs live; its days are too many for a short history; its trace is
+            unknown, too short, zero, or the main job's.
     """
     newcomer = settings.replay.newcomer
     if newcomer is None:
@@ -44,26 +45,39 @@ def check(settings: Settings) -> None:
 
 
 def arrives(settings: Settings, screen: Screen) -> None:
-    """Its history onto the topic `metrics`, if there is a newcomer."""
+    """Publish the newcomer's history, if there is one, as back-dated records on the topic `metrics`.
+
+    Raises:
+        SettingsError: its trace cannot be used.
+        BrokerError: no broker, or no topic `metrics`.
+    """
     if newcomer := settings.replay.newcomer:
         rows = publish_newcomer(settings, newcomer)
         screen.note(f"{rows} back-dated records of {newcomer.trace} on `metrics`, for the newcomer {newcomer.job}")
 
 
 def stored(settings: Settings) -> int:
-    """How many of its records are in the lake."""
+    """Number of steps of the newcomer's load that the lake holds; 0 where there is no newcomer.
+
+    Raises:
+        SettingsError: its trace cannot be used.
+    """
     if newcomer := settings.replay.newcomer:
         return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
     return 0
 
 
 def judged(settings: Settings, registry: Registry) -> dict[str, Any] | None:
-    """What came of it; None where there is no newcomer.
+    """Collect what the retrain DAG made of the newcomer; None where there is none.
 
     Returns:
-        `job`, `trace`, `days`; `version` of the model that was judged (None: none was), `chosen` (its name among the
-        candidates), `promoted`, `reason`, the losses of the verdict; `source` (the job that taught it, or "none") and
-        `why`; `champion`, the version that serves now.
+        `job`, `trace`, `days` (of history); `version` of the model that was judged (None: none was), `chosen` (its name
+        among the candidates), `promoted` (whether it serves), `reason`, `challenger_loss`, `champion_loss`,
+        `naive_loss` (None where unknown); `source` (the job whose load taught it, or "none") and `why`; `champion`, the
+        version that serves now (None: none).
+
+    Raises:
+        RegistryError: MLflow does not answer.
     """
     newcomer = settings.replay.newcomer
     if newcomer is None:

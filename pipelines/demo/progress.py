@@ -17,7 +17,17 @@ PLAIN_EVERY_S = 10.0
 
 @dataclass(frozen=True)
 class LiveFigures:
-    """The newest figure of each kind, as the live line shows them."""
+    """The newest figures of the managed job, as the live line shows them; None where nothing is known yet.
+
+    Attributes:
+        arrival_rps: observed load, records/s.
+        ahead_rps: median forecast of the load four steps ahead (of the last step, if there are fewer), records/s.
+        executors: registered now.
+        target: executors that the newest decision asks for.
+        lag_records: records waiting on the topic.
+        latency_s: 95 % quantile of the last batch with rows, seconds.
+        last_change: reason of the last decision that raised or lowered the target.
+    """
 
     arrival_rps: float | None = None
     ahead_rps: float | None = None
@@ -28,7 +38,7 @@ class LiveFigures:
     last_change: str = ""
 
     def seen(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
-        """The view after one message."""
+        """Return a copy updated by one message; the same object where it tells nothing new."""
         match message:
             case MetricSample(kind="batch"):
                 return replace(self, latency_s=message.latency_p95_s) if message.batch_rows else self
@@ -43,7 +53,7 @@ class LiveFigures:
         return self
 
     def line(self) -> str:
-        """One line of figures; a dash where nothing is known yet."""
+        """Format the figures as one line; a dash where nothing is known yet."""
         return (
             f"arrival {_figure(self.arrival_rps, '4.0f')}/s  ahead {_figure(self.ahead_rps, '4.0f')}/s  "
             f"executors {_figure(self.executors, 'd')}→{_figure(self.target, 'd')}  "
@@ -57,7 +67,7 @@ def _figure(value: float | int | None, form: str) -> str:
 
 @dataclass
 class Screen:
-    """Prints stages, `of` in all, and the live line; quiet about everything else."""
+    """Print numbered stages (`of` in all), notes, and a live line with a bar."""
 
     of: int = 1
     _done: int = 0
@@ -66,7 +76,12 @@ class Screen:
 
     @contextmanager
     def stage(self, text: str, last: bool = False) -> Iterator[None]:
-        """The next stage with its seconds, also when it fails; after the last one they are counted anew."""
+        """Context manager: print the next stage when it begins, and its seconds when it ends or fails.
+
+        Args:
+            text: what is done.
+            last: number it `of`, whatever came before; the next stage is number 1 again.
+        """
         start, number = time.monotonic(), self.of if last else self._done + 1
         self._done = number % self.of
         print(f"[{number}/{self.of}] {text} ...", flush=True)
@@ -79,12 +94,17 @@ class Screen:
             print(f"[{number}/{self.of}] {text}: {ended} {time.monotonic() - start:.0f} s", flush=True)
 
     def note(self, text: str) -> None:
-        """One indented line within a stage."""
+        """Print one indented line within a stage."""
         self._end_line()
         print(f"      {text}", flush=True)
 
     def live(self, share: float, view: LiveFigures) -> None:
-        """The bar and the live line; rewritten on a terminal, printed now and then elsewhere."""
+        """Draw the bar and the live line: rewritten on a terminal, else printed every `PLAIN_EVERY_S` seconds.
+
+        Args:
+            share: of the load that has been replayed; the bar takes what is beyond 0..1 as the nearest of these.
+            view: the figures.
+        """
         done = round(min(max(share, 0.0), 1.0) * BAR)
         text = f"      [{'█' * done}{'·' * (BAR - done)}] {min(share, 1.0):4.0%}  {view.line()}"
         if sys.stdout.isatty():

@@ -38,10 +38,21 @@ STAGES = 7
 
 
 def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
-    """Run the whole ring on the embedded stack.
+    """Run the main job from history to judged challenger on an embedded stack in `var/demo`, and report it.
+
+    History, training, serving, a live load under the autoscaler, a second training; writes the run's folder under
+    `var/runs` and blocks until all is stopped again, minutes.
 
     Returns:
-        The summary, the path of the report, and what kept the ring from closing (empty when it closed).
+        The summary (keys in `pipelines.report.summary.KEYS`), the path of the HTML report, and in words what went
+        wrong, such as lost records (empty: nothing).
+
+    Raises:
+        TraceError, SettingsError: a wrong trace, contract or setting; told before anything is started.
+        StackError, PortError, JavaError: the stack does not start.
+        RingError: a stage did not get through.
+        OrchestratorError, BrokerError, RegistryError: a service failed.
+        RunError, EventLogError: a file of the run is missing or broken.
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
@@ -60,13 +71,24 @@ def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
 
 
 def left_alive(stack: Stack) -> list[str]:
-    """What still runs of a stopped stack, by the sessions it started and by its mark."""
+    """List the processes of a stopped stack that still run, as `PID NAME`: of its sessions, or with its marker."""
     sessions = [process.pid for process in stack.processes.values()]
     return [f"{p.pid} {p.name()}" for p in members(sessions, stack.id)]
 
 
 def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
-    """Why the ring did not close, in words; empty if it did."""
+    """Say in words what went wrong in a run: one sentence each, empty if nothing did.
+
+    Looks at records lost or counted twice, scale-ups without effect (policy `forecast`), live metrics that did not
+    reach the lake, models that were not judged, and processes still alive.
+
+    Args:
+        summary: of `summarise`.
+        run_facts: content of `run.json`, `left_alive` included.
+
+    Raises:
+        KeyError: `summary` or `run_facts` lacks an entry.
+    """
     new = run_facts.get("newcomer") or {"version": "none is expected"}
     unconfirmed = run_facts["policy"] == "forecast" and not summary["forecast_scale_ups_confirmed"]
     ends = {
@@ -83,7 +105,11 @@ def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
 
 
 def new_run_dir(settings: Settings) -> Path:
-    """A folder of its own for this run, named by the time and the policy."""
+    """Create `var/runs/YYYYMMDD-HHMMSS-POLICY` (UTC) and return its path.
+
+    Raises:
+        FileExistsError: a run of the policy began in this second.
+    """
     name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{settings.autoscaler.policy}"
     folder = settings.var_dir / "runs" / name
     folder.mkdir(parents=True)
@@ -94,9 +120,21 @@ def new_run_dir(settings: Settings) -> Path:
 def fresh_stack(
     settings: Settings, parts: set[str], screen: Screen, of: int, kept: Collection[str] = ()
 ) -> Iterator[Stack]:
-    """An embedded stack apart in `var/demo`, empty except for the kept parts; everything is stopped at the end.
+    """Context manager: an embedded stack in `var/demo` with all topics created; everything is stopped at the end.
 
-    The first and the last of so many stages (`of`) are its start and its end.
+    Everything but `kept` is deleted first: what parts left there, the lake, and always the fast path's store.
+
+    Args:
+        settings: without addresses of a person's own, a Spark master apart.
+        parts: of the stack, e.g. `broker`.
+        screen: shows start and end as the first and the last stage.
+        of: number of stages, these two included.
+        kept: parts that keep their state, and "lake" for the lake.
+
+    Raises:
+        SettingsError: the address of a broker, Airflow or MLflow is set.
+        StackError, PortError, JavaError, ProcessError: the stack does not start.
+        BrokerError: the topics cannot be created.
     """
     settings, screen.of = apart(settings, "demo"), of
     stack = Stack(settings, parts, fresh=parts - set(kept))
@@ -127,7 +165,23 @@ def _rehearse(stack: Stack, screen: Screen) -> None:
 
 
 def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
-    """Every stage of a run on a started stack; returns the facts that only the end knows."""
+    """Run every stage between start and end of the stack: history, training, serving, live load, second training.
+
+    Args:
+        stack: started, with its topics.
+        run_dir: folder of the run; filled here.
+        screen: shows the stages.
+        began: epoch seconds at which the run began.
+
+    Returns:
+        `challenger` (verdict on the model trained on history and live load, None: none was judged), `newcomer` (see
+        `newcomer.judged`), `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
+
+    Raises:
+        RingError: a stage did not get through.
+        OrchestratorError, BrokerError, RegistryError: a service failed.
+        TraceError, SettingsError: the trace or the contract cannot be used.
+    """
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
     name = settings.job.name
     versions = {"champion": first_champion(settings, dags, screen) or "none"}
@@ -165,7 +219,13 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
 
 def add_facts(run_dir: Path, **more: Any) -> dict[str, Any]:
-    """Add to `run.json` and return all it says."""
+    """Add entries to a run's `run.json`, replacing those of the same name; returns its whole content.
+
+    Raises:
+        OSError: there is no such file, or it cannot be written.
+        ValueError: it is not JSON.
+        TypeError: an entry cannot be written as JSON.
+    """
     file = run_dir / "run.json"
     known = {**json.loads(file.read_text()), **more}
     file.write_text(json.dumps(known, indent=1))
