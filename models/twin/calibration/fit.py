@@ -29,16 +29,16 @@ _SOFT = 0.25
 
 
 class UnfinishedFitError(TwinError):
-    """Too little was measured; the message says what is missing and where it comes from."""
+    """Too little was measured for a fit; the message says what is missing and where it comes from."""
 
 
 class Fitted(NamedTuple):
-    """What was found.
+    """A fitted job and how certain its parameters are.
 
     Attributes:
         job: the parameters.
-        between: central 95 % intervals by the name of the parameter.
-        unsure: names of parameters that the measurements do not tell apart from others.
+        between: central 95 % intervals by the name of the parameter; (0, inf) where nothing was measured.
+        unsure: names of parameters that the measurements do not determine.
         batches, startups: how many of each were used.
     """
 
@@ -59,21 +59,24 @@ class _Plain(NamedTuple):
 
 
 def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int = DRAWS) -> Fitted:
-    """The job whose batches and start-ups these are.
+    """Fit a job's parameters to its measured batches and executor start-ups.
 
-    The logarithm of the duration of a batch without a new executor is compared with that of the formula (`normal_s`);
-    one with a new executor gives `cold_s`, which is what it took longer. The first batch of a query is left out: it
-    makes the plan and the state. The exponent shows from two numbers of slots on, a warm-up only in batches of its
-    time. Intervals: percentiles of a moving-block bootstrap of batches (Künsch 1989), and of start-ups.
+    Durations of batches without a new executor are fitted by robust least squares of their logarithms (`normal_s`);
+    `cold_s` is the median of what batches with a new executor took longer. The first batch of a query is left out.
+    `scaling` needs batches with two numbers of slots and the warm-up needs ten of a query's first 20 batches; else they
+    are 1 and 0 and named in `unsure`. Intervals are percentiles of a moving-block bootstrap of the batches (Künsch
+    1989)
+    and of a bootstrap of the start-ups; the same arguments give the same result.
 
     Args:
-        batches: measured.
-        startups: measured.
+        batches: at least 20 warm ones with records.
+        startups: at least one that was requested.
         known: what is configured: bounds, cores, tasks, trigger, rows per batch, latency target; the rest is replaced.
-        draws: of the bootstrap.
+        draws: bootstrap samples of the batches, at least 1.
 
     Raises:
-        UnfinishedFitError: too few batches or no start-up.
+        UnfinishedFitError: too few batches, or no start-up.
+        TwinError: an executor that was registered before it was requested.
     """
     usual = (batches.rows >= 1) & (batches.executors >= 1) & (batches.duration_s > 0) & (batches.number > 0)
     usual[startups.batch[startups.batch >= 0]] = False
@@ -101,7 +104,7 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int
 
 
 def normal_s(job: TwinJob, batches: MeasuredBatches) -> Floats:
-    """(B,) seconds of batches without a new executor.
+    """Predict the seconds of batches without a new executor, (B,).
 
     `(overhead_s + per_record_s * rows / slots ** scaling) * (1 + warmup * exp(-number / warmup_batches))`
     """

@@ -21,8 +21,8 @@ class MeasuredBatches(NamedTuple):
     Attributes:
         start_s, end_s: (B,) seconds on any one clock.
         rows: (B,) records.
-        executors: (B,) that worked on it.
-        number: (B,) batches with records that the query had done before; inf where nobody knows, as of a warm query.
+        executors: (B,) executors that worked on the batch.
+        number: (B,) batches with records that the query had done before; inf where that is unknown, as of a warm query.
     """
 
     start_s: Floats
@@ -37,17 +37,19 @@ class MeasuredBatches(NamedTuple):
         return self.end_s - self.start_s
 
     def of(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
-        """Some of them: a mask or indices."""
+        """Select batches by mask or indices."""
         return MeasuredBatches(*(part[which] for part in self))
 
 
 class Startups(NamedTuple):
-    """Executors that came, or were asked for and had not come when nobody looked any more.
+    """Executors that were requested or registered, those that had not come by the end of the observation included.
 
     Attributes:
-        requested_s, registered_s: (S,) on the clock of the batches; the request is NaN where nobody asked (the first).
+        requested_s, registered_s: (S,) seconds on the clock of the batches; the request is NaN where nobody asked, as
+            for
+            a job's first executors.
         batch: (S,) the first batch it worked on, an index into `MeasuredBatches`; -1 for none.
-        censored: (S,) whether it had not come: `registered_s` is when that was seen last. None: all came.
+        censored: (S,) whether it had not come; `registered_s` is then the end of the observation. None: all came.
     """
 
     requested_s: Floats
@@ -61,10 +63,11 @@ class Startups(NamedTuple):
         return np.ones(len(self.batch), bool) if self.censored is None else ~self.censored
 
     def leads_s(self) -> Floats:
-        """Seconds from request to registration of those asked for, in order.
+        """Return the rising seconds from request to registration of the executors that were requested; may be empty.
 
-        One that had not come counts with the median of those that took longer than it was waited for, or, where none
-        did, with that time: redistribution to the right (Efron 1967), in its coarsest form.
+        One that had not come counts with the median of the known times longer than it was waited for, or, where there
+        are
+        none, with the time it was waited for (a coarse form of redistribution to the right, Efron 1967).
         """
         asked = np.isfinite(self.requested_s)
         leads, came = (self.registered_s - self.requested_s)[asked], self.came[asked]
@@ -75,7 +78,11 @@ class Startups(NamedTuple):
 
 
 def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
-    """The measurements of several runs one after another."""
+    """Concatenate the measurements of several runs; `Startups.batch` is shifted to match, clocks are not.
+
+    Raises:
+        ValueError: no parts.
+    """
     batches, startups = zip(*parts, strict=True)
     before = np.cumsum([0, *(len(one.rows) for one in batches[:-1])])
     rows = [
@@ -87,9 +94,10 @@ def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredB
 
 
 def trigger(batches: MeasuredBatches) -> float | None:
-    """Seconds between triggers, where batches waited for one: the median time from one such start to the next.
+    """Estimate the trigger interval: the median seconds between starts of batches that waited for their trigger.
 
-    None if fewer than three pairs of batches waited: the trigger is then as short as batches are, or shorter.
+    Returns:
+        Seconds, to a tenth; None with fewer than three such pairs: the interval is then no longer than batches are.
     """
     idle = batches.start_s[1:] - batches.end_s[:-1] > IDLE_S
     both = idle[1:] & idle[:-1]
@@ -98,6 +106,6 @@ def trigger(batches: MeasuredBatches) -> float | None:
 
 
 def most_rows(batches: MeasuredBatches) -> float:
-    """Most records that a batch may have: where at least three batches reached it within 1 %; else infinity."""
+    """Estimate the limit of records per batch: the largest batch, if at least three are within 1 % of it; else inf."""
     highest = float(batches.rows.max(initial=0.0))
     return highest if (batches.rows >= 0.99 * highest).sum() >= 3 else math.inf

@@ -24,13 +24,13 @@ SLICE_S = 0.25
 
 
 class Recording(NamedTuple):
-    """What was recorded every second of a run; NaN where there is no sample.
+    """What was recorded in each second of a run; NaN where there is no sample.
 
     Attributes:
         rate: (T,) records/s produced.
-        latency_s: (T,) of what came out in the second.
+        latency_s: (T,) seconds, of the records that came out in the second.
         busy: (T,) share of the processors' time that was used.
-        workers: (T,) executors or task managers.
+        workers: (T,) executors or task managers; without NaN, which would count as changes.
     """
 
     rate: Floats
@@ -39,7 +39,7 @@ class Recording(NamedTuple):
     workers: Floats
 
     def part(self, begin: int, end: int) -> Recording:
-        """The seconds [begin, end)."""
+        """Select the seconds [begin, end)."""
         return Recording(*(column[begin:end] for column in self))
 
     @property
@@ -49,14 +49,14 @@ class Recording(NamedTuple):
 
 
 class Outages(NamedTuple):
-    """What single changes did.
+    """The effects of C single changes of the number of workers.
 
     Attributes:
-        lost_s: (C,) how far latency rose over its calm value: the time without work, and what had to be read again.
-        down_s: (C,) from the change to the highest latency.
-        back_s: (C,) from there to a calm latency: a backlog of `lost_s` was worked off.
-        rate, workers: (C,) the load and the workers then.
-        calm_s: latency when nothing happens.
+        lost_s: (C,) seconds by which latency rose over its calm value: the time without work, and what was read again.
+        down_s: (C,) seconds from the change to the highest latency.
+        back_s: (C,) seconds from there until latency is under 1.5 times its calm value: `lost_s` was worked off.
+        rate, workers: (C,) mean records/s meanwhile, and the workers after the change.
+        calm_s: median latency in seconds.
     """
 
     lost_s: Floats
@@ -68,7 +68,13 @@ class Outages(NamedTuple):
 
 
 def outages(seen: Recording) -> Outages:
-    """Every change that stands alone and whose latency came back within `ALONE_S`."""
+    """Measure every change of workers that stands alone and whose latency was calm again within `ALONE_S` (45 s).
+
+    A change stands alone if no other lies within 45 s before and after it. It is left out if latency did not double.
+
+    Returns:
+        In the order of time; empty arrays where there is no such change.
+    """
     calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
     rows, known = [], np.nan_to_num(seen.latency_s)
     gaps = np.diff(changes, prepend=-ALONE_S, append=len(seen.rate) + ALONE_S)
@@ -83,13 +89,20 @@ def outages(seen: Recording) -> Outages:
 
 
 def capacity(seen: Recording) -> tuple[float, float]:
-    """Records/s of one worker at full use, and the exponent by which workers add to it.
+    """Estimate what workers sustain, from stretches of at least 120 s after a change.
 
-    From calm stretches: the load divided by the share of processor time it took, its median for every number of
-    workers, and a line through their logarithms.
+    Per number of workers: the median of the load divided by the busy share (mean of 30 s). A line through the
+    logarithms
+    gives the exponent; with a single number of workers it is 1.
+
+    Args:
+        seen: of at least 30 s.
+
+    Returns:
+        Records/s of one worker at full use, and the exponent in the number of workers, 0.2 to 1.
 
     Raises:
-        UnfinishedFitError: no calm stretch.
+        UnfinishedFitError: no number of workers has a minute of calm seconds.
     """
     seconds = np.arange(len(seen.rate))
     since = seconds - np.append(0, seen.changes)[np.searchsorted(seen.changes, seconds, side="right")]
@@ -105,14 +118,20 @@ def capacity(seen: Recording) -> tuple[float, float]:
 
 
 def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJob:
-    """The job of a recording: what its load takes, what a change costs, how it recovers.
+    """Fit the job of an engine that restarts at every change, such as Flink, from a recording.
 
-    The time without work is drawn from those of single changes, until latency was highest; what latency rose beyond it
-    is read again. Recovery is simulated, at the multiple of the load at which the backlogs of all changes together
-    were worked off.
+    Restart times are those of single changes, from the change to the highest latency; what latency rose beyond that is
+    read again (median). A backlog is worked off at the multiple of the load seen over all changes together.
+
+    Args:
+        seen: the recording.
+        least: fewest workers.
+        most: most workers.
+        target_s: latency target in seconds.
 
     Raises:
-        UnfinishedFitError: no calm stretch, or fewer than `CHANGES` changes that stand alone.
+        UnfinishedFitError: no calm stretch, or fewer than 10 changes that stand alone.
+        TwinError: bounds or a target that no `TwinJob` can have.
     """
     found = outages(seen)
     if len(found.lost_s) < CHANGES:
@@ -130,11 +149,11 @@ def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJ
 
 
 def over(latency_s: Floats, target_s: float) -> float:
-    """Share of the seconds with a sample in which latency is over the target."""
+    """Return the share of the seconds with a sample in which latency is over the target; NaN without samples."""
     known = latency_s[np.isfinite(latency_s)]
     return float((known > target_s).mean()) if len(known) else float("nan")
 
 
 def as_latency(waiting_s: Floats, calm_s: float) -> Floats:
-    """(..., T) a twin's age of the oldest record, raised by what a record takes elsewhere when nothing happens."""
+    """Raise the twin's waiting times (..., T) by what their median lacks to the measured calm latency, in seconds."""
     return waiting_s + max(calm_s - float(np.median(waiting_s)), 0.0)

@@ -14,13 +14,14 @@ from models.twin.sim.state import begin
 
 
 class ReplayedCurves(NamedTuple):
-    """Second by second; the first axis of a twin's are runs that differ in chance alone.
+    """Measured or simulated curves, one value per second; simulated ones have a first axis of runs.
 
     Attributes:
         lag: (..., T) records not committed at the end of the second.
         executors: (..., T) that run at its end.
-        latency_s: (..., T) of the slowest record produced in the second; NaN where none was, or none was committed.
-        waiting_s: (..., T) age of the oldest record not committed at its end.
+        latency_s: (..., T) seconds, of the slowest record produced in the second; NaN where none was, or none was
+            committed.
+        waiting_s: (..., T) age in seconds of the oldest record not committed at its end.
     """
 
     lag: Floats
@@ -33,20 +34,25 @@ def replayed(
     job: TwinJob, arrived: Floats, at_s: Floats, targets: Sequence[int] | Integers, executors: int, seeds: Integers,
     step_s: float = 0.1, batches: int = 0,
 ) -> ReplayedCurves:  # fmt: skip
-    """Drive the twin by recorded arrivals and targets.
+    """Simulate a job under recorded arrivals and recorded changes of the target.
 
     Args:
         job: the twin's.
         arrived: (T + 1,) records produced before each second.
-        at_s: (D,) rising seconds at which the target changed, whole multiples of `step_s` as near as may be.
-        targets: (D,) what to.
+        at_s: (D,) rising seconds since second 0 at which the target changed; rounded to steps, of two in one the last
+            counts.
+        targets: (D,) executors asked for from then on.
         executors: at second 0.
-        seeds: (runs,) of chance.
-        step_s: how finely decisions and commits are placed in time.
+        seeds: (runs,) of start-up delays and batch noise; at least one.
+        step_s: seconds between the moments at which decisions and commits are placed; one divided by a whole number.
         batches: with records that the query had done before second 0.
 
+    Returns:
+        Curves of shape (runs, T).
+
     Raises:
-        TwinError: arrivals that fall, or targets beyond the job's bounds.
+        TwinError: arrivals that fall or are not finite, or targets beyond the job's bounds.
+        ValueError: `at_s` and `targets` differ in length, or no seeds.
     """
     asked = np.asarray(targets, np.int64)
     if len(asked) and not (job.least <= asked.min() and asked.max() <= job.most):
@@ -79,9 +85,12 @@ def _latency(arrived: Floats, ends: Floats, done: Floats) -> Floats:
 
 
 def normalised_error(measured: Floats, simulated: Floats) -> float:
-    """Root of the mean squared difference over the seconds known in both, divided by the measured range.
+    """Compute the root mean squared error over the seconds finite in both curves, divided by the measured range.
 
-    NaN where nothing is known in both, or the measured curve is constant.
+    NaN where no second is finite in both, or the measured curve is constant.
+
+    Raises:
+        ValueError: the shapes differ and do not broadcast.
     """
     known = np.isfinite(measured) & np.isfinite(simulated)
     spread = float(np.ptp(measured[known])) if known.any() else 0.0

@@ -32,7 +32,7 @@ BUDGETS = (0.001, 0.003, 0.01, 0.05)
 
 
 class BenchmarkCase(NamedTuple):
-    """A trace that policies are judged on, and what forecasters said of it (by `listened`)."""
+    """A trace to compare policies on, and its forecasts by forecaster, in the trace's own unit (see `listened`)."""
 
     name: str
     series: Series
@@ -41,11 +41,14 @@ class BenchmarkCase(NamedTuple):
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent.
+    """How much a benchmark computes.
 
     Attributes:
-        knobs, seeds: values of each on the test part; half of the knob's values are chosen by the others' violations.
-        oracle: whether optimum and bound are computed, under the load of the first seed.
+        knobs: values of each policy's tuned parameter on the test part, at least 2; the second half is chosen by what
+            the
+            first ones came to.
+        seeds: draws of the arrivals on the test part.
+        oracle: whether the clairvoyant optimum and the lower bound are computed, under the load of the first seed.
     """
 
     knobs: int = 8
@@ -56,10 +59,20 @@ class Effort:
 def listened(
     name: str, series: Series, setup: Setup, forecasters: Sequence[str] = FORECASTERS
 ) -> dict[str, IssuedForecasts]:
-    """What forecasters say from the tuning part on, and before it as far as peaks are learned from.
+    """Forecast a trace over its tuning and test parts, and over the past from which peaks are learned.
+
+    Args:
+        name: of the trace, for messages.
+        series: the trace.
+        setup: of the contest, whose lead time says how far ahead is forecast.
+        forecasters: of `foresight.FORECASTERS`.
+
+    Returns:
+        Forecasts by forecaster, in the unit of the series and on its clock.
 
     Raises:
-        TwinError: see `scenario.parts`.
+        TwinError: the trace is too short, or a rate is missing or negative (`scenario.parts`).
+        SeriesError: an infinite rate.
     """
     tune, _ = parts(name, series, setup)
     many = coarseness(setup.step_s(series), sum(setup.planned_s))
@@ -72,10 +85,24 @@ def judged(
     cases: Sequence[BenchmarkCase], setup: Setup, contenders: Sequence[Contender], effort: Effort,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[TraceResult]:  # fmt: skip
-    """One result per case.
+    """Run a benchmark: tune every policy on the older part of each trace and compare them on the newest part.
+
+    This takes minutes to hours; every policy is simulated for all cases, parameter values and seeds.
+
+    Args:
+        cases: traces with the forecasts of every forecaster that a contender hears.
+        setup: the same for all.
+        contenders: who is compared.
+        effort: how much is computed.
+        tell: called with the name of each contender that is done, and then for each optimum.
+
+    Returns:
+        One result per case, in their order.
 
     Raises:
-        TwinError: a trace does not do.
+        TwinError: a trace is too short, or a rate is missing or negative, or it cannot be scaled to the job.
+        SettingsError: a policy is unknown or cannot be built.
+        KeyError: a case lacks the forecasts that a contender hears.
     """
     cut = [(case, *parts(case.name, case.series, setup)) for case in cases]
     tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in cut]
@@ -108,9 +135,16 @@ def judged(
 
 
 def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
-    """Plans that know the load of the first seed, tried in the twin; their knob is the violation they may have.
+    """Compute the clairvoyant optimum of a scenario under the load of its first seed, one plan per budget.
 
-    The plans are made for all seconds; like everybody's, only what counts is counted, against their budget, too.
+    Plans cover all seconds of the scenario; cost and late seconds count after its warm-up, as for every policy.
+
+    Args:
+        scenario: to plan for.
+        budgets: shares of the seconds that may be over the target.
+
+    Returns:
+        Results with one seed, whose `knobs` are the budgets. A plan's violation is over its budget where none meets it.
     """
     row, knobs = np.zeros(len(budgets), np.int64), np.array(budgets)
     load = Load(scenario.arrived[:1], row, counts=np.array([scenario.warm_s]))
@@ -120,7 +154,12 @@ def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
 
 
 def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
-    """(budgets,) executor-hours below which no policy can go at these violations under the load of the first seed."""
+    """Compute executor-hours that no policy can stay below, (budgets,), under the load of the first seed after warm-up.
+
+    Args:
+        scenario: whose job and load.
+        budgets: shares of the seconds that may be over the target.
+    """
     arrived = scenario.arrived[:1, scenario.warm_s :]
     load = Load(arrived - arrived[:, :1], np.zeros(len(budgets), np.int64))
     return bound(stack([scenario.setup.the_job] * len(budgets)), load, scenario.setup.looks, np.array(budgets)) / 3600

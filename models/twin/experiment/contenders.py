@@ -1,4 +1,4 @@
-"""Who takes part in an evaluation: every policy of the catalogue with its hyper-parameters, and variants of ours."""
+"""The policies that a comparison runs: those of the catalogue with their hyper-parameters, and variants of our own."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ AXES = {"forecast": (HEARING, DELAYS), "reactive": (DELAYS,), "mpc": (USE, HOLD)
 
 @dataclass(frozen=True)
 class Setting:
-    """A policy's hyper-parameters.
+    """A policy's hyper-parameters, apart from the one (its knob) that is swept.
 
     Attributes:
-        fields: of the policy, by name.
-        memory_steps: of the forecaster, after which a third of an error of now is left.
+        fields: fields of the policy, as (name, value).
+        memory_steps: forecast steps after which 1/e of the forecast's present error is still corrected for.
         level: quantile of the forecast that the policy receives; None for all of them.
     """
 
@@ -54,7 +54,7 @@ class Setting:
     level: float | None = None
 
     def plus(self, values: dict[str, float]) -> Setting:
-        """With other values; names that are no attribute are fields of the policy."""
+        """Return a copy with other values; names that are no attribute are taken for fields of the policy."""
         own = {name: value for name, value in values.items() if name in ("memory_steps", "level")}
         others = dict(self.fields) | {name: value for name, value in values.items() if name not in own}
         return replace(self, fields=tuple(sorted(others.items())), **own)
@@ -62,15 +62,16 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """Who takes part.
+    """A policy that takes part in a comparison.
 
     Attributes:
         name: in the results.
         policy: its name in the catalogue.
-        hears: a forecaster of `foresight.FORECASTERS`, `TRUTH`, or empty for nothing.
+        hears: the forecaster it receives: one of `foresight.FORECASTERS`, `TRUTH`, or empty for none.
         setting: hyper-parameters to begin with.
-        axes: of hyper-parameters that are chosen on the tuning part, each a product, one after the other.
-        learned: what the policy needs beside a contract; a timetable is learned from each trace.
+        axes: grids of hyper-parameters that are searched on the tuning part, one after the other.
+        learned: what the policy needs beside a contract, such as an agent; a timetable is learned from each trace
+            instead.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Contender:
 
 
 class Lane(NamedTuple):
-    """A scenario, the setting that a policy has there, and (N,) values of its knob."""
+    """A policy's runs on one scenario: its hyper-parameters there, and (N,) values of its knob (swept parameter)."""
 
     scenario: Scenario
     setting: Setting
@@ -97,18 +98,22 @@ class Lane(NamedTuple):
 def contenders(
     names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None, live: bool = False
 ) -> tuple[list[Contender], dict[str, str]]:
-    """The policies of these names ("all" for every one), and why others are left out.
+    """Select the policies to compare, with their variants.
 
-    `true_future` is always among them, and beside `mpc` stand `UNFORECAST`.
+    Beside `mpc` stand its variants without a forecast and with the last value (`UNFORECAST`); `true_future`, which is
+    `forecast` with the true load, is always there.
 
     Args:
-        names: of the catalogue.
+        names: of the catalogue, or "all".
         contract: for which they are to be built.
-        learned: what was learned, by policy.
-        live: whether the contract is the job's own: nothing but the knob differs from what would run then.
+        learned: what was learned, by policy; `dqn` needs an agent.
+        live: whether the contract is the job's own, whose hyper-parameters are then kept instead of tuned.
+
+    Returns:
+        The contenders, and by name why others of "all" are left out.
 
     Raises:
-        SettingsError: an unknown name; or a policy asked for by name that cannot be built.
+        SettingsError: an unknown name, or a policy asked for by name that cannot be built.
     """
     asked = list(names)
     found, left_out = [], {}
@@ -128,19 +133,24 @@ def contenders(
 
 
 def ablations(found: Iterable[Contender]) -> list[Contender]:
-    """`forecast` with the last value, and `mpc` with the true future, where they are among them."""
+    """Return variants: `forecast` with the last value and `mpc` with the true load, of those among the contenders."""
     other = {"forecast": LAST_VALUE, "mpc": TRUTH}
     return [with_forecaster(one, other[one.name]) for one in found if one.name in other]
 
 
 def contender(name: str, learned: Any = None) -> Contender:
-    """The policy of that name with what it receives, and the hyper-parameters that are chosen for it."""
+    """Return the policy of that name with the blend as forecaster, if it uses one, and the grids it is tuned over."""
     setting = Setting(level=0.9) if name == "forecast" else Setting()
     return Contender(name, name, "blend" if name in OURS else "", setting, AXES.get(name, ()), learned)
 
 
 def with_forecaster(one: Contender, hears: str) -> Contender:
-    """The same policy as `<name>:<forecaster>`, receiving the forecasts of another, of nobody if `hears` is empty."""
+    """Return the same policy with another forecaster, named `<name>:<forecaster>`.
+
+    Args:
+        one: to copy.
+        hears: a forecaster, `TRUTH`, or empty for none (named `<name>:none`).
+    """
     axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
     if one.policy == "mpc" and not hears:
         axes = tuple(ALONE if axis == USE else axis for axis in axes)

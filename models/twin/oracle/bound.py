@@ -41,13 +41,19 @@ SPREAD = 2 * 1.7320508
 
 
 def bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
-    """(runs,) executor-seconds that no policy can do without, if its share of late seconds is within the budget.
+    """Compute executor-seconds that no policy can stay below while its share of late seconds is within the budget.
 
     Args:
         jobs: of the runs.
         load: of the runs.
         looks: how often a policy may choose.
-        budgets: (runs,) shares of the seconds that may be over the target.
+        budgets: (runs,) shares of the seconds, 0 to 1, that may be over the latency target.
+
+    Returns:
+        (runs,) executor-seconds, a lower bound.
+
+    Raises:
+        ValueError: no runs.
     """
     found = np.zeros(len(budgets))
     for at in jobs.groups(load.row):

@@ -59,12 +59,15 @@ class _Table(NamedTuple):
 
 
 def plans(job: Fluid, prices: Floats, first: float) -> Integers:
-    """(PRICES, D) executors that should run from look to look, the cheapest for each price of a late second.
+    """Plan the executors of a job with a known load, at the least cost for each price of a late second.
 
     Args:
         job: with its load.
-        prices: (PRICES,) executor-seconds that a second over the target is worth.
-        first: executors at the beginning.
+        prices: (8,) executor-seconds that a second over the target is worth; `PRICES` plans are made in one pass.
+        first: executors at the beginning, among those that `job.speeds` covers.
+
+    Returns:
+        (8, D) executors that should run from each look to the next. They must be requested a start-up delay earlier.
     """
     top = max(job.rates.max(), 1e-9)
     levels = top * np.linspace(0, 1, LEVELS) ** 2

@@ -35,7 +35,14 @@ SWITCHES = 8
 
 
 class Pool(NamedTuple):
-    """(D, n) plans, what they cost, their violation and the price of a late second that each was made for."""
+    """Plans that were tried in the twin.
+
+    Attributes:
+        plans: (D, n) executors asked for at the looks.
+        cost: (n,) executor-seconds.
+        violation: (n,) share of the seconds over the target.
+        prices: (n,) executor-seconds per late second that each plan was made for.
+    """
 
     plans: Floats
     cost: Floats
@@ -43,7 +50,7 @@ class Pool(NamedTuple):
     prices: Floats
 
     def plus(self, other: Pool) -> Pool:
-        """Both."""
+        """Append the plans of another pool."""
         return Pool(*(np.concatenate(both, axis=-1) for both in zip(self, other, strict=True)))
 
     def meets(self, budget: float) -> bool:
@@ -51,31 +58,36 @@ class Pool(NamedTuple):
         return bool((self.violation <= budget).any())
 
     def best(self, budget: float) -> int:
-        """The cheapest within the budget; where there is none the one with the fewest late seconds."""
+        """Return the index of the cheapest plan within the budget; without one, of that with the fewest late seconds.
+
+        Args:
+            budget: share of the seconds that may be over the target.
+        """
         if self.meets(budget):
             return int(np.argmin(np.where(self.violation <= budget, self.cost, np.inf)))
         return int(np.lexsort((self.cost, self.violation))[0])
 
     def rival(self, budget: float) -> int:
-        """The plan beyond the budget that saves most per late second against the best; the best where none does."""
+        """Return the index of the plan that saves most per late second beyond those of `best`; else that of `best`."""
         best = self.best(budget)
         saved, late = self.cost[best] - self.cost, self.violation - self.violation[best]
         worth = np.where((saved > 0) & (late > 0), saved / np.maximum(late, 1e-12), -1.0)
         return int(np.argmax(worth)) if worth.max() > 0 else best
 
     def near(self, budgets: Floats | list[float]) -> list[int]:
-        """The best plans and their rivals."""
+        """Return the rising indices of `best` and `rival` for all budgets, each once."""
         return sorted({at for budget in budgets for at in (self.best(budget), self.rival(budget))})
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """One run, of which plans are tried side by side.
+    """One run, on which plans are tried side by side.
 
     Attributes:
-        job, load: of one row.
+        job: the run's, one row.
+        load: the run's, one row.
         every_s: seconds between two looks.
-        seed: of its chance.
+        seed: of its random numbers.
         executors: at the beginning.
     """
 
@@ -91,11 +103,17 @@ class Trials:
         return self.job.of(rows), load, self.every_s, np.full(count, self.seed), np.full(count, self.executors)
 
     def pool(self, plans: Floats, prices: Floats) -> Pool:
-        """(D, n) plans with what they cost."""
+        """Simulate (D, n) plans, made for (n,) prices of a late second, and return them with cost and violation."""
         return Pool(plans, *followed(plans, *self._many(plans.shape[1])), prices)
 
     def better(self, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
-        """The pool and what edits make of some of its plans, at multiples of the price that each was made for."""
+        """Edit plans of a pool where that pays in the twin, and return the pool with the edited plans appended.
+
+        Args:
+            pool: of this run.
+            near: indices of the plans to edit.
+            factors: each plan is edited once per factor, at so many times the price it was made for.
+        """
         at = np.repeat(near, len(factors))
         prices = pool.prices[at] * np.tile(factors, len(near))
         return pool.plus(self.pool(polished(pool.plans[:, at], prices, *self._many(len(at))), prices))
@@ -103,7 +121,7 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Optimum(Rule):
-    """Follows a plan.
+    """A policy that follows a plan made beforehand.
 
     Attributes:
         targets: (D, runs) executors at the looks.
@@ -115,22 +133,30 @@ class Optimum(Rule):
     knob = "targets"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """What the plan says, whatever is seen."""
+        """Return the plan's targets at this time, whatever is observed; after the end of the plan, its last ones."""
         return memory, chosen(self.targets[min(round(view.now_s / self.every_s), len(self.targets) - 1)])
 
 
 def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
-    """For each run the cheapest plan found whose share of late seconds, of those that count, is within its budget.
+    """Find for each run, with its future load known, the cheapest plan within its budget of late seconds.
 
-    Runs that differ in nothing but their budget share the work. Where no plan meets the budget, as under a load above
-    what all executors can do, the plan with the fewest late seconds is given.
+    Only seconds that count (`Load.counts`) are held against the budget. Where no plan meets it, as under a load beyond
+    what all executors sustain, the plan with the fewest late seconds is taken. Runs that differ only in their budget
+    share
+    the work.
 
     Args:
         jobs: of the runs.
         load: of the runs.
         looks: when the plan may change.
-        seeds: (runs,) of their chance, which the plan knows too.
-        budgets: (runs,) shares of the seconds that may be over the target.
+        seeds: (runs,) of their random numbers, which the plan knows too.
+        budgets: (runs,) shares of the seconds, 0 to 1, that may be over the target.
+
+    Returns:
+        A policy for `simulate` with the same runs, looks and seeds.
+
+    Raises:
+        ValueError: no runs.
     """
     executors = first_executors(jobs, load, looks)
     targets = np.zeros((looks.count(load.seconds), len(budgets)))

@@ -24,15 +24,18 @@ REACH = 8
 def followed(
     plans: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> tuple[Floats, Floats]:
-    """(runs,) executor-seconds and share of seconds over the target of plans; the same as `simulate` finds.
+    """Simulate plans and return what they cost, as `simulate` would find it.
 
     Args:
-        plans: (D, runs) targets at the looks.
+        plans: (D, runs) executors asked for at the looks.
         jobs: of the runs.
         load: of the runs, which all count from the same second on.
         every_s: seconds between looks.
-        seeds: (runs,) of their chance.
+        seeds: (runs,) of their random numbers.
         executors: (runs,) at the beginning.
+
+    Returns:
+        (runs,) executor-seconds paid, and (runs,) share of the seconds over the target.
     """
     state, begins = begin(jobs, executors, seeds), int(load.begins[0])
     _follow(state, jobs, load.produced, np.ascontiguousarray(plans), every_s, begins // every_s)
@@ -43,7 +46,20 @@ def followed(
 def polished(
     plans: Floats, prices: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> Floats:
-    """(D, runs) the plans after small edits that pay in the twin at a price of a second over the target, (runs,)."""
+    """Edit plans look by look wherever a small change is cheaper in the twin, and return the new plans.
+
+    Args:
+        plans: (D, runs) executors asked for at the looks; not changed.
+        prices: (runs,) executor-seconds that a second over the target is worth.
+        jobs: of the runs.
+        load: of the runs.
+        every_s: seconds between looks.
+        seeds: (runs,) of their random numbers.
+        executors: (runs,) at the beginning.
+
+    Returns:
+        (D, runs) executors asked for at the looks.
+    """
     plans = np.ascontiguousarray(plans)
     late = _follow(begin(jobs, executors, seeds), jobs, load.produced, plans, every_s, 0)
     better = np.ascontiguousarray(plans.T)

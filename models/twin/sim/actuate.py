@@ -13,7 +13,12 @@ from models.twin.sim.state import SimState
 
 @numba.njit(inline="always")
 def uniform(chance: Any, run: int) -> float:
-    """The next random number in [0, 1) of a run (xorshift64*, Vigna 2016)."""
+    """Draw the next random number in [0, 1) of a run (xorshift64*, Vigna 2016); its state in `chance` changes.
+
+    Args:
+        chance: (runs,) unsigned 64-bit states, none of them 0.
+        run: index.
+    """
     bits = chance[run]
     bits ^= bits >> np.uint64(12)
     bits ^= bits << np.uint64(25)
@@ -54,10 +59,19 @@ def _dismiss(x: Any, ready_at: Any, fewer: int) -> None:
 
 @numba.njit(cache=True, error_model="numpy")
 def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
-    """Act on the runs whose target changes at second `now`; what is counted since the last look starts anew.
+    """Set the targets of the runs at second `now`; `state` changes in place.
 
-    An engine that restarts loses its batch in flight (its records are read again), does nothing for a drawn time, and
-    has the new number at once; a change while it restarts is taken up by the same restart.
+    The sums since the last look begin anew in every run. Where the target changes, executors are requested (each
+    arrives
+    after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest before the others,
+    then running executors leave after the batch in flight. An engine that restarts loses its batch in flight, processes
+    nothing for a drawn time, and then has the new number at once; a change during a restart does not prolong it.
+
+    Args:
+        state: of the runs.
+        jobs: of the runs.
+        targets: (runs,) whole numbers of executors as floats.
+        now: seconds since the runs began.
     """
     for run in range(len(targets)):
         x, target = state.x[run], targets[run]

@@ -10,10 +10,10 @@ from models.twin.sim.job import TwinError
 
 
 def filled(values: Floats) -> Floats:
-    """(T,) records/s with missing steps (NaN) on a line between their neighbours.
+    """Fill missing steps (NaN) of (T,) rates by linear interpolation; at the ends the nearest known rate holds.
 
     Raises:
-        TwinError: a negative or infinite rate, or less than two known steps.
+        TwinError: a negative or infinite rate, or fewer than two known steps.
     """
     known = np.isfinite(values)
     if np.isinf(values).any() or (values[known] < 0).any():
@@ -26,17 +26,28 @@ def filled(values: Floats) -> Floats:
 
 
 def restored(values: Floats) -> Floats:
-    """(T,) a trace whose publisher added an offset, with 95 % of its least value taken off.
+    """Subtract 95 % of the least value from (T,) rates, for a trace whose publisher added an unpublished offset.
 
-    The offset itself is not published; what is left has the peak-to-trough range of a load that nearly sleeps at night.
+    What is left has the ratio of peak to trough of a load that nearly sleeps at night. NaN stays NaN.
     """
     return values - 0.95 * np.nanmin(values)
 
 
 def rates(values: Floats, step_s: float) -> Floats:
-    """(T * step_s,) records/s at every second: smooth, at least 0, and its mean over each step is the step's value.
+    """Turn rates per step into rates per second: smooth, at least 0, and with the given mean over each step.
 
-    The derivative of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of steps.
+    They are differences of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of
+    steps.
+
+    Args:
+        values: (T,) records/s, mean of each step; NaN is filled as by `filled`.
+        step_s: seconds per step.
+
+    Returns:
+        (floor(T * step_s),) records/s.
+
+    Raises:
+        TwinError: a negative or infinite rate, or fewer than two known steps.
     """
     total = summed(filled(values) * step_s)
     if step_s == 1:
@@ -46,10 +57,17 @@ def rates(values: Floats, step_s: float) -> Floats:
 
 
 def drawn(rate: Floats, seed: int) -> Floats:
-    """(T + 1,) records produced before each second, Poisson around (T,) records/s; the same for the same seed."""
+    """Draw Poisson arrivals around (T,) records/s; the same for the same seed.
+
+    Returns:
+        (T + 1,) records produced before each second, 0 first.
+
+    Raises:
+        ValueError: a negative rate, or NaN.
+    """
     return summed(np.random.default_rng(seed).poisson(rate))
 
 
 def summed(counts: Floats | Integers) -> Floats:
-    """(..., S + 1) what came before each second, of (..., S) what comes in each."""
+    """Sum (..., S) counts per second up to (..., S + 1) counts before each second, 0 first."""
     return np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)

@@ -19,7 +19,7 @@ DRAWS = 32
 
 
 class TwinError(CorrectableError, ValueError):
-    """What cannot be simulated; the message names the value and the remedy."""
+    """Something cannot be simulated; the message names the value and what to do."""
 
 
 LOWEST = {
@@ -32,26 +32,29 @@ LOWEST = {
 
 @dataclass(frozen=True)
 class TwinJob:
-    """A streaming job: batches take `overhead_s + per_record_s * rows / speed(executors)`.
+    """A streaming job: batches take `overhead_s + per_record_s * rows / speed(executors)` seconds.
 
     Attributes:
         overhead_s: seconds of a batch that no executor shortens.
-        per_record_s: seconds of one slot per record.
-        least, most: bounds of the executors.
+        per_record_s: seconds that one slot needs per record.
+        least, most: bounds of the number of executors.
         cores: slots per executor.
-        tasks: of the heavy stage; more slots than these are worth nothing.
-        scaling: exponent of the capacity in slots, at most 1 (measured mapper: 0.83, autoscaling.md C5).
-        trigger_s: a batch begins at a whole multiple of these seconds, or later, when the one before has ended.
-        batch_rows: most rows of a batch.
-        startup_s: measured seconds from the request of an executor until it is registered.
-        cold_s: seconds that the first task of a new executor takes longer, and with it the batch.
-        noise: deviation of the logarithm of a batch's duration.
+        tasks: tasks of the heavy stage; slots beyond this number add no speed.
+        scaling: exponent of speed in slots, above 0 and at most 1 (measured for a Kafka mapper: 0.83).
+        trigger_s: trigger interval in seconds; a batch begins at a multiple of it, or when the batch before has ended.
+        batch_rows: most records of a batch.
+        startup_s: measured seconds from the request of an executor until it is registered; the twin draws from them.
+        cold_s: seconds by which the first task of a new executor, and with it the batch, takes longer.
+        noise: standard deviation of the logarithm of a batch's duration.
         warmup: share by which the first batch of a query takes longer, because driver and executors are cold.
-        warmup_batches: batches with records after which 1/e of this share is left.
-        restart_s: measured seconds without any work at each change, for engines that restart; empty: nothing restarts.
-        rewind_s: after a restart the records of so many seconds are read again, as from the last checkpoint.
-        catch_up: no backlog is worked off quicker than at this multiple of the load, however many executors there are.
-        latency_target_s: event time to committed result.
+        warmup_batches: batches with records after which 1/e of the warm-up is left.
+        restart_s: measured seconds without any work at each change, for engines that restart; empty: no restarts.
+        rewind_s: seconds of load that are read again after a restart, as from the last checkpoint.
+        catch_up: a backlog is worked off at this multiple of the load at most, however many executors there are.
+        latency_target_s: seconds from event time to committed result.
+
+    Raises:
+        TwinError: a value out of its range; the message names it and the range.
     """
 
     overhead_s: float
@@ -106,7 +109,13 @@ class TwinJob:
 
 
 class Belief(NamedTuple):
-    """What a policy takes a job for before it has measured anything, as a contract guesses it; see `Planning`."""
+    """The batch model that a policy starts from before it has measured the job: the guesses of a contract's `Planning`.
+
+    Attributes:
+        overhead_s: seconds of a batch that no executor shortens.
+        per_record_s: seconds that one slot needs per record.
+        scaling: exponent of speed in slots.
+    """
 
     overhead_s: float
     per_record_s: float
@@ -114,7 +123,7 @@ class Belief(NamedTuple):
 
     @classmethod
     def of(cls, planning: Planning) -> Belief:
-        """As an autoscaler begins: with the numbers of the job's contract."""
+        """Take the guesses from the planning section of a job's contract."""
         return cls(planning.overhead_s, planning.per_record_s, planning.scaling)
 
 
@@ -130,11 +139,12 @@ class TwinJobs(NamedTuple):
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs,) records of `FACTS`.
+        facts: (runs,) records of `FACTS`: the true parameters, then overhead and service time as first believed.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         believed: (runs, N + 1) slots that a policy takes them to be worth.
-        startup_s, restart_s: (runs, DRAWS) measured times; a job whose engine does not restart has NaN in the latter.
-        alike: whether `believed` has the same in all rows.
+        startup_s, restart_s: (runs, DRAWS) quantiles of the measured times; `restart_s` is NaN for engines that do not
+            restart.
+        alike: whether all rows of `believed` are equal.
     """
 
     facts: Any
@@ -150,15 +160,25 @@ class TwinJobs(NamedTuple):
         return self.believed[:1] if self.alike else self.believed
 
     def capacity(self, batch_s: float) -> Capacity:
-        """What numbers of executors truly sustain with batches of so many seconds."""
+        """Return the true capacity of the jobs, for batches of `batch_s` seconds."""
         return Capacity(self.speeds, self.facts["overhead_s"], self.facts["per_record_s"], batch_s)
 
     def of(self, rows: Integers) -> TwinJobs:
-        """Some of them."""
+        """Select runs by index; `alike` is kept as it was."""
         return TwinJobs._make([*(part[rows] for part in self[:-1]), self.alike])
 
     def groups(self, *more: Integers) -> list[Integers]:
-        """The runs that are alike in all of this, and in (runs,) arrays, together."""
+        """Group the runs whose jobs, and whose entries in further (runs,) arrays, are equal.
+
+        Args:
+            more: (runs,) numbers that must be equal too, such as load rows or seeds.
+
+        Returns:
+            Per group the (n,) indices of its runs, rising.
+
+        Raises:
+            ValueError: no runs at all.
+        """
         plain = self.facts.view(float).reshape(len(self.facts), -1)
         what = np.hstack([plain, self.speeds, self.startup_s, self.restart_s, *(part[:, None] for part in more)])
         alike = np.unique(np.nan_to_num(what, nan=-1.0), axis=0, return_inverse=True)[1].ravel()
@@ -166,12 +186,15 @@ class TwinJobs(NamedTuple):
 
 
 def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = None) -> TwinJobs:
-    """One row per run.
+    """Turn jobs into arrays, one row per run.
 
     Args:
-        jobs: as they are.
-        beliefs: what policies take them for at first, one for all or one per run: never the truth, they must measure;
-            None: the defaults of a contract.
+        jobs: at least one.
+        beliefs: the batch model that policies start from, one for all or one per run; None: the defaults of a contract.
+            It need not be true, because policies measure the job while it runs.
+
+    Raises:
+        ValueError: no job, another number of beliefs than of jobs, or a belief with `scaling` outside (0, 1].
     """
     beliefs = Belief.of(Planning()) if beliefs is None else beliefs
     both = list(zip(jobs, [beliefs] * len(jobs) if isinstance(beliefs, Belief) else beliefs, strict=True))

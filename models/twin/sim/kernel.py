@@ -1,4 +1,4 @@
-"""The physics, compiled, because a backtest simulates billions of seconds.
+"""The physics of the twin, compiled, because a backtest simulates billions of seconds.
 
 Functions here change runs of a `SimState` in place; `x` is a run's record of `SimState.x`, `job` its `TwinJobs.facts`.
 """
@@ -124,14 +124,16 @@ def _arrive(x: Any, ready_at: Any, job: Any) -> None:
 # Nothing is allocated here: without numba's reference counts, taken at every inlined call, it takes half the time.
 @numba.njit(cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload, untyped-decorator]
 def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float) -> None:
-    """Move every run from whole second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
+    """Simulate every run from second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
+
+    Nothing is returned: executor-seconds, commits, latencies and what a policy measures are added to `state`.
 
     Args:
         state: of the runs, changed in place.
         jobs: of the runs.
-        load: `run.Produced`; runs stand still after their own end.
-        begin: second.
-        end: second, at most that at which the longest load ends.
+        load: `run.Produced`; a run stands still from its own end on.
+        begin: seconds since the runs began; where the last call ended.
+        end: seconds, at most the length of the longest load.
     """
     final, stop = load.arrived.shape[1] - 1, end
     for run in range(len(load.row)):
@@ -170,7 +172,10 @@ def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float
 
 @numba.njit(cache=True)
 def close(state: SimState, jobs: TwinJobs, load: Any) -> None:
-    """Count the seconds over the target whose records still wait at the end, with the latency they have by then."""
+    """Count the records that still wait at the end of the load: their seconds over the target are added to `state`.
+
+    Each such second enters `over`, `worst` and the latency histogram with the latency it has by the end. Call it once.
+    """
     for run in range(len(load.row)):
         x, produced, end = state.x[run], load.arrived[load.row[run]], load.ends[run]
         for p in range(int(max(x.oldest, x.counts)), end):

@@ -18,7 +18,7 @@ from models.twin.sim.state import KNOWN, SUMS, SimState, begin, latency_quantile
 
 
 class Produced(NamedTuple):
-    """A load as the kernel takes it: `Load.arrived`, `row` and `ends`."""
+    """A load as compiled code takes it: `Load.arrived`, `Load.row`, and (runs,) the second at which each run ends."""
 
     arrived: Floats
     row: Integers
@@ -27,13 +27,18 @@ class Produced(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What is produced.
+    """The records that runs receive.
 
     Attributes:
-        arrived: (rows, T + 1) records before each second, never falling, 0 first.
-        row: (runs,) which row a run has.
-        lasts: (rows,) seconds that each row lasts, where they differ; its runs then stand still.
-        counts: (rows,) seconds, of looks, from which on cost and latency of a row's runs count; None: all do.
+        arrived: (rows, T + 1) records produced before each second, never falling, 0 first.
+        row: (runs,) index of the row that a run receives.
+        lasts: (rows,) seconds that each row lasts, where they differ; its runs then stand still. None: T.
+        counts: (rows,) second from which on cost and latency of a row's runs count, a multiple of the look interval;
+            None:
+            0.
+
+    Raises:
+        TwinError: a number of `arrived` that is not finite, or a row that falls.
     """
 
     arrived: Floats
@@ -63,13 +68,13 @@ class Load:
 
 
 class Foresight(NamedTuple):
-    """What a forecaster says at every decision.
+    """The forecasts that a policy receives, one per decision.
 
     Attributes:
-        offsets_s: (K,) as of `Ahead`.
+        offsets_s: (K,) rising seconds from the decision; entry k covers the time since entry k - 1.
         levels: (Q,) quantile levels.
         rps: (rows, D, K, Q) records/s at the D decisions; NaN for runs that receive nothing.
-        row: (runs,) which row a run receives.
+        row: (runs,) index of the row that a run receives.
     """
 
     offsets_s: Floats
@@ -78,17 +83,21 @@ class Foresight(NamedTuple):
     row: Integers
 
     def at(self, decision: int) -> Ahead:
-        """What the runs receive at a decision."""
+        """Return what all runs receive at a decision (index from 0).
+
+        Raises:
+            IndexError: there are fewer decisions.
+        """
         return Ahead(self.offsets_s, self.levels, self.rps[self.row, decision].astype(float))
 
 
 @dataclass(frozen=True)
 class Looks:
-    """How a policy looks at its job.
+    """When a policy observes its job, and how.
 
     Attributes:
         every_s: whole seconds between two looks.
-        smooth_s: seconds over which the arrival rate is averaged.
+        smooth_s: whole seconds over which the arrival rate is averaged.
         batch_s: seconds that batches should take.
     """
 
@@ -102,15 +111,15 @@ class Looks:
 
 
 class SimOutcome(NamedTuple):
-    """What became of the runs.
+    """Cost and latency of simulated runs.
 
     Attributes:
-        executor_s: (runs,) executor-seconds paid, from the request on.
-        violation: (runs,) share of the seconds in which a record took longer than the target.
-        p99_s, worst_s: (runs,) latency of a second's slowest record: its 99 % quantile and the highest.
-        changes: (runs,) of the target.
-        targets: (D, runs) what was asked for.
-        why: (D, runs) flags.
+        executor_s: (runs,) executor-seconds paid, from the request of an executor on.
+        violation: (runs,) share of the seconds, 0 to 1, in which a record took longer than the latency target.
+        p99_s, worst_s: (runs,) seconds: 99 % quantile and maximum of the latency of a second's slowest record.
+        changes: (runs,) changes of the target.
+        targets: (D, runs) executors asked for at each look.
+        why: (D, runs) flags of `Why`.
     """
 
     executor_s: Floats
@@ -125,12 +134,21 @@ class SimOutcome(NamedTuple):
 def simulate(
     jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, foresight: Foresight | None = None
 ) -> SimOutcome:
-    """Run a policy over jobs; the same arguments give the same outcome.
+    """Run a policy over simulated jobs and return what it cost; the same arguments give the same outcome.
 
-    The runs begin with the executors that carry their first minute at full use, so that no policy starts in a hole.
+    Each run begins with the executors that sustain its first minute at full use, so no policy starts with a backlog.
+
+    Args:
+        jobs: of the runs.
+        load: of the runs.
+        policy: with parameters that are numbers, or arrays with one entry per run.
+        looks: when the policy decides.
+        seeds: (runs,) seeds of start-up delays and batch noise.
+        foresight: forecasts for every look; None where the policy receives none.
 
     Raises:
-        TwinError: a load that is shorter than one look.
+        TwinError: the load is shorter than one look.
+        IndexError: `foresight` has fewer decisions than there are looks.
     """
     if load.seconds < looks.every_s:
         raise TwinError(f"{load.seconds} s of load: shorter than one look every {looks.every_s} s; take a longer trace")
@@ -149,17 +167,34 @@ def simulate(
 
 
 def act(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
-    """Ask for the targets at second `now`; the state changes in place."""
+    """Set the targets of the runs at second `now`; `state` changes in place.
+
+    Args:
+        state: of the runs.
+        jobs: of the runs.
+        targets: (runs,) executors to ask for, within the bounds of each job (they are not cut here).
+        now: seconds since the runs began.
+    """
     retarget(state, jobs, targets.astype(float), float(now))
 
 
 def advance(state: SimState, jobs: TwinJobs, load: Load, begin: float, end: float) -> None:
-    """Let the seconds [begin, end) pass; the state changes in place."""
+    """Simulate the seconds from `begin` to `end`; `state` changes in place."""
     kernel.advance(state, jobs, load.produced, float(begin), float(end))
 
 
 def ended(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Integers) -> SimOutcome:
-    """What became of runs that have come to their end; records that still wait count with the latency they have."""
+    """Close runs at the end of their load and summarise them; `state` changes in place, so call it once.
+
+    Records that still wait count with the latency they have by then.
+
+    Args:
+        state: of the runs, advanced to the end.
+        jobs: of the runs.
+        load: of the runs.
+        targets: (D, runs) executors asked for, passed on.
+        why: (D, runs) flags of `Why`, passed on.
+    """
     kernel.close(state, jobs, load.produced)
     x, p99_s = state.x, latency_quantile(state.latencies, 0.99)
     violation = x["over"] / (load.produced.ends - load.begins)
@@ -167,7 +202,18 @@ def ended(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Int
 
 
 def view(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: Ahead | None) -> View:
-    """What a policy has measured by second `now`, by the code of a live job; the shares are kept in the state."""
+    """Return what a policy observes at second `now`, measured by the same code as in a live job.
+
+    The shares of this look are kept in `state`, so call it once per look and before `act`, which resets the sums.
+
+    Args:
+        state: of the runs.
+        jobs: of the runs.
+        load: of the runs.
+        looks: interval of looks, averaging of the arrival rate, batch length.
+        now: whole seconds since the runs began.
+        ahead: the forecast that the policy receives; None for none.
+    """
     x, facts, table = state.x, jobs.facts, state.table
     start = max(now - looks.smooth_s, 0)
     lag, new = load.arrived[load.row, now] - x["done"], load.arrived[load.row, max(now, 1)]
@@ -196,7 +242,7 @@ def _begin_to_count(state: SimState, load: Load, now: int) -> None:
 
 
 def first_executors(jobs: TwinJobs, load: Load, looks: Looks) -> Floats:
-    """(runs,) executors that carry the first minute at full use."""
+    """Return (runs,) the fewest executors that sustain the mean load of the first minute at full use, within bounds."""
     upto, facts = min(60, load.seconds), jobs.facts
     rate = load.arrived[load.row, upto] / upto
     return jobs.capacity(looks.batch_s).executors_for(rate, facts["least"], facts["most"])[0]

@@ -26,23 +26,32 @@ SUMS, KNOWN = slice(-9, -3), slice(-3, None)
 
 
 class SimState(NamedTuple):
-    """Arrays with one row per run; the kernel changes them in place.
+    """Simulation state, one row per run; the kernel changes the arrays in place.
 
     Attributes:
-        x: (runs,) records of `RUN`: executors that run (those that leave included), those that go when the batch in
-            flight has ended, those on their way and when the first of them arrives; the target and when it last
-            changed; until when a restarting engine processes nothing; end (inf without one), start and rows of the
-            batch in flight; earliest start of the next one; records committed; the first second with a record that is
-            not; 1 while an executor waits for its first batch, 2 while one is in it, 3 for both; batches that teach no
-            capacity because an executor is new; the service time as a policy has learned it and the sums behind it
-            (`capacity.slope`); executor-seconds paid, from the request on; seconds over the target; changes of the
-            target; slowest latency so far and of the newest batch; until when the batch in flight has tasks left for
-            an executor that joins; 1 after a restart, until records are read again; the share by which the next batch
-            takes longer while the query warms up; the first second whose latency counts; and what a policy measures,
-            as of `batches.Batches`: the newest end (-inf before one), the sums since the last look, the shares of then.
+        x: (runs,) records of `RUN`, times in seconds since the run began. In the order of `FIELDS`: executors that run
+            (those that leave included), executors that leave when the batch in flight has ended, executors on their way
+            and
+            when the first of them arrives; the target and when it last changed; until when a restarting engine
+            processes
+            nothing; end (inf without one), start and rows of the batch in flight; earliest start of the next one;
+            records
+            committed; the first second with a record that is not; 1 while an executor waits for its first batch, 2
+            while
+            one is in it, 3 for both; batches still to come that teach no capacity because an executor is new; the
+            service
+            time as a policy has learned it and the sums behind it (`capacity.slope`); executor-seconds paid, from the
+            request on; seconds over the latency target; changes of the target; slowest latency so far, and of the
+            newest
+            batch; until when the batch in flight has tasks left for an executor that joins; 1 after a restart until
+            records
+            are read again; share by which the next batch takes longer while the query warms up; the first second whose
+            latency counts; and what a policy measures: end of the newest batch (-inf before one), sums since the last
+            look
+            and shares at that look, both as in `batches.shares`.
         ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
-        latencies: (runs, BINS) seconds of arrival by the latency of their slowest record.
-        chance: (runs,) state of the run's random numbers.
+        latencies: (runs, BINS) histogram: seconds of arrival by the latency of their slowest record.
+        chance: (runs,) state of each run's random numbers.
     """
 
     x: Any
@@ -57,7 +66,14 @@ class SimState(NamedTuple):
 
 
 def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) -> SimState:
-    """Calm runs with so many executors each, of which nothing is measured yet, of queries that did so many batches."""
+    """Create the state of runs at second 0: nothing waits, no batch runs, nothing is measured.
+
+    Args:
+        jobs: of the runs.
+        executors: (runs,) executors that run from the beginning.
+        seeds: (runs,) seeds of the random numbers.
+        batches: batches that each query has done already, which shortens its warm-up.
+    """
     runs, facts = len(executors), jobs.facts
     x = np.zeros(runs, RUN)
     x["executors"] = x["target"] = executors
@@ -80,7 +96,15 @@ def _scattered(seeds: Integers) -> NDArray[np.uint64]:
 
 
 def latency_quantile(latencies: NDArray[np.int32], level: float) -> Floats:
-    """(runs,) seconds: the upper edge of the bin that holds the quantile, over seconds with an arrival; 0 without."""
+    """Compute a quantile of latency per run from the histograms.
+
+    Args:
+        latencies: (runs, BINS) as in `SimState`.
+        level: between 0 and 1.
+
+    Returns:
+        (runs,) seconds, the upper edge of the bin that holds the quantile, over seconds with an arrival; 0 without any.
+    """
     total = latencies.sum(axis=1)
     at = (np.cumsum(latencies, axis=1) >= (level * total)[:, None]).argmax(axis=1)
     edge = np.where(at < LINEAR, (at + 1) * FINE_S, LINEAR * FINE_S * 2.0 ** ((at - LINEAR + 1) / 16))
