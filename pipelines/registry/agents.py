@@ -23,10 +23,12 @@ class AgentRegistry(ModelStore):
     made_by = "retrain_agent"
 
     def load(self, job: str, version: str | None = None) -> DqnModel:
-        """The agent of a version; without one, of the champion.
+        """Load the agent of a version; without one, of the champion.
 
         Raises:
-            RegistryError: no such job or version, no champion, or an agent whose spaces do not fit this code's.
+            RegistryError: no such job or version, no champion, or an agent whose features or moves are not this code's.
+            MessageError: no job can have the name.
+            OSError: an embedded store has lost the files.
         """
         folder, what = self.download(job, version)
         try:
@@ -37,7 +39,20 @@ class AgentRegistry(ModelStore):
     def register(
         self, run: TrackedRun, job: str, agent: DqnModel, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
-        """Register an agent out of a running run, with its model card; returns the new version."""
+        """Log an agent to a running run and register it with its model card; returns the new version.
+
+        Args:
+            run: must be the active run.
+            job: whose agent.
+            agent: to log.
+            card: Markdown, becomes the version's description.
+            tags: of the version; `kind` is added.
+            alias: to point to the new version, e.g. `CHALLENGER`.
+
+        Raises:
+            MlflowException: MLflow refuses or does not answer.
+            MessageError: no job can have the name.
+        """
         seen, worth = {None: (-1, len(FEATURES))}, {None: (-1, len(MOVES), PARTS)}  # of every action, in parts
         model_id = log(
             describe(agent), AGENT_FILE, signature(seen, worth), name="dqn", tags=dict(tags), model_type="agent"
@@ -46,10 +61,11 @@ class AgentRegistry(ModelStore):
 
 
 def read_agent(folder: Path) -> DqnModel:
-    """The agent in a folder of a version's files; needs no MLflow.
+    """Read the agent from a folder that holds a version's files; needs no MLflow.
 
     Raises:
-        AgentError: there is none, or its spaces do not fit this code's.
+        AgentError: there is none, it is no JSON, or its features, moves or shapes are not this code's.
+        OSError: the file cannot be read.
     """
     found = sorted(folder.rglob(AGENT_FILE))
     if not found:

@@ -19,17 +19,27 @@ DESCRIPTION = "forecaster.json"
 
 
 class RegistryError(CorrectableError, RuntimeError):
-    """The registry has not what was asked for, or something else under that name; the message says what to do."""
+    """The registry lacks what was asked for, holds something else under the name, or does not answer."""
 
 
 class JsonFlavor:
-    """What MLflow asks of a flavour: to save a model that is its description alone."""
+    """A flavour of MLflow for a model that is one JSON file."""
 
     __name__ = "tidecast"
 
     @staticmethod
     def save_model(path: str, mlflow_model: Any, description: Path, signature: Any) -> None:
-        """Write the description and the MLmodel file."""
+        """Create the folder `path` and write the JSON file and the MLmodel file into it; MLflow calls it.
+
+        Args:
+            path: folder of the model; must not exist.
+            mlflow_model: MLflow's `Model`; gets the signature and the flavour `tidecast`.
+            description: the JSON file, which is copied.
+            signature: as `signature` makes it.
+
+        Raises:
+            FileExistsError: the folder exists.
+        """
         folder = Path(path)
         folder.mkdir(parents=True)
         (folder / description.name).write_text(description.read_text())
@@ -39,7 +49,18 @@ class JsonFlavor:
 
 
 def log(described: Mapping[str, Any], file: str, signature: Any, **common: Any) -> str:
-    """Log a model that is its description alone to the active run; returns MLflow's id of it."""
+    """Log a model that is one JSON file to the active run; returns MLflow's id of the logged model.
+
+    Args:
+        described: JSON values.
+        file: name of the file.
+        signature: as `signature` makes it.
+        common: further arguments of `mlflow.models.Model.log`, as `name`, `tags` and `model_type`.
+
+    Raises:
+        TypeError: a value cannot be written as JSON.
+        MlflowException: MLflow refuses or does not answer.
+    """
     from mlflow.models import Model
 
     with TemporaryDirectory() as scratch:
@@ -49,7 +70,13 @@ def log(described: Mapping[str, Any], file: str, signature: Any, **common: Any) 
 
 
 def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
-    """Log a forecaster to the active run; returns MLflow's id of the logged model."""
+    """Log a forecaster to the active run; returns MLflow's id of the logged model.
+
+    Written are `forecaster.json` and, for a network, its graph and weights as a torch.export archive (`pt2`).
+
+    Raises:
+        MlflowException: MLflow refuses or does not answer.
+    """
     import numpy as np
 
     from models.kinds import Networked, describe, shapes
@@ -80,7 +107,16 @@ def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
 
 
 def signature(reads: Mapping[Any, tuple[int, ...]], says: Mapping[Any, tuple[int, ...]], kind: str = "float32") -> Any:
-    """MLflow's signature of a model: shapes of what it reads and says by name, -1 for any number, and their type."""
+    """Build MLflow's signature of a model from the shapes of its inputs and outputs.
+
+    Args:
+        reads: shape of every input, by name (None for a sole one without a name); -1 stands for any length.
+        says: the same of the outputs.
+        kind: numpy type of all.
+
+    Returns:
+        An `mlflow.models.ModelSignature`.
+    """
     import numpy as np
     from mlflow.models import ModelSignature
     from mlflow.types import Schema, TensorSpec
@@ -92,10 +128,13 @@ def signature(reads: Mapping[Any, tuple[int, ...]], says: Mapping[Any, tuple[int
 
 
 def read(folder: Path, what: str) -> Forecaster:
-    """The forecaster in a downloaded model's folder; `what` names it in errors.
+    """Read the forecaster from a downloaded model's folder; `what` names it in errors.
 
     Raises:
-        RegistryError: it is no forecaster of this code.
+        RegistryError: there is no `forecaster.json`, its kind or parameters are not this code's, or the network's
+            archive or signature does not fit it.
+        ValueError: `forecaster.json` is no JSON.
+        MlflowException: the folder has no MLmodel file.
     """
     from mlflow.models import Model
 
@@ -125,7 +164,7 @@ def read(folder: Path, what: str) -> Forecaster:
 
 
 def archive(folder: Path) -> bytes | None:
-    """The network's archive in a downloaded model's folder; None for a kind without one."""
+    """Return the network's archive (`pt2`) in a downloaded model's folder; None for a kind without one."""
     found = sorted(folder.rglob("*.pt2"))
     return found[0].read_bytes() if found else None
 

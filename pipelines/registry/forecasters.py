@@ -23,15 +23,25 @@ class Registry(ModelStore):
     made_by = "retrain_forecaster"
 
     def load(self, job: str, version: str | None = None) -> Forecaster:
-        """The forecaster of a version; without one, of the champion.
+        """Load the forecaster of a version; without one, of the champion.
 
         Raises:
             RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
+            MessageError: no job can have the name.
         """
         return self.fetch(job, version)[0]
 
     def fetch(self, job: str, version: str | None = None) -> tuple[Forecaster, bytes | None]:
-        """As `load`, with the network's archive where it has one; nothing is left behind on the disk."""
+        """Load the forecaster of a version (without one, of the champion), and its network's archive.
+
+        Returns:
+            The forecaster, and the bytes of the `pt2` archive, None for a kind without one. The files that were
+            downloaded are deleted again.
+
+        Raises:
+            RegistryError: no such job or version, no champion, or an artifact that is no forecaster of this code.
+            MessageError: no job can have the name.
+        """
         with TemporaryDirectory() as scratch:
             folder, what = self.download(job, version, Path(scratch))
             return read(folder, what), archive(folder)
@@ -40,25 +50,60 @@ class Registry(ModelStore):
         self, run: TrackedRun, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str],
         alias: str | None = None,
     ) -> str:  # fmt: skip
-        """Register a forecaster out of a running run, with its model card; returns the new version."""
+        """Log a forecaster to a running run and register it with its model card; returns the new version.
+
+        Args:
+            run: must be the active run.
+            job: whose forecaster.
+            forecaster: to log.
+            card: Markdown, becomes the version's description.
+            tags: of the version; `kind` is added.
+            alias: to point to the new version, e.g. `CHALLENGER`.
+
+        Raises:
+            MlflowException: MLflow refuses or does not answer.
+            MessageError: no job can have the name.
+        """
         return self.keep(run, job, write(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias)
 
     def keep_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
-        """Keep with a version, in a running run, how the load's peaks are forecast from its words; the newest count."""
+        """Store a peak calibrator for a version: as an artifact of the run, which the version's tag `peaks` names.
+
+        One that was stored for the version earlier no longer counts.
+
+        Args:
+            run: a running run.
+            job: whose version.
+            version: of the forecaster whose quantiles the calibrator reads.
+            calibrator: to store.
+
+        Raises:
+            MlflowException: no such version, or MLflow does not answer.
+        """
         run.text(json.dumps(describe(calibrator)), _peaks(version))
         self.note(job, version, {PEAKS: run.id})
 
     def champion_peaks(self, job: str) -> str | None:
-        """The newest peaks that are kept with the champion, as `<version>@<run>`; None where there are none."""
+        """Name the champion's stored peak calibrator as `<version>@<run>`; None without champion or calibrator.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
         version = self.champion_version(job)
         run_id = None if version is None else self.tags(job, version).get(PEAKS)
         return f"{version}{AT}{run_id}" if run_id else None
 
     def fetch_peaks(self, name: str, into: Path) -> None:
-        """Put the file `PEAKS_FILE` of peaks named by `champion_peaks` into a folder, or one inside it.
+        """Download a peak calibrator that `champion_peaks` named, as the file `PEAKS_FILE` in or below a folder.
+
+        Args:
+            name: `<version>@<run>`.
+            into: created where it is missing.
 
         Raises:
-            RegistryError: there are none.
+            RegistryError: the run has no such artifact.
+            ValueError: the name is not of this form.
         """
         into.mkdir(parents=True, exist_ok=True)
         version, run_id = name.split(AT)
@@ -66,10 +111,11 @@ class Registry(ModelStore):
 
 
 def read_peaks(folder: Path) -> PeakCalibrator:
-    """The peaks in a folder where they were put; needs no MLflow.
+    """Read a peak calibrator from a folder that `fetch_peaks` filled; needs no MLflow.
 
     Raises:
-        PeakCalibratorError: there are none, or none of this code's.
+        PeakCalibratorError: there is none, it is no JSON, or it is none of this code's.
+        OSError: the file cannot be read.
     """
     found = sorted(folder.rglob(PEAKS_FILE))
     try:

@@ -38,14 +38,18 @@ _PATTERNS = {
 
 
 class ArchiveError(ValueError):
-    """An archive that holds something else than a network of ours, or nothing that can be read; says what."""
+    """An archive that cannot be read or holds what no network of Tidecast has; the message says what."""
 
 
 def network(archive: bytes) -> Callable[..., Any]:
-    """The network in an archive.
+    """Load the network from the bytes of a `pt2` archive, without running any code that it may hold.
+
+    Returns:
+        The module of torch.export, called with the network's input tensors.
 
     Raises:
-        ArchiveError: a member, operator, expression or name that no network of ours has; nothing of it was executed.
+        ArchiveError: the bytes are no such archive, unpack to more than `MOST` bytes, or hold a member, operator,
+            expression or name that no network of Tidecast has.
     """
     import torch
 

@@ -11,35 +11,35 @@ if TYPE_CHECKING:
 
 
 class TrackedRun:
-    """One training run; whatever it is given is in MLflow when the call returns."""
+    """One training run in MLflow; each method has written when it returns, or raises MlflowException."""
 
     def __init__(self, client: Any, run_id: str) -> None:
         self._client = client
         self.id = run_id
 
     def parameters(self, values: Mapping[str, Any]) -> None:
-        """Log parameters, all at once."""
+        """Log parameters as text, in one request; MLflow refuses another value for one that is set."""
         from mlflow.entities import Param
 
         self._client.log_batch(self.id, params=[Param(key, str(value)) for key, value in values.items()])
 
     def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Log figures, all at once."""
+        """Log metrics of one step, in one request, at the present time."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
         self._client.log_batch(self.id, metrics=[Metric(key, float(v), now, step) for key, v in values.items()])
 
     def tags(self, values: Mapping[str, str]) -> None:
-        """Set tags, all at once."""
+        """Set tags in one request; those of the same name are replaced."""
         from mlflow.entities import RunTag
 
         self._client.log_batch(self.id, tags=[RunTag(key, value) for key, value in values.items()])
 
     def figure(self, figure: Figure, path: str) -> None:
-        """Keep a plot as an artifact."""
+        """Store a plot as an artifact under a path, whose ending says the format."""
         self._client.log_figure(self.id, figure, path)
 
     def text(self, text: str, path: str) -> None:
-        """Keep a text as an artifact."""
+        """Store a text as an artifact under a path."""
         self._client.log_text(self.id, text, path)

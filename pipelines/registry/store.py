@@ -22,7 +22,11 @@ _VERDICT = "verdict"
 
 
 class ModelStore:
-    """Runs and registered models of one tracking store; what kind of models, a subclass says."""
+    """Runs and registered models of one MLflow store; a subclass says which kind of models.
+
+    Methods for a job raise `MessageError` where no job can have its name. An error of MLflow comes as `RegistryError`
+    from what reads, where its `Raises` says so, and as MlflowException from what writes.
+    """
 
     what = "model"
     """Ends the name of the registered model."""
@@ -30,12 +34,16 @@ class ModelStore:
     """The DAG that registers them."""
 
     def __init__(self, settings: Settings) -> None:
-        """Open the store; an embedded one is created on first use."""
+        """Open the store; an embedded one is created on first use.
+
+        Raises:
+            RegistryError: there is none at the address, or it does not answer.
+        """
         self._client, self._uri, self._experiment_id = opened(settings)
 
     @classmethod
     def model_name(cls, job: str) -> str:
-        """The name under which a job's models are registered.
+        """Return the name under which a job's models are registered, `<job>-<what>`.
 
         Raises:
             MessageError: no job can have the name.
@@ -43,11 +51,15 @@ class ModelStore:
         return f"{job_name(job)}-{cls.what}"
 
     def champion_version(self, job: str) -> str | None:
-        """Version that the job's alias `champion` points to; None where there is none. A few milliseconds."""
+        """Return the version that the job's alias `champion` points to; None where there is none. A few milliseconds.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
         return self.version_of(job, CHAMPION)
 
     def champion_versions(self) -> dict[str, str]:
-        """Version that the alias `champion` points to, of every job that has one; one look-up for all.
+        """Return the champion's version of every job that has one, by job; one request per thousand models.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -61,7 +73,11 @@ class ModelStore:
                 return found
 
     def version_of(self, job: str, alias: str) -> str | None:
-        """Version that an alias of the job points to; None where there is none."""
+        """Return the version that an alias of the job points to; None where there is no such job or alias.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
         from mlflow.exceptions import MlflowException
 
         with refused(f"MLflow at {self._uri}"):
@@ -73,7 +89,13 @@ class ModelStore:
         return None
 
     def aliases(self, job: str) -> dict[str, list[str]]:
-        """The aliases that point to each version of the job."""
+        """Return the names of the aliases `champion`, `challenger`, `previous` that point to a version, by version.
+
+        Versions without an alias are left out; a request for each alias.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
         found: dict[str, list[str]] = {}
         for alias in (CHAMPION, CHALLENGER, PREVIOUS):
             if version := self.version_of(job, alias):
@@ -81,7 +103,14 @@ class ModelStore:
         return found
 
     def set_champion(self, job: str, version: str) -> None:
-        """Point the job's alias `champion` at a version; the one that served until now stays at hand as `previous`."""
+        """Point the job's alias `champion` at a version, and `previous` at the champion until now.
+
+        Nothing changes where the version is the champion already.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MlflowException: no such version; `previous` has moved by then.
+        """
         before = self.champion_version(job)
         if before == version:
             return
@@ -90,10 +119,15 @@ class ModelStore:
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
 
     def roll_back(self, job: str) -> tuple[str, str]:
-        """Let the version serve again that served before; returns the version that left and the one that is back.
+        """Make the version of the alias `previous` champion again; tags the one that leaves with `rolled_back`.
+
+        `previous` then points to the one that left, so that a second call undoes the first.
+
+        Returns:
+            The version that left and the one that is back.
 
         Raises:
-            RegistryError: no other version ever served.
+            RegistryError: there is no champion or no other version before it, or MLflow does not answer.
         """
         left, back = self.champion_version(job), self.version_of(job, PREVIOUS)
         if left is None or back is None or left == back:
@@ -104,15 +138,29 @@ class ModelStore:
         return left, back
 
     def note(self, job: str, version: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a version."""
+        """Set tags of a version, with a request for each.
+
+        Raises:
+            MlflowException: no such version, or MLflow does not answer.
+        """
         for key, value in tags.items():
             self._client.set_model_version_tag(self.model_name(job), version, key, value)
 
     def download(self, job: str, version: str | None = None, into: Path | None = None) -> tuple[Path, str]:
-        """The files of a version (without one, of the champion), in `into` if given, and what to call them in errors.
+        """Download the files of a version; without one, of the champion.
+
+        Args:
+            job: whose version.
+            version: its number as text.
+            into: folder to copy them to, created where it is missing; by default MLflow chooses one, for an embedded
+                store that of the artifacts themselves.
+
+        Returns:
+            The folder, and what to call the version in messages.
 
         Raises:
-            RegistryError: no such job or version, or no champion.
+            RegistryError: no such job or version, no champion, or MLflow does not answer.
+            OSError: an embedded store has lost the files, or `into` cannot be made.
         """
         from mlflow.artifacts import download_artifacts
 
@@ -131,18 +179,18 @@ class ModelStore:
         return Path(files), what
 
     def tags(self, job: str, version: str) -> dict[str, str]:
-        """Tags of a version.
+        """Return the tags of a version.
 
         Raises:
-            RegistryError: no such job or version.
+            RegistryError: no such job or version, or MLflow does not answer.
         """
         return dict(self._version(job, version).tags)
 
     def download_of(self, run_id: str, path: str, into: Path) -> None:
-        """An artifact of a run, into a folder.
+        """Download an artifact of a run into a folder that exists, below which it keeps its path or its name.
 
         Raises:
-            RegistryError: no such run or artifact.
+            RegistryError: no such run or artifact, or it cannot be written.
         """
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
@@ -158,7 +206,15 @@ class ModelStore:
 
     @contextmanager
     def run(self, job: str, name: str) -> Iterator[TrackedRun]:
-        """A run that ends as finished, or as failed when the body raises."""
+        """Start a run and make it the active one; it ends as finished, or as failed where the body raises.
+
+        Args:
+            job: becomes the run's tag `job`.
+            name: of the run.
+
+        Raises:
+            MlflowException: MLflow does not answer.
+        """
         import mlflow
 
         with mlflow.start_run(experiment_id=self._experiment_id, run_name=name, tags={"job": job}) as active:
@@ -167,7 +223,19 @@ class ModelStore:
     def keep(
         self, run: TrackedRun, job: str, model_id: str, card: str, tags: Mapping[str, str], alias: str | None = None
     ) -> str:
-        """Register a model that a running run has logged, with its model card; returns the new version."""
+        """Register a model that a run has logged as a new version of the job's model; returns the version.
+
+        Args:
+            run: that logged it.
+            job: whose model; the registered model is created where it is missing.
+            model_id: MLflow's id of the logged model.
+            card: Markdown, becomes the version's description.
+            tags: of the version.
+            alias: to point to the new version.
+
+        Raises:
+            MlflowException: no such logged model, or MLflow does not answer.
+        """
         from mlflow.exceptions import MlflowException
 
         name = self.model_name(job)
@@ -184,17 +252,26 @@ class ModelStore:
         return str(made.version)
 
     def figures(self, run_id: str) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
-        """Newest metrics, parameters and tags of a run.
+        """Return the newest metrics, the parameters and the tags of a run, each by name.
 
         Raises:
-            RegistryError: no such run.
+            RegistryError: no such run, or MLflow does not answer.
         """
         with refused(f"run {run_id!r} at {self._uri}"):
             data = self._client.get_run(run_id).data
         return dict(data.metrics), dict(data.params), dict(data.tags)
 
     def keep_verdict(self, job: str, run_id: str, verdict: Mapping[str, Any]) -> None:
-        """Note on run, version and model how the newest challenger was judged."""
+        """Write a verdict as JSON to the tag `verdict` of run and registered model, and its reason to the version's.
+
+        Args:
+            job: whose model; must be registered.
+            run_id: that trained the challenger.
+            verdict: JSON values with `version` (None: no version is tagged) and `reason`.
+
+        Raises:
+            MlflowException: no such run, model or version, or MLflow does not answer.
+        """
         text = json.dumps(verdict)
         self._client.set_tag(run_id, _VERDICT, text)
         self._client.set_registered_model_tag(self.model_name(job), _VERDICT, text)
@@ -202,7 +279,7 @@ class ModelStore:
             self._client.set_model_version_tag(self.model_name(job), version, _VERDICT, str(verdict["reason"]))
 
     def last_verdict(self, job: str) -> dict[str, Any] | None:
-        """How the job's newest challenger was judged; None if none ever was."""
+        """Return the job's newest verdict as `keep_verdict` wrote it; None without one, or if MLflow fails."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -212,6 +289,10 @@ class ModelStore:
         return json.loads(text) if text else None
 
     def versions(self, job: str) -> list[ModelVersion]:
-        """Every registered version of the job's models, oldest first."""
+        """List the registered versions of the job's models, oldest first; empty where there are none.
+
+        Raises:
+            MlflowException: MLflow does not answer.
+        """
         found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """What MLflow refuses meanwhile, as a `RegistryError` that begins with what was asked for."""
+    """Turn an MlflowException of the body into a `RegistryError`, whose message begins with `what`."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -29,10 +29,17 @@ def refused(what: str) -> Iterator[None]:
 
 
 def opened(settings: Settings) -> tuple[MlflowClient, str, str]:
-    """The store's client, its address, and the experiment of all runs; an embedded one is created on first use.
+    """Open the MLflow store of the settings; creates an embedded one and the experiment where they are missing.
+
+    Sets MLflow's address, logging levels and environment variables for the whole process, and waits for other processes
+    that open the store.
+
+    Returns:
+        The client, the store's address, and the id of the experiment of all runs.
 
     Raises:
-        RegistryError: there is none at the address.
+        RegistryError: the folder of an embedded store does not exist, or MLflow does not answer at the address.
+        OSError: `var/mlflow` cannot be written.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ["MLFLOW_ALLOW_PICKLE_DESERIALIZATION"] = "false"  # of ours nothing is pickled
