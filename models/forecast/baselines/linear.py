@@ -1,4 +1,4 @@
-"""The baseline that usually wins: one ridge regression per step ahead on recent, daily and weekly lags."""
+"""Direct multi-step ridge regression: one per step ahead, on recent, daily and weekly lags."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LEAST_ROWS = 48
 
 @dataclass(frozen=True)
 class LinearWeights:
-    """What was fitted.
+    """Parameters of a fitted `LinearForecaster`.
 
     Attributes:
-        seasons: steps of the seasons that are read.
-        scale: mean load; loads are read in it.
-        logs: whether their logarithms are read.
+        seasons: steps of the seasons whose lags are read.
+        scale: mean load in records/s; loads are divided by it.
+        logs: whether logarithms of the scaled loads are read and forecast.
         weights: (horizon, lags) of the loads.
         bias: (horizon,) added.
     """
@@ -51,9 +51,10 @@ class LinearWeights:
 
 @dataclass(frozen=True)
 class LinearForecaster(Carrying):
-    """A fitted regression as a forecaster, spread by the quantiles of its errors; at first the naive one stands in.
+    """A fitted ridge regression, with the quantiles of its past errors around it.
 
-    The errors after `init` are those on rows it was fitted to, so that it is a little too sure until new ones came.
+    Until its lags reach into the history, the seasonal naive forecast stands in. The errors after `init` are in-sample
+    where the history is the one it was fitted to, so the quantiles are a little too narrow at first.
     """
 
     task: Task
@@ -62,7 +63,11 @@ class LinearForecaster(Carrying):
     carries: ClassVar[Any] = ResidualWindow
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
+        """Build the state after a history, which may be empty; past forecasts over it give the first errors.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         state = begin(self.task, history, RECENT + BESIDE)
         values = fill(history.values, self.task)[-state.seen :] if state.seen else np.empty(0)
         moments = np.arange(self._needs - 1, len(values))[-NEWEST - self.horizon :]
@@ -72,7 +77,13 @@ class LinearForecaster(Carrying):
         return replace(state, carried=residual_window(made, history.values[-state.seen :][moments]))
 
     def carry(self, before: State, after: State, value: float) -> ResidualWindow | None:
-        """What is carried one step later; `step` asks for it."""
+        """Return the forecasts and errors after one more step; None until the lags reach into the history.
+
+        Args:
+            before: the state before the step.
+            after: the state after it.
+            value: records/s of the step; NaN: missing.
+        """
         if after.seen < self._needs:
             return None
         made = self._made(after.values, np.array([len(after.values) - 1]))
@@ -80,12 +91,12 @@ class LinearForecaster(Carrying):
         return residual_window(made, np.array([value])) if past is None else past.moved(value, made[0])
 
     def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
         naive, past = Naive(self.task), state.carried
         return naive.current(state) if past is None else naive.around(past.made[0], past, state)
 
     def trust(self, state: State) -> str:
-        """`ridge`, or what the naive forecast that stands in rests on."""
+        """Return "ridge", or what the naive forecast that stands in rests on (`Naive.trust`)."""
         return self.kind if state.carried is not None else Naive(self.task).trust(state)
 
     @cached_property
@@ -112,7 +123,16 @@ class LinearForecaster(Carrying):
 
 
 def lags(task: Task, seasons: Sequence[int]) -> Indices:
-    """(horizon, lags) steps from a moment's own step to what is read for each step ahead, none of them to come."""
+    """Return the offsets of the regressors for each step ahead: the recent steps, then those around it in past seasons.
+
+    Args:
+        task: gives the horizon.
+        seasons: lengths in steps; of each, the same time in its newest known repeat and `BESIDE` steps around it are
+            read.
+
+    Returns:
+        (horizon, lags) steps relative to the newest one, all at most 0.
+    """
     rows = []
     for h in range(1, task.horizon + 1):
         back = list(range(0, -RECENT, -1))
@@ -124,12 +144,18 @@ def lags(task: Task, seasons: Sequence[int]) -> Indices:
 
 
 def fit_linear(task: Task, history: Series) -> LinearForecaster:
-    """Fit on loads and on their logarithms, and keep what was nearer one step ahead on the newest fifth.
+    """Fit a ridge regression per step ahead, on loads or on their logarithms.
 
-    A season is read where the history holds two of it. The strength of each ridge is chosen by leaving out each row.
+    Both are tried: the lower squared error one step ahead on the newest fifth wins. Lags of a day and a week are read
+    where the history holds two of them. Each ridge strength is chosen by leave-one-out cross-validation.
+
+    Args:
+        task: what is forecast.
+        history: loads in the task's steps, NaN: missing. Neither step nor loads are checked (`check_load`).
 
     Raises:
-        SeriesError: the history is too short.
+        SeriesError: fewer than 48 rows can be made of the history.
+        ValueError: no outcome is known for one of the steps ahead, since nearly all of the history is missing.
     """
     known = np.flatnonzero(np.isfinite(history.values))
     raw = history.values[int(known[0]) :] if len(known) else history.values[:0]

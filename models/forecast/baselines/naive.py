@@ -1,4 +1,4 @@
-"""The forecasts that a model must beat: same time last week or yesterday, or the last value, spread by their errors."""
+"""Naive forecasts: same time last week or yesterday, or the last value, spread by their past errors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from models.forecast.core.tracks import Carrying
 
 
 class Carried(NamedTuple):
-    """The newest errors in order; they follow from the newest values, and are not kept beside them.
+    """The newest errors of a `Naive` forecast, sorted; they follow from the newest values and are not serialised.
 
     Attributes:
-        behind: (W,) how far back each window of errors looks.
-        errors: W windows of at most `ERRORS`.
+        behind: (W,) steps back that each window of errors compares with.
+        errors: W windows of at most `ERRORS`, records/s.
     """
 
     behind: tuple[int, ...]
@@ -28,12 +28,13 @@ class Carried(NamedTuple):
 
 @dataclass(frozen=True)
 class Naive(Carrying):
-    """Repeats the past, and spreads it by the quantiles of what that has been wrong by so far.
+    """Seasonal naive forecast, with the quantiles of its past errors around it.
 
     Attributes:
         task: what is forecast.
-        seasonal: same time last week, else yesterday, else the last value; without it always the last value.
-        weekly: whether last week is looked at; without it the season is a day.
+        seasonal: repeat the same time last week, else yesterday, else the last value, as far as the history reaches;
+            False: always the last value.
+        weekly: whether last week is used; False: the season is a day.
     """
 
     task: Task
@@ -42,17 +43,27 @@ class Naive(Carrying):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """`seasonal_naive`, `yesterday` or `last_value`."""
+        """Return "seasonal_naive", "yesterday" or "last_value"."""
         if not self.seasonal:
             return "last_value"
         return "seasonal_naive" if self.weekly else "yesterday"
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
+        """Build the state after a history, which may be empty.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         return begin(self.task, history)
 
     def carry(self, before: State, after: State, value: float) -> Carried:
-        """What is carried one step later; `step` asks for it."""
+        """Return the sorted errors after one more step.
+
+        Args:
+            before: the state before the step.
+            after: the state after it.
+            value: not used; the newest of `after.values` counts, also where it was filled.
+        """
         behind = tuple(dict.fromkeys(self._behinds(after)))
         if not isinstance(before.carried, Carried) or before.carried.behind != behind:
             return _carried(after, behind)
@@ -67,10 +78,10 @@ class Naive(Carrying):
         return Carried(behind, before.carried.errors.exchanged(gone, fresh))
 
     def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen.
+        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen.
 
-        The centre is the repeated value y(t + h − lag); quantile q is the centre plus the q-quantile of the errors
-        y(t) − y(t − lag) so far, not below 0. The median keeps the centre, so that the naive forecast stays naive.
+        The centre is the repeated value y(t + h − lag). Quantile q lies off it by the error quantile at q minus the
+        median error, and is at least 0, so the centre stays the median.
         """
         if state.seen == 0:
             return np.full((self.horizon, len(self.levels)), np.nan)
@@ -85,9 +96,13 @@ class Naive(Carrying):
         return np.maximum(centre[:, None] + spread, 0.0)
 
     def around(self, centre: Floats, past: ResidualWindow, state: State) -> Floats:
-        """(horizon, levels) records/s: a better (horizon,) forecast with the spread of its own errors.
+        """Return (horizon, levels) quantiles in records/s around another forecaster's point forecast, at least 0.
 
-        While these are few, the spread of the naive forecast stands in.
+        Args:
+            centre: (horizon,) records/s.
+            past: that forecaster's errors, whose quantiles are added; while they are few, the naive forecast's stand
+                in.
+            state: the newest steps, for the naive forecast.
         """
         spread = past.spread(self.levels)
         if spread is None:
@@ -97,7 +112,7 @@ class Naive(Carrying):
         return found
 
     def trust(self, state: State) -> str:
-        """Which repetition the forecast rests on."""
+        """Return "same time last week", "same time yesterday", "last value", or "none" while nothing was ever seen."""
         if state.seen == 0:
             return "none"
         lag = self._lag(state.seen)

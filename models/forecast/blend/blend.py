@@ -1,6 +1,6 @@
-"""The production forecaster: a blend of experts that learns at every step, with quantiles that calibrate themselves.
+"""The production forecaster: a blend of experts that learns online at every step, with self-calibrating quantiles.
 
-Its step is compiled but for the regressions' learning, and everything that moves is kept in place.
+Its step is compiled but for the regressions' learning, and its arrays are changed in place.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class ExpertState:
     Attributes:
         seen: steps that were learnt from.
         sums, weights: (means,) of the long-run mean and the running means; sum ÷ weight is the mean.
-        parts: of each regression, what its parts have learnt.
+        parts: per regression and part of its steps ahead, the normal equations.
         gathered: (many, columns) what was read at the newest moments, records/s.
         marks: (2, many) the level there and the load, NaN where missing.
-        judged: what is remembered of errors.
+        judged: errors, weights and quantiles.
         quantiles: (horizon, levels) records/s from the newest step on.
     """
 
@@ -51,41 +51,50 @@ class ExpertState:
 
 @dataclass(frozen=True)
 class Blend(Forecaster):
-    """Any step, any length of history; it has no parameters beside its task, because it learns while it runs."""
+    """Online blend of naive repetitions, running means and ridge regressions; works at any step and length of history.
+
+    It has no fitted parameters: all that is learnt lies in each series' state.
+
+    Attributes:
+        task: what is forecast.
+        kind: "blend".
+    """
 
     task: Task
     kind: str = "blend"
 
     @cached_property
     def experts(self) -> Experts:
-        """What is blended."""
+        """The forecasts that are blended."""
         return Experts(self.task)
 
     @cached_property
     def layout(self) -> Layout:
-        """Where everything lies."""
+        """Index tables for the compiled step."""
         return self.experts.layout()
 
     @cached_property
     def aheads(self) -> list[slice]:
-        """Of each part of a regression, the steps ahead less one."""
+        """The steps ahead (less one) of each part of a regression; see `ridge.aheads`."""
         return aheads(self.task.horizon)
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
-        """Every part of every regression, in the order in which they learn."""
+        """Every (regression, part) index pair, in the order in which they learn."""
         return [(r, part) for r in range(len(self.experts.ridges)) for part in range(len(self.aheads))]
 
     @property
     def many(self) -> int:
-        """Newest moments that are kept: as long as learning needs them."""
+        """Newest moments that are kept: as many as learning needs."""
         return BATCH + self.task.horizon
 
     def begin(self, history: Series) -> BlendTrack:
-        """A series after a history, which may be empty: as after stepping through its newest `LEARN` steps.
+        """Start a track at the end of a history, which may be empty, by stepping through its newest `LEARN` steps.
+
+        Older steps only fill the lags. Takes time in proportion to the steps.
 
         Raises:
-            SeriesError: the history has another step, or negative or infinite values.
+            SeriesError: the history has another step than the task, or negative or infinite values.
         """
         known = np.flatnonzero(np.isfinite(check_history(self.task, history)))
         cut = max(len(history) - LEARN, int(known[0])) if len(known) else len(history)
@@ -98,7 +107,11 @@ class Blend(Forecaster):
         return track
 
     def resume(self, kept: bytes) -> tuple[BlendTrack, State]:
-        """A series as it was."""
+        """Restore a track from the bytes of `BlendTrack.state`; returns the track and its state.
+
+        Raises:
+            OnlineError: the bytes are no state, or one of another kind or task.
+        """
         state = read(self, kept, ExpertState)
         return BlendTrack(self, Ring(self.task, state), state.carried), state
 
@@ -113,11 +126,11 @@ class Blend(Forecaster):
 
 
 class BlendTrack:
-    """One series, stepped in place.
+    """One series followed by a `Blend`; its arrays are changed in place.
 
     Attributes:
         ring: its newest values.
-        kept: everything else; of `gathered` and `marks` see `carried`.
+        kept: everything else; its `gathered` and `marks` are current only in what `carried` returns.
     """
 
     def __init__(self, blend: Blend, ring: Ring, kept: ExpertState) -> None:
@@ -137,7 +150,13 @@ class BlendTrack:
         return self.kept.quantiles
 
     def step(self, value: float) -> None:
-        """One step later; NaN: missing."""
+        """Append one step in records/s (NaN: missing): experts learn, are weighed anew, and `quantiles` is overwritten.
+
+        While the series has not begun, a NaN moves the time only.
+
+        Raises:
+            SeriesError: the value is negative or infinite; nothing has changed.
+        """
         if not self.ring.push(value):
             return
         layout, many, ring, kept = self.blend.layout, self.blend.many, self.ring, self.kept
@@ -156,18 +175,23 @@ class BlendTrack:
         judge(kept.judged, kept.seen, value, level, self._said, kept.quantiles)
 
     def trust(self) -> str:
-        """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
+        """Return what the quantiles rest on.
+
+        Returns:
+            "blend"; "last value" while no regression has learnt anything or the load has just changed level; "none"
+            while nothing was ever seen.
+        """
         if not self.ring.seen:
             return "none"
         learnt = any(part.rows for parts in self.kept.parts for part in parts)
         return self.blend.kind if learnt and not self.kept.judged.one[LOST] else "last value"
 
     def state(self) -> bytes:
-        """All that was learnt, and the values."""
+        """Serialise the newest values and all that was learnt, for `Blend.resume`."""
         return write(self.blend, State(self.ring.time, self.ring.values, self.ring.seen, self.carried()))
 
     def carried(self) -> ExpertState:
-        """All that was learnt; arrays are shared."""
+        """Return all that was learnt; the arrays are shared with the track, so the next step changes them."""
         after, newest = copy.copy(self.kept), slice(self._end - self.blend.many, self._end)
         after.gathered, after.marks = self._gathered[newest], self._marks[:, newest]
         return after

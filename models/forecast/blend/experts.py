@@ -34,10 +34,10 @@ TINY = 1e-9
 
 
 class Layout(NamedTuple):
-    """Where everything lies that the compiled step reads, the same for every series of a task.
+    """Index tables that the compiled step reads, the same for every series of a task.
 
     Attributes:
-        day, near: steps of a day; steps whose mean is the anchor.
+        day, near: steps of a day; column of the mean over the newest steps, the anchor.
         windows: steps of the longer means, of which the first is a day.
         points: steps around each lag whose mean it is.
         lags: (2, repeats, lags) steps from the newest one, of the day and the week.
@@ -67,10 +67,11 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Experts:
-    """The experts for a task.
+    """The experts of a task.
 
-    In order: last value, two running means, same time yesterday, same time last week, the weekly profile, and the
-    regressions. One that cannot speak yet (no week of history, nothing learnt) says NaN.
+    In order: last value, two running means, same time yesterday, same time last week, the weekly profile (mean of
+    several weeks), and the ridge regressions. An expert that has too little history, or has learnt nothing yet,
+    forecasts NaN.
     """
 
     task: Task
@@ -102,7 +103,7 @@ class Experts:
         return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
 
     def layout(self) -> Layout:
-        """Their columns as flat arrays."""
+        """Build the index tables of the compiled step from the task; they hold no state."""
         lags, ridges, horizon = self.lags, self.ridges, self.task.horizon
         day, week = lags.seasons
         most, widths = max(day.repeats, week.repeats), np.array([len(ridge.columns[3]) for ridge in ridges])

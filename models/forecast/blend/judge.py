@@ -183,15 +183,18 @@ def _quantiles(b: Any, row: int, h: int, centre: float, level: float, largest: f
 # Nothing is allocated here: reference counts, taken at every inlined call, would take most of the time.
 @numba.njit(cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload, untyped-decorator]
 def judge(b: Any, seen: int, value: float, level: float, said: Any, out: Any) -> None:
-    """One step later, judge what had been said of it, and blend what is said now.
+    """Score the forecasts of the step that came, update weights and quantiles, and blend the experts' new forecasts.
+
+    Where the blend has lately been far worse than the last value, as after a change of level, the quantiles are put
+    around the last value until it is better again. Compiled; allocates nothing.
 
     Args:
-        b: changed in place.
-        seen: steps, this one included.
-        value: what came, NaN: missing.
-        level: of the load.
-        said: (E, horizon) what the experts say now.
-        out: (horizon, levels) is filled.
+        b: a `Judged`, changed in place.
+        seen: steps so far, this one included.
+        value: records/s of the step; NaN: missing, nothing is scored.
+        level: mean load of the newest day, records/s.
+        said: (E, horizon) records/s the experts forecast now; NaN: none.
+        out: (horizon, levels) records/s, filled: rising over the levels and at least 0.
     """
     experts, horizon = said.shape
     mood = 0

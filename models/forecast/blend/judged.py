@@ -62,7 +62,12 @@ class Judged(NamedTuple):
 
 
 def nothing_judged(task: Task, experts: int) -> Judged:
-    """Before the first step: all experts count the same."""
+    """Return the `Judged` of a series before its first step: no errors, equal weights of all experts.
+
+    Args:
+        task: what is forecast.
+        experts: how many there are.
+    """
     h, levels, conformal = task.horizon, len(task.levels), Conformal(task.horizon, task.levels, task.day)
     half_life = float(np.clip(task.day / 2, 96, 576))  # steps after which an expert's error counts half
     low, high = conformal.bounds

@@ -45,11 +45,15 @@ class Season:
         return 2 * len(self.offsets) + 2
 
     def lag(self, ahead: int) -> int:
-        """Column of the load one season before so many steps ahead."""
+        """Return the column of the load whole seasons before a step, one season where that is known.
+
+        Args:
+            ahead: steps from the newest one to it; 0 is the newest, 1 the first forecast. From −5 to horizon + 3.
+        """
         return self.first + ahead + NEAR + AROUND - 1
 
     def profile(self, ahead: int) -> int:
-        """Column of the mean over the newest seasons at that time."""
+        """Return the column of the mean over the newest seasons at that time; `ahead` as in `lag`."""
         return self.lag(ahead) + len(self.offsets)
 
     @property
@@ -76,7 +80,7 @@ class Lags:
 
     @cached_property
     def windows(self) -> tuple[int, ...]:
-        """Steps of the longer means: a day, its quarter, and so on while longer than what is read one by one."""
+        """Lengths in steps of the longer running means: a day, a quarter of it, and so on while over `RECENT`."""
         lengths, length = [self.task.day], self.task.day // 4
         while length > RECENT:
             lengths.append(length)
@@ -85,7 +89,7 @@ class Lags:
 
     @cached_property
     def seasons(self) -> tuple[Season, Season]:
-        """The day and the week."""
+        """The columns of the day and of the week, each lag whole seasons back so that it is known at the moment."""
         first, found = RECENT + 1 + len(self.windows), []
         for steps, repeats in ((self.task.day, _DAYS), (self.task.week, _WEEKS if self.task.week <= _LONG else 1)):
             ahead = np.arange(1 - NEAR - AROUND, self.task.horizon + AROUND + 1)
@@ -102,12 +106,12 @@ class Lags:
 
     @cached_property
     def points(self) -> Indices:
-        """Steps around the same time in an earlier season whose mean is read."""
+        """Offsets in steps around a lag whose loads are averaged: at most 9 within 300 s, a single 0 for long steps."""
         half = int(_SMOOTH_S / self.task.step_s) // 2
         return np.unique(np.linspace(-half, half, _POINTS).round().astype(np.int64))
 
     @property
     def context(self) -> int:
-        """Steps before a moment that are read at most, the moment's own included."""
+        """Steps that are read at most, from the oldest to the newest one inclusive."""
         reach = max(s.repeats * s.steps - int((s.offsets + s.steps).min()) for s in self.seasons)
         return reach + int(self.points.max(initial=0)) + 1

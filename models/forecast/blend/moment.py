@@ -1,4 +1,4 @@
-"""What the blend's experts read and say of one moment, compiled; `layout` is an `experts.Layout`."""
+"""What the blend's experts read and forecast at one moment, compiled; `layout` is an `experts.Layout`."""
 
 from __future__ import annotations
 
@@ -49,16 +49,19 @@ def _sum(values: Any) -> float:
 
 @numba.njit(cache=True, error_model="numpy")
 def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: Any, columns: Any) -> float:
-    """Fill (columns,) with what the experts read after the newest value, move the means on; the level there.
+    """Fill the row of regressors that the experts read after the newest value, and update the running means.
 
     Args:
         layout: of the task.
-        buffer: of the ring.
+        buffer: of the `Ring`, records/s.
         end: index after its newest value.
-        seen: values in the ring.
-        sums: (means,) of the means.
-        weights: (means,) likewise.
-        columns: is filled.
+        seen: known values in the ring, at least 1.
+        sums: (means,) decayed sums of the running means, changed in place.
+        weights: (means,) their decayed counts, changed in place.
+        columns: (columns,) records/s, filled; NaN where the history does not reach.
+
+    Returns:
+        The level: mean of the newest day in records/s, at least 1 % of the long-run mean and above 0.
     """
     newest = end - 1
     for m in range(len(sums)):
@@ -96,15 +99,17 @@ def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: An
 
 @numba.njit(cache=True, error_model="numpy")
 def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any, said: Any) -> None:
-    """Fill (E, horizon) records/s that the experts say; NaN where one cannot.
+    """Fill `said` with every expert's forecast in records/s; NaN where an expert has none.
+
+    Regressions are capped at three times the highest load read.
 
     Args:
         layout: of the task.
-        columns: (columns,) what they read.
-        level: there.
-        means: (means,) the long-run mean and the running ones.
-        coefficients: (R, horizon, p) of the regressions, padded.
-        said: is filled.
+        columns: (columns,) records/s, as `gather` filled them.
+        level: records/s, as `gather` returned it.
+        means: (means,) records/s: the long-run mean, then the running means.
+        coefficients: (R, horizon, p) of the regressions, padded; NaN before they have learnt.
+        said: (E, horizon), filled.
     """
     horizon, plain, highest = said.shape[1], YESTERDAY + 3, 0.0
     z = np.empty((3, len(columns)))
@@ -137,10 +142,18 @@ def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any,
 
 @numba.njit(cache=True)
 def filter_jumps(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> None:
-    """Silence who would repeat yesterday's jump that nothing but itself speaks for: from it on, all steps ahead.
+    """Set the daily experts to NaN from the first unconfirmed jump of yesterday on, for all later steps ahead.
 
-    A lasting break looks like a daily jump to whoever looks back one day. It is taken for one only after it has come at
-    the same time on two days.
+    A jump is a change between two steps of more than 6 times the newest day's mean change. Yesterday's counts as a
+    daily pattern only if the day before had one alike (within half its size) at the same time, so that a lasting change
+    of level is not forecast to recur.
+
+    Args:
+        layout: of the task.
+        buffer: of the `Ring`, records/s.
+        end: index after its newest value.
+        seen: known values in the ring.
+        said: (E, horizon) records/s, changed in place.
     """
     day, newest, usual = layout.day, end - 1, 0.0
     first = end - seen

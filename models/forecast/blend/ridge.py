@@ -1,6 +1,6 @@
-"""Linear experts that learn as they go: one ridge regression per step ahead, on differences between loads.
+"""Ridge regressions that learn online, one per step ahead, on differences between loads.
 
-They learn a few at a time, so that no step has much more to do than another.
+The steps ahead of a regression learn in parts, by turns, so that every step of the series costs about the same.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class Ridge:
 
     @cached_property
     def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
-        """(H,) base, (H, p) plus and (H, p) minus columns; (p,) prior variances of the coefficients."""
+        """Column indices and prior variances of the regression.
+
+        (H,) base, (H, p) plus and (H, p) minus columns; (p,) prior variances of the coefficients, the same for every h.
+        """
         made = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
         base, pairs = np.array([base for base, _ in made]), np.array([[row[:2] for row in read] for _, read in made])
         prior = _PRIOR * np.array([variance for _, _, variance in made[0][1]])
@@ -90,13 +93,22 @@ class Ridge:
         return base, read
 
     def rows(self, gathered: Floats, levels: Floats, ahead: slice = ALL) -> tuple[Floats, Floats]:
-        """(N, H) bases and (N, H, p) differences at moments with (N, columns) loads and (N,) levels."""
+        """Return the regression's base values and regressors at N moments, in its scale.
+
+        Args:
+            gathered: (N, columns) records/s.
+            levels: (N,) records/s, above 0.
+            ahead: which steps ahead (less one).
+
+        Returns:
+            (N, H) bases and (N, H, p) differences; NaN where a load is missing.
+        """
         base, plus, minus, _ = self.columns
         z = self.forward(gathered / levels[:, None])
         return z[:, base[ahead]], z[:, plus[ahead]] - z[:, minus[ahead]]
 
     def forward(self, ratio: Floats) -> Floats:
-        """Apply f to loads as multiples of the level."""
+        """Return f (identity, square root or logarithm) of loads given as multiples of the level, elementwise."""
         if self.scale == "log":
             return np.log(ratio + OFFSET)
         return np.sqrt(ratio) if self.scale == "root" else ratio
@@ -124,7 +136,7 @@ class NormalEquations:
 
 
 def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
-    """The moments of no rows."""
+    """Return the normal equations before any row: zero sums, NaN coefficients."""
     horizon, p = ridge.columns[1][ahead].shape
     zero = np.zeros(horizon)
     return NormalEquations(
@@ -135,15 +147,21 @@ def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
 def learn(
     ridge: Ridge, moments: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
 ) -> NormalEquations:
-    """Take in rows and solve again.
+    """Add rows to a regression's normal equations and solve them again.
+
+    Rows with a missing outcome or regressor count in `rows` only. Coefficients stay as they were (NaN at first) for
+    steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
 
     Args:
-        ridge: what learns.
-        moments: of the rows before.
+        ridge: the regression.
+        moments: its sums before; not changed.
         gathered: (N, columns) records/s.
-        levels: (N,) records/s.
+        levels: (N,) records/s, above 0.
         outcomes: (N, H) records/s; NaN where missing.
-        ahead: which steps ahead these moments and outcomes are of.
+        ahead: which steps ahead (less one) the sums and outcomes are of.
+
+    Returns:
+        The new sums and coefficients.
     """
     base, x = ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
@@ -182,15 +200,19 @@ def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floa
 
 
 def aheads(horizon: int) -> list[slice]:
-    """Of each part of a regression, the steps ahead less one."""
+    """Split the steps ahead (less one) into parts of at most `AT_ONCE`, as slices."""
     return [slice(first, min(first + AT_ONCE, horizon)) for first in range(0, horizon, AT_ONCE)]
 
 
 def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
-    """Which of all parts learn at a step, counted from 1.
+    """Return the parts that learn at a step.
 
-    Each part learns once in every cycle, and they are spread over it evenly. A cycle is 2 steps at first and 64 from
-    the 2048th on. It only ever doubles, where a shorter one ends, so no part waits longer than the new one.
+    Each part learns once in every cycle, and they are spread over it evenly. A cycle is 2 steps at first and doubles up
+    to 64 from the 2048th step on.
+
+    Args:
+        step: counted from 1.
+        parts: all of them, in their order.
     """
     cycle = min(max((1 << step.bit_length() - 1) // 32, 2), BATCH)
     first, end = (-(-(step % cycle + i) * len(parts) // cycle) for i in (0, 1))
@@ -200,15 +222,16 @@ def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
 def learned(
     ridge: Ridge, ahead: slice, part: NormalEquations, newest: tuple[Floats, Floats, Floats], end: int, known: int
 ) -> NormalEquations:
-    """A part that has learnt from all moments whose outcomes are known.
+    """Return a part's normal equations after learning from all moments whose outcomes are known; `part` if none is new.
 
     Args:
         ridge: the regression.
-        ahead: of the part.
-        part: before.
-        newest: (T, columns) what was read at the newest moments, (T,) the level there, (T,) the load (NaN: missing).
-        end: after the last of the known moments among these.
-        known: how many moments are known since the series began.
+        ahead: steps ahead (less one) of the part.
+        part: before; not changed.
+        newest: of the newest T moments, oldest first: (T, columns) loads read, (T,) levels, (T,) loads (NaN: missing),
+            all in records/s.
+        end: index after the newest of these whose outcomes are all known.
+        known: how many such moments there were since the series began.
     """
     fresh = known - part.rows
     if fresh <= 0:

@@ -17,7 +17,7 @@ from models.forecast.core.tracks import Carrying
 
 @dataclass(frozen=True)
 class Harmonics:
-    """s(t) = c₀ + Σ aₖ·cos(2πkt/week) + bₖ·sin(2πkt/week), t in epoch seconds.
+    """Seasonal curve s(t) = c₀ + Σ aₖ·cos(2πkt/week) + bₖ·sin(2πkt/week), t in epoch seconds.
 
     Attributes:
         orders: (K,) waves per week, each k.
@@ -28,21 +28,21 @@ class Harmonics:
     coefficients: list[float]
 
     def at(self, times: Floats) -> Floats:
-        """(T,) the curve at epoch seconds."""
+        """Return the curve at (T,) epoch seconds, in the series' unit."""
         found: Floats = waves(times, self.orders) @ np.array(self.coefficients)
         return found
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """A linear model in innovations form: ŷ = w·x, and after y came: x ← F·x + g·(y − ŷ) + c.
+    """Linear state-space model in innovations form: ŷ = w·x, and after y came: x ← F·x + g·(y − ŷ) + c.
 
-    ETS, Theta and ARIMA are all of this form (Hyndman et al., Forecasting with Exponential Smoothing, 2008, chapters 2
-    and 11), so that one recursion serves them all.
+    ETS, Theta and ARIMA all have this form (Hyndman et al., Forecasting with Exponential Smoothing, 2008, chapters 2
+    and 11).
 
     Attributes:
-        w, g, c: (r,) how the state is seen, corrected and moved on.
-        F: (r, r) how it evolves.
+        w, g, c: (r,) observation, gain and constant vectors.
+        F: (r, r) transition matrix.
     """
 
     w: list[float]
@@ -51,13 +51,17 @@ class Recursion:
     c: list[float]
 
     def start(self, first: float) -> Floats:
-        """(r,) the state as if the load had always been `first`, as near as the model can."""
+        """Return the (r,) state that comes nearest to a load that has always been `first` (least squares)."""
         rows = np.vstack([np.array(self.F) - np.eye(len(self.w)), self.w])
         found: Floats = np.linalg.lstsq(rows, np.append(-np.array(self.c), first), rcond=None)[0]
         return found
 
     def ahead(self, horizon: int) -> tuple[Floats, Floats]:
-        """(horizon, r) and (horizon,): the forecast h steps ahead is row h of the first times x, plus the second."""
+        """Return what turns a state x into forecasts 1 to `horizon` steps ahead: `rows @ x + added`.
+
+        Returns:
+            (horizon, r) rows and (horizon,) added.
+        """
         F, c = np.array(self.F), np.array(self.c)
         rows, added = [np.array(self.w)], [0.0]
         for _ in range(horizon - 1):
@@ -68,11 +72,11 @@ class Recursion:
 
 @dataclass(frozen=True, eq=False)
 class ClassicalState:
-    """What is carried from step to step.
+    """What a `Classical` forecaster carries from step to step.
 
     Attributes:
         x: (r,) the recursion's state.
-        past: its newest forecasts without their season, and their errors.
+        past: its newest forecasts without the seasonal curve, and their errors, records/s.
     """
 
     x: Floats
@@ -80,7 +84,7 @@ class ClassicalState:
 
 
 class Classical(Carrying):
-    """A recursion on what a seasonal curve leaves over, spread by the quantiles of what it was wrong by so far."""
+    """ETS, Theta or ARIMA on the residual of a seasonal curve, with the quantiles of its past errors around it."""
 
     carries: ClassVar[Any] = ClassicalState
 
@@ -90,7 +94,11 @@ class Classical(Carrying):
         self._F, self._g, self._c = (np.array(part) for part in (recursion.F, recursion.g, recursion.c))
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
+        """Build the state after a history, which may be empty, by running the recursion over its known part.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         state = begin(self.task, history)
         known = np.flatnonzero(np.isfinite(history.values))
         if not len(known):
@@ -99,15 +107,21 @@ class Classical(Carrying):
         return replace(state, carried=self._run(left[known[0] :]))
 
     def carry(self, before: State, after: State, value: float) -> ClassicalState:
-        """What is carried one step later; `step` asks for it."""
+        """Return the recursion's state and errors after one more step.
+
+        Args:
+            before: the state before the step.
+            after: not used.
+            value: records/s of the step; NaN: missing, the recursion moves on without a correction.
+        """
         left = value - float(self.season.at(np.array([before.time]))[0])
         return self._run(np.array([left])) if before.carried is None else self._moved(before.carried, left)
 
     def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen.
+        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen.
 
-        The median is the recursion's forecast plus the season; level q lies the q-quantile of the errors so many steps
-        ahead away from it, as in the naive forecast, whose spread stands in while there are few.
+        The median is the recursion's forecast plus the seasonal curve, at least 0. Quantile q lies off it by the error
+        quantile at q minus the median error; the naive forecast's spread stands in while errors are few.
         """
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
@@ -116,7 +130,7 @@ class Classical(Carrying):
         return Naive(self.task).around(np.maximum(past.made[0] + self.season.at(ahead), 0.0), past, state)
 
     def trust(self, state: State) -> str:
-        """The kind, or "none" where nothing was ever seen."""
+        """Return the kind, or "none" while nothing was ever seen."""
         return "none" if state.carried is None else self.kind
 
     def _run(self, left: Floats) -> ClassicalState:
@@ -145,6 +159,14 @@ def begins(series: Series) -> Floats:
 
 
 def waves(times: Floats, orders: list[int]) -> Floats:
-    """(T, 1 + 2K) a one, every cosine and every sine of a week's waves at epoch seconds."""
+    """Return the regressors of a weekly Fourier series at (T,) epoch seconds.
+
+    Args:
+        times: epoch seconds.
+        orders: (K,) waves per week.
+
+    Returns:
+        (T, 1 + 2K): ones, K cosines, K sines.
+    """
     angle = 2 * np.pi / WEEK_S * np.multiply.outer(times % WEEK_S, np.array(orders, dtype=np.float64))
     return np.concatenate([np.ones((len(times), 1)), np.cos(angle), np.sin(angle)], axis=1)

@@ -1,4 +1,4 @@
-"""The parameters of ETS, Theta and ARIMA, found by statsforecast on what the seasonal curve leaves over."""
+"""Fits ETS, Theta and ARIMA by statsforecast to the residual of a seasonal curve."""
 
 from __future__ import annotations
 
@@ -19,10 +19,18 @@ LEAST = 20
 
 
 def fit_classical(kind: str, task: Task, history: Series) -> Classical:
-    """Fit `ets`, `theta` or `arima`: a seasonal curve first, then the recursion on the rest.
+    """Fit a seasonal curve, then ETS, Theta or ARIMA to the newest `NEWEST` steps of its residual.
+
+    Warnings of the optimiser are silenced; where it stops early the fit is merely poorer.
+
+    Args:
+        kind: "ets", "theta" or "arima".
+        task: what is forecast.
+        history: loads in the task's steps, NaN: missing; not checked.
 
     Raises:
-        SeriesError: the history is too short.
+        SeriesError: fewer than `LEAST` steps are known.
+        KeyError: the kind is none of the three.
     """
     known = int(np.isfinite(history.values).sum())
     if known < LEAST:
@@ -38,9 +46,12 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
 
 
 def fit_harmonics(history: Series) -> Harmonics:
-    """The curve by least squares on what is known, with as many waves as the Bayesian information criterion allows.
+    """Fit the seasonal curve by least squares, its number of waves chosen by the Bayesian information criterion.
 
-    A day's waves need two days of history, a week's two weeks; a wave is at least two steps long.
+    Daily waves need two days of history, weekly ones two weeks; waves of two steps or less are left out.
+
+    Returns:
+        The curve in records/s; constant at the mean where no more can be fitted, at 0 where no step is known.
     """
     times = begins(history)
     known = np.isfinite(history.values)
@@ -98,10 +109,17 @@ def _arima(left: Floats, scale: float) -> Recursion:
 
 
 def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: float = 1.0) -> Recursion:
-    """An ARIMA(p, d, q) in innovations form (Hyndman et al. 2008, section 11.3).
+    """Convert a fitted ARIMA(p, d, q) to innovations form (Hyndman et al. 2008, section 11.3).
 
-    With φ* the coefficients of φ(B)(1 − B)ᵈ and r = max(p + d, q): F shifts and weighs by φ*, g = φ* + θ, and c holds
-    m·(1 − Σφ) for a mean of m.
+    With φ* the coefficients of φ(B)(1 − B)ᵈ and r = max(p + d, q, 1): F shifts and weighs by φ*, g = φ* + θ, and c
+    holds m·(1 − Σφ) for a mean of m.
+
+    Args:
+        phi: (p,) autoregressive coefficients.
+        theta: (q,) moving-average coefficients, added with a plus sign.
+        d: differences.
+        mean: of the scaled series; counts only where d is 0.
+        scale: records/s per unit of the scaled series.
     """
     polynomial = np.concatenate([[1.0], -phi])
     for _ in range(d):

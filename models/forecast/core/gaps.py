@@ -51,8 +51,9 @@ def resets(streak: Streak | None, missing: int) -> bool:
 def arrived(streak: Streak | None, missing: int) -> Streak:
     """Return the streak after one more sample.
 
-    A gap of 1 to `LONGEST` windows is filled: the caller steps the forecaster once per missing window with NaN, so that
-    it fills them by its own rule and learns nothing from them. A longer gap starts the job over.
+    A gap of 1 to `LONGEST` windows is bridged: the caller steps the forecaster once per missing window with NaN, which
+    it fills by its own rule. Its own forecasts are not put there, since they would count as outcomes without an error.
+    A longer gap starts the job over.
 
     Args:
         streak: before the sample; None where there was no sample yet.
