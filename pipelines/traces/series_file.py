@@ -26,15 +26,26 @@ def read_series(
     value_column: str | None = None,
     timezone: str = "UTC",
 ) -> Series:
-    """The file's series at its own step or at a multiple of it, in the file's own unit; NaN where a step is missing.
+    """Read a CSV file (plain or gzipped) as a regular series, at its own step or at a multiple of it.
 
-    A longer step is the mean of the file's steps in it, and missing where fewer than half of them are known; such steps
-    begin at multiples of their length since the epoch, as far as the file's grid allows. Missing steps at both ends are
-    left out. Local times without an offset are taken in `timezone`, so that a clock change neither doubles nor skips.
+    A longer step is the mean of the file's steps in it, NaN where fewer than half of them are known. Longer steps begin
+    at multiples of their length since the epoch, as far as the file's own steps allow.
+
+    Args:
+        path: of the file.
+        step_s: seconds per step; None for the file's own step.
+        time_column: None to find it by its usual names, such as `timestamp`, else the first column.
+        value_column: None to find it by its usual names, such as `value`, or as the only other column.
+        timezone: IANA name in which times without an offset are read, so that clock changes neither double nor skip.
+
+    Returns:
+        Values in the file's own unit, NaN where a step is missing; it begins and ends with a known step.
 
     Raises:
-        TraceError: a row or column is wrong, see `trace_file.read_rows`, or the steps are mixed.
-        SeriesError: the step does not fit the file, or there is nothing to forecast: all missing, or constant.
+        TraceError: no such file, or a wrong row or column, see `trace_file.read_rows`; the steps are irregular, see
+            `trace.on_grid`.
+        SeriesError: the value column cannot be guessed; the step is no multiple of the file's or over 12 hours; every
+            value is missing, or all are equal.
     """
     time_column, value_column = _columns(path, time_column, value_column)
     rows = read_rows(path, time_column, value_column, timezone, OPTIONS)
@@ -59,10 +70,10 @@ def read_series(
 
 
 def parse_step(text: str) -> float:
-    """Seconds of a length such as 300, 30s, 5min or 1h.
+    """Parse a length of time such as 300, 30s, 5min or 1h into seconds, always above 0.
 
     Raises:
-        SeriesError: names the text and examples.
+        SeriesError: the text is no such length; the message names it.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     if not found or found[2] not in _UNITS_S or not float(found[1]) > 0:
@@ -71,7 +82,7 @@ def parse_step(text: str) -> float:
 
 
 def step_name(step_s: float) -> str:
-    """A step as people write it: 300 is 5min."""
+    """Format seconds per step for people: 300 is "5min", 3600 "1h", 90 "90s"; `parse_step` reads it back."""
     for length, unit in ((3600, "h"), (60, "min")):
         if step_s >= length and step_s % length == 0:
             return f"{step_s / length:g}{unit}"

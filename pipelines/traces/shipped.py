@@ -28,7 +28,7 @@ _SERIES = (
 
 @dataclass(frozen=True)
 class Shipped:
-    """A shipped series at one step, a cell of every comparison.
+    """A shipped series at one step; comparisons call such a pair a cell.
 
     Attributes:
         name: of the series, e.g. "iot".
@@ -48,22 +48,26 @@ class Shipped:
         return f"{self.name} {step_name(self.step_s)}"
 
     def series(self) -> Series:
-        """The series; NaN where a step is missing."""
+        """Read the series from its file; NaN where a step is missing.
+
+        Raises:
+            TraceError, SeriesError: the file is gone or damaged, see `series_file.read_series`.
+        """
         return read_series(self.path, self.step_s)
 
 
 def shipped() -> list[Shipped]:
-    """Every cell."""
+    """List every shipped series at each of its steps, in the order in which comparisons show them."""
     return [
         Shipped(name, parse_step(step), unit, TRACES / file) for name, file, unit, steps in _SERIES for step in steps
     ]
 
 
 def find(cell: str) -> Shipped:
-    """The cell of that name, e.g. "iot 5min".
+    """Look up a shipped series by its name and step, e.g. "iot 5min".
 
     Raises:
-        SeriesError: no such cell; the message lists them.
+        SeriesError: there is none of that name; the message lists all.
     """
     cells = {found.cell: found for found in shipped()}
     if cell not in cells:

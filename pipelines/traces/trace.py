@@ -50,22 +50,39 @@ class Trace:
     notes: tuple[str, ...]
 
     def history(self) -> tuple[Floats, Floats]:
-        """Begin (epoch seconds) and rate (records per wall second) of every step that ends before the live load."""
+        """Cut out the steps that end before the live load begins.
+
+        Returns:
+            (N,) epoch seconds at which each step begins, and (N,) records per wall second in it; both may be empty.
+        """
         part = (self.times >= self.history_start) & (self.times + self.step_s <= self.live_start)
         return self.times[part], self.values[part] * self.rps
 
     def live(self) -> tuple[Floats, Floats]:
-        """Begin and rate of every step that the live load touches."""
+        """Cut out every step that the live load touches, also those it covers only in part.
+
+        Returns:
+            (N,) epoch seconds at which each step begins, and (N,) records per wall second in it.
+        """
         part = (self.times + self.step_s > self.live_start) & (self.times < self.live_end)
         return self.times[part], self.values[part] * self.rps
 
 
 def load_trace(replay: Replay) -> Trace:
-    """Read, check and cut the trace that the settings name.
+    """Read the trace that the settings name and cut it into history and live load.
+
+    Args:
+        replay: `trace` is the name of a shipped trace (a CSV file in TRACES), or the path of a CSV file: with a slash
+            in it, or ending in `.csv`.
+
+    Returns:
+        The trace, scaled so that the highest value in use is `replay.peak_rps` records per wall second; gaps of at most
+        FILL_STEPS steps are interpolated and named in its notes.
 
     Raises:
-        TraceError: see `trace_file.read_rows`; also an irregular step, a gap of more than FILL_STEPS steps in the part
-            in use, a live part or a history outside the trace, or a load that is zero throughout.
+        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see `on_grid`;
+            `live_start` is no ISO 8601 time; the history or the live part reaches beyond the trace; in the part in use
+            there is a longer gap, or every value is 0.
     """
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
@@ -92,12 +109,20 @@ def _path(trace: str) -> Path:
 
 
 def on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
-    """Begin and value of every step from the first row to the last, NaN without a value, and the step's seconds.
+    """Place rows at regular steps, as many as lie between the first row and the last.
 
-    The step is the most usual distance between rows.
+    The step is the median distance between rows. A row may lie up to a hundredth of a step off its place.
+
+    Args:
+        path: of the file, for messages.
+        rows: at least two, times rising, as `trace_file.read_rows` gives them.
+
+    Returns:
+        (T,) epoch seconds at which each step begins, (T,) values, NaN where there is no row or its cell is empty, and
+        the seconds per step.
 
     Raises:
-        TraceError: a row that lies between two steps, or a gap so long that it is a mistake.
+        TraceError: a row lies between two steps, or over MAX_STEPS (a million) steps after the row before it.
     """
     strides_s = np.diff([row.time for row in rows])
     step_s = float(np.median(strides_s))

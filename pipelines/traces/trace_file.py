@@ -49,15 +49,28 @@ class TraceRow(NamedTuple):
 def read_rows(
     path: Path, time_column: str, value_column: str, timezone: str, options: Options = REPLAY
 ) -> list[TraceRow]:
-    """Every row of the file, plain or gzipped, in the order of the file, times rising.
+    """Read every row of a CSV file, plain or gzipped (`.gz`), in the file's order; times rise strictly.
 
-    Times are ISO 8601 or epoch seconds; one without a zone is taken in `timezone`. Where clocks are set back, the
-    second occurrence of an hour is recognised by its place in the file. A row that repeats the row before it is left
-    out.
+    Times are ISO 8601 or epoch seconds; one without an offset is taken in `timezone`. Where clocks are set back, the
+    second occurrence of an hour is recognised by its place in the file. A row that repeats the time and value of the
+    row before it is left out, and so is a blank line. The separator (comma, semicolon, bar or tab) is found in the
+    header.
+
+    Args:
+        path: of the file, in UTF-8.
+        time_column: its name in the header.
+        value_column: likewise.
+        timezone: IANA name, e.g. Europe/Berlin.
+        options: what messages call the settings to change.
+
+    Returns:
+        At least two rows, times in epoch seconds; the value of an empty cell is NaN.
 
     Raises:
-        TraceError: no such file or column, an empty file, text in numbers, a negative or non-finite value, a local time
-            that does not exist, unordered times, or two values for one time.
+        TraceError: no such file, column or time zone; the file is no UTF-8 or damaged, or has fewer than two rows; a
+            row with too many or too few cells; a time that is none, or does not exist in the zone; a value that is no
+            number, negative or infinite; times that fall, or two values for one time. The message names the row and the
+            remedy.
     """
     zone = _zone(path, timezone, options)
     rows: list[TraceRow] = []
@@ -82,10 +95,10 @@ def read_rows(
 
 
 def header(path: Path, options: Options = REPLAY) -> list[str]:
-    """Names of the file's columns.
+    """Read the names of the file's columns, without blanks around them.
 
     Raises:
-        TraceError: no such file, or an empty one, or no text.
+        TraceError: no such file, an empty one, or none in UTF-8.
     """
     with _reading(path, options) as file:
         return _header(path, file)[0]

@@ -18,33 +18,41 @@ from pipelines.serve.models.model_set import ModelSet, unpack
 
 
 class FolderChampions:
-    """What `pipelines.registry.Registry` is to the loader."""
+    """The champions in a folder; has those methods of `pipelines.registry.Registry` that the loader calls."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def champion_versions(self) -> dict[str, str]:
-        """Version that serves, by job."""
+        """Read which version is each job's champion; empty where nothing was promoted."""
         return {path.name: path.read_text() for path in (self._folder / "champion").glob("[!.]*")}
 
     def model_name(self, job: str) -> str:
-        """Under which it would be registered."""
+        """Name the job's model as the registry would."""
         return f"{job}-forecaster"
 
     def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
-        """The forecaster, and its network's archive where it has one."""
+        """Read a version's forecaster and its network's archive (None where it has no network); alike for every job.
+
+        Raises:
+            OSError: there is no such version.
+            ModelSetError: its members make no forecaster.
+        """
         made = _read(self._folder / version)
         return made.forecaster, made.members["weights"] if isinstance(made.forecaster, Networked) else None
 
 
 def add_version(folder: Path, version: str, made: ModelSet) -> None:
-    """Keep a set as a version."""
+    """Write a set's members to the file `folder/version`, in a new folder if need be; an older file is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / version).write_bytes(msgspec.msgpack.encode(made.members))
 
 
 def promote(folder: Path, jobs: Iterable[str], version: str) -> None:
-    """Make a version the champion of jobs; the server sees it at its next look."""
+    """Make a version the champion of jobs: `folder/champion/JOB` then holds its name, replaced atomically.
+
+    Whether the version exists is not looked at. The server sees the change when it polls next.
+    """
     home = folder / "champion"
     home.mkdir(parents=True, exist_ok=True)
     for job in jobs:

@@ -15,17 +15,25 @@ _DECADES, _PER_DECADE = 5, 40
 
 
 def percentiles_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
-    """p50, p90, p99, p99.9 and the most, by nearest rank, in µs (seed section 9.6); `count` of the events."""
+    """Percentiles of latencies by nearest rank.
+
+    Args:
+        took_ns: (N,) nanoseconds, N at least 1.
+
+    Returns:
+        `p50`, `p90`, `p99`, `p99_9` and `max` in microseconds, and `count`, which is N.
+    """
     found = np.quantile(took_ns, list(SHARES.values()), method="inverted_cdf") / 1e3
     return {**dict(zip(SHARES, found.tolist(), strict=True)), "count": len(took_ns)}
 
 
 def summary(runs: Runs) -> dict[str, Any]:
-    """Figures of one path, µs.
+    """Summarise the latencies of one path over its runs, in microseconds; every run needs at least one event.
 
     Returns:
-        p50, p90, p99, p99_9 and max, each the median over the runs; `count` of all events; `range`, lowest and
-        highest over the runs; `pooled`, over all events at once; `runs`; `curve`, see `curve`.
+        `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, lowest
+        and highest over the runs, by percentile; `pooled`, `percentiles_us` over all events at once; `runs`, the same
+        per run; `curve`, see `curve`.
     """
     each, whole = [percentiles_us(run) for run in runs], np.concatenate(runs)
     return {
@@ -39,9 +47,19 @@ def summary(runs: Runs) -> dict[str, Any]:
 
 
 def added(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> dict[str, float] | None:
-    """What ours takes beyond the floor at p50 and p99: the median over runs of the difference within a run.
+    """Subtract a floor's latencies from ours, run by run.
 
-    None where the floor was slower: other work was measured.
+    Args:
+        ours: as from `summary`.
+        floor: likewise, of as many runs.
+        per_us: microseconds in the unit of the result: 1 for µs, 1000 for ms.
+
+    Returns:
+        `p50` and `p99`: the median over runs of the difference within a run. None where either is negative: then floor
+        and path did not do the same work.
+
+    Raises:
+        ValueError: the numbers of runs differ.
     """
     pairs = list(zip(ours["runs"], floor["runs"], strict=True))
     found = {name: statistics.median(a[name] - b[name] for a, b in pairs) / per_us for name in ("p50", "p99")}
@@ -49,14 +67,25 @@ def added(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> d
 
 
 def over(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
-    """Theirs ÷ ours at p50 and p99: the median over runs where both have as many, else of the medians."""
+    """Divide their latencies by ours, at `p50` and `p99`.
+
+    With equally many runs it is the median of the ratios within a run, else the ratio of the medians over runs.
+    """
     alike = len(theirs["runs"]) == len(ours["runs"])
     pairs = list(zip(theirs["runs"], ours["runs"], strict=True)) if alike else [(theirs, ours)]
     return {name: statistics.median(a[name] / b[name] for a, b in pairs) for name in ("p50", "p99")}
 
 
 def curve(took_ns: Sequence[int] | np.ndarray) -> list[tuple[float, float]]:
-    """(share of the events that took longer, µs), from all of them down to one, evenly on a log axis."""
+    """Compute the tail of the latency distribution, to be drawn on logarithmic axes.
+
+    Args:
+        took_ns: (N,) nanoseconds, N at least 1.
+
+    Returns:
+        (share of the events that took longer, microseconds) for shares falling from 1 to 1/N, 40 per factor of ten and
+        at most down to 1e-5.
+    """
     shares = 10.0 ** (-np.arange(_DECADES * _PER_DECADE + 1) / _PER_DECADE)
     kept = shares[shares * len(took_ns) >= 1]
     longest = np.quantile(took_ns, 1 - kept, method="inverted_cdf") / 1e3

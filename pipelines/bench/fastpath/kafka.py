@@ -25,7 +25,7 @@ _PATIENCE_S = 60.0
 
 
 class Ask:
-    """A producer on one topic and a reader of another, librdkafka's both."""
+    """A producer on one topic and a reader of another, both of librdkafka; reading begins at the topic's end."""
 
     def __init__(self, kafka: Kafka, into: str, out: str, process: Process) -> None:
         self._into, self._process, self._came = into, process, queue.SimpleQueue[list[Record]]()
@@ -34,10 +34,14 @@ class Ask:
         self._feed = TopicFeed(kafka, out, ends, self._came.put)
 
     def timed(self, key: str, raw: bytes, version: bytes) -> int:
-        """Nanoseconds from sending a record until there is an answer whose header names the version.
+        """Send a record and block until an answer has the same `version` header.
+
+        Returns:
+            Nanoseconds from the send until that answer was handed over.
 
         Raises:
-            ProcessError: no answer in a minute.
+            ProcessError: nothing came for a minute; the message holds the last lines of the process's log.
+            BrokerError: the producer's queue is full.
         """
         began = perf_counter_ns()
         self._sender.send(self._into, key, raw, [(VERSION, version)])
@@ -48,27 +52,41 @@ class Ask:
         return took
 
     def answers(self) -> list[Record]:
-        """The next records that came."""
+        """Take the next batch of records that the reader was handed; blocks for up to a minute.
+
+        Raises:
+            ProcessError: nothing came in that time; the message holds the last lines of the process's log.
+        """
         try:
             return self._came.get(timeout=_PATIENCE_S)
         except queue.Empty:
             raise ProcessError(f"no answer from {self._process.name}:\n{self._process.last_lines()}") from None
 
     def close(self) -> None:
-        """Leave."""
+        """End the reader, then the producer, which waits up to 5 s for what is queued."""
         self._feed.close()
         self._sender.close()
 
 
 def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Nanoseconds of every event of one job, a list per run: the fast path's and the echo's.
+    """Time one job's samples on `metrics` until their forecasts are on `forecasts`, in turn with a bare echo.
+
+    The loop is closed: each record is sent when the one before it is answered. Starts and ends the server and the echo;
+    writes the champion to `var/champions`.
 
     Args:
         stack: with a broker, its topics empty, settings as in `load.settings`.
         made: the champion.
         runs: of each.
-        events: per run, in a closed loop.
-        warm: events before those that count.
+        events: per run.
+        warm: events before the first run, which do not count.
+
+    Returns:
+        Nanoseconds of every event, a list per run: the fast path's, then the echo's.
+
+    Raises:
+        ProcessError: a process does not start, or does not answer for a minute.
+        BrokerError: the broker does not answer.
     """
     kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"
     add_version(folder, "1", made)
@@ -91,7 +109,13 @@ def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> 
 
 
 def produce(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
-    """Put samples on `metrics`, as many at once as the client likes."""
+    """Send (job, encoded sample) records to `metrics`, then wait up to a minute for the broker to take them.
+
+    What it has not taken by then is dropped without an error.
+
+    Raises:
+        BrokerError: the producer's queue is full.
+    """
     sender = Sender(kafka)
     for at, (job, raw) in enumerate(records):
         sender.send("metrics", job, raw, [])

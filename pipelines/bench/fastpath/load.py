@@ -33,7 +33,12 @@ _PLAN = TrainingPlan(epochs=4)
 
 @cache
 def champion(kind: str) -> ModelSet:
-    """The set of a "gru" fitted to the older part of a shipped series, of an "other gru", or of the "blend"."""
+    """Fit a model for the measurements, once per process and kind; slow for the networks. Limits torch to one thread.
+
+    Args:
+        kind: "gru", fitted to all but the newest 2500 steps of a shipped series; "blend", which needs no fitting; any
+            other name is a GRU from another seed.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -45,14 +50,17 @@ def champion(kind: str) -> ModelSet:
 
 
 def rates() -> list[float]:
-    """The newest part of the series (records/s), which is fed again and again."""
+    """List the load that samples carry: the newest 2500 steps of CELL without the missing ones, in the file's unit."""
     _, held = find(CELL).series().split(BEGUN)
     found: list[float] = held.values[np.isfinite(held.values)].tolist()
     return found
 
 
 class SampleFeed:
-    """Samples of the jobs, one after the other: each covers a whole window, so that each causes a forecast."""
+    """Encoded samples of jobs, window after window from BEGIN on.
+
+    Each covers a whole window, so that each causes a forecast; its rate is that of `rates`, over and over.
+    """
 
     def __init__(self, jobs: Sequence[str] = JOBS) -> None:
         self.jobs, self._rates = tuple(jobs), rates()
@@ -60,23 +68,36 @@ class SampleFeed:
         """Window of each job's next sample."""
 
     def take(self, job: str) -> tuple[int, bytes]:
-        """The job's next window and the sample that fills it."""
+        """Make the sample of the job's next window.
+
+        Returns:
+            The window's index since the epoch, and the encoded record.
+
+        Raises:
+            KeyError: the feed has no such job.
+        """
         window = self.next[job]
         self.next[job] = window + 1
         return window, sample(job, window, self._rates[window % len(self._rates)])
 
     def frames(self, count: int, jobs: Sequence[str]) -> list[tuple[int, bytes]]:
-        """So many puts as they go over the socket, the jobs in turn, with their windows."""
+        """Make `count` puts as they go over the socket, the jobs in turn: (window index, frame)."""
         found = [self.take(jobs[number % len(jobs)]) for number in range(count)]
         return [(window, framed(Put(raw))) for window, raw in found]
 
     def history(self, windows: int = BEGUN) -> list[tuple[str, bytes]]:
-        """(job, sample) of the next windows of every job, in the order of time."""
+        """Make the samples of the next windows of every job: (job, encoded record), oldest window first."""
         return [(job, self.take(job)[1]) for _ in range(windows) for job in self.jobs]
 
 
 def sample(job: str, window: int, rate: float) -> bytes:
-    """One record of `metrics`, with what an agent says in it; a window of five minutes passes in a second."""
+    """Encode one record of `metrics` as an agent sends it, at a time scale of 300 job seconds per wall second.
+
+    Args:
+        job: its name.
+        window: index since the epoch of a window of STEP_S job seconds, all of which the record covers.
+        rate: records per second, arrived and processed.
+    """
     return encode(
         MetricSample(
             job=job, kind="interval", time=window * STEP_S, wall_time=time.time(), time_scale=STEP_S, span_s=STEP_S,
@@ -87,7 +108,13 @@ def sample(job: str, window: int, rate: float) -> bytes:
 
 
 def settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
-    """Settings under a folder of their own, with a contract for every job; all else as shipped."""
+    """Load settings whose state is all in `folder/bench`; writes a contract file per job to `folder/contracts`.
+
+    Windows are of 5 minutes, champions are looked for every 0.2 s; all else is as shipped.
+
+    Raises:
+        SettingsError: the configuration is wrong, or names a broker, registry or Airflow of a person's own.
+    """
     contracts = folder / "contracts"
     contracts.mkdir(parents=True, exist_ok=True)
     for job in jobs:

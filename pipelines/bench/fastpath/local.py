@@ -41,7 +41,20 @@ class NothingSent:
 def served(
     folder: Path, made: ModelSet, jobs: Sequence[str], windows: int = BEGUN
 ) -> Iterator[tuple[Core, SampleFeed]]:
-    """A core over a store that is flushed ten times a second as in the server; the set serves jobs with a history."""
+    """Open a core whose jobs are served by a model; the context gives it with the feed that continues their samples.
+
+    The store in `folder` is made if absent, and flushed to the disk ten times a second as in the server.
+
+    Args:
+        folder: of the store.
+        made: the model that serves every job.
+        jobs: their names.
+        windows: windows of history that every job gets first.
+
+    Raises:
+        StoreError: another process writes the store, or it is damaged.
+        ModelSetError: the model cannot serve these windows.
+    """
     with Store.open(folder, keep=keeps(HISTORY)) as store, Flusher(store):
         core, feed = Core(store, STEP_S, set(jobs), epoch=1), SampleFeed(jobs)
         history = [Arrival(raw) for _, raw in feed.history(windows)]
@@ -54,7 +67,22 @@ def served(
 
 
 def in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: int) -> list[list[int]]:
-    """Nanoseconds from a sample's bytes to its forecast's record, for every event of one job, a list per run."""
+    """Time the fast path without a socket: from a sample's bytes to its forecast's record in the store, for one job.
+
+    Args:
+        folder: for the store.
+        made: the champion.
+        runs: how many times `events` are measured.
+        events: per run, one after the other.
+        warm: events before the first run, which do not count.
+
+    Returns:
+        Nanoseconds of every event, a list per run.
+
+    Raises:
+        AssertionError: a sample made no forecast.
+        StoreError, ModelSetError: see `served`.
+    """
     with served(folder, made, JOBS[:1]) as (core, feed):
         _closed(core, feed, warm)
         with frozen():
@@ -74,11 +102,14 @@ def _closed(core: Core, feed: SampleFeed, events: int) -> list[int]:
 
 
 def fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
-    """500 jobs with a sample each, second after second, as fast as one core goes.
+    """Step 500 jobs by a sample each, `seconds` times over, as fast as goes, the process pinned to one core.
 
     Returns:
-        `jobs`; `second_ms`, what one sample of every job took, by percentile; `times_real_time`, 1 s ÷ its median;
-        `latency_us`, from a sample's arrival to the end of its transaction where all arrive at once.
+        `jobs`; `second_ms`, milliseconds that one sample of every job took, by percentile; `times_real_time`, 1 s ÷ its
+        median; `latency_us`, from a sample's arrival to the end of its transaction where all 500 arrive at once.
+
+    Raises:
+        StoreError, ModelSetError: see `served`.
     """
     walls: list[int] = []
     waits: list[int] = []
@@ -107,7 +138,7 @@ def fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
 
 @contextmanager
 def frozen() -> Iterator[None]:
-    """As in serving: what is there is left alone by the collector, what comes is not."""
+    """Freeze what is alive now, so that the garbage collector skips it within the context, as it does in the server."""
     gc.collect()
     gc.freeze()
     time.sleep(0.1)

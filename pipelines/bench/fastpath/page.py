@@ -35,13 +35,21 @@ _DECADES = [10.0**n for n in range(0, 8)]
 
 
 def findings(found: Found) -> list[Finding]:
-    """What the command is to reach and what was measured; what was not measured is left out."""
+    """Judge what was measured by the goals of the command; goals for which there is no figure are left out."""
     asked = goals.of(COMMAND)
     return [one for one in asked.answered(found) if one.measured is not None] if asked else []
 
 
 def remarks(found: Found) -> list[str]:
-    """How many goals are met, and what a reader must know to judge the figures."""
+    """List how many goals are met or missed and what to know of the machine, sentences without their period.
+
+    Args:
+        found: as from `run.measure`; a part that was not measured is named with the reason.
+
+    Raises:
+        KeyError: `host` or `absent` is not in it.
+        FigureError: a goal of the command cannot be read.
+    """
     host, judged = found["host"], [one for one in findings(found) if one.holds is not None]
     missed = "".join(f"; missed: {one.what}" for one in judged if not one.holds)
     load = f"load average {host['load_before']:.1f} before and {host['load_after']:.1f} after"
@@ -55,21 +63,35 @@ def remarks(found: Found) -> list[str]:
 
 
 def us(value: float) -> str:
-    """Microseconds with as many digits as they deserve; milliseconds from a thousand on."""
+    """Format microseconds for people, as "9.3 µs", "120 µs", "1.5 ms" or "250 ms"."""
     if value >= 1000:
         return f"{value / 1000:,.1f} ms" if value < 100_000 else f"{value / 1000:,.0f} ms"
     return f"{value:.0f} µs" if value >= 10 else f"{value:.1f} µs"
 
 
 def render(found: Found, path: Path) -> Path:
-    """Write the page; `found` are the figures of `run.measure`."""
+    """Write the page to a file, in a new folder if need be, and return its path.
+
+    Args:
+        found: as from `run.measure`.
+        path: of the HTML file; an older one is replaced.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html(found), encoding="utf-8")
     return path
 
 
 def html(found: Found) -> str:
-    """The page as text."""
+    """Render the figures of `run.measure` as one HTML document that needs no network.
+
+    It has goals and remarks; charts and percentiles only of the paths that were measured.
+
+    Raises:
+        KeyError, FigureError: as `remarks`.
+    """
     parts = [
         f"<h1>{_TITLE}</h1>",
         '<p class="about">A sample of a job’s load goes in; window, state and forecast are written in one transaction '

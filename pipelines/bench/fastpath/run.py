@@ -21,18 +21,18 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything.
+    """How many events each measurement has.
 
     Attributes:
-        runs: of each path, its peers in turn with it.
+        runs: per path; its peers are measured in turn with it.
         events: per run and path.
-        warm: before those that count.
-        scheduled: per run on a fixed schedule.
-        blend: per run with the blend as champion.
-        streamed, streamed_warm: samples through the streaming form.
+        warm: events before those that count.
+        scheduled: events per run at fixed moments.
+        blend: events per run with the blend as champion.
+        streamed, streamed_warm: samples through the Structured Streaming query, and before those that count.
         puts: timed of the store's own.
-        seconds: of the 500 jobs.
-        swapped: samples sent while champions take turns.
+        seconds: samples of each of the 500 jobs.
+        swapped: samples sent while two champions take turns.
         filled: puts over which memory is looked at.
     """
 
@@ -54,16 +54,21 @@ QUICK = Sizes(2, 400, 100, 200, 50, 40, 20, 200, 3, 2_000, 40_000)
 
 
 def measure(parts: Collection[str], sizes: Sizes) -> Found:
-    """The figures of these parts, one after the other; what begins is printed.
+    """Run parts of the benchmark one after the other, each in a temporary folder; prints each as it begins.
+
+    An error ends its part, not the others: the message is then in `absent` under the part's name, and so is an unknown
+    part.
 
     Args:
         parts: names in PARTS.
-        sizes: of everything.
+        sizes: FULL, QUICK or one's own.
 
     Returns:
-        `in_process_us`, `socket_us`, `socket_floor_us`, `kafka_added_ms`, `redis_over_fast`, `micro_batch_over_fast`
-        and what else was measured; a path's figures are the median over its runs, see `figures.summary`. `absent`
-        says why something was not.
+        `host` (`cores`, `load_before`, `load_after`), `absent` (why a part or Redis was not measured), and what the
+        parts found: a key in `_us` is a path's `figures.summary` in microseconds, `_added_us` and `_added_ms` a
+        difference to the floor, see `figures.added`, `_over_fast` a peer's latency ÷ ours, see `figures.over`; `fleet`,
+        `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that measure
+        them.
     """
     found: Found = {"host": {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, "absent": {}}
     for part in parts:

@@ -26,15 +26,26 @@ _AT_ONCE = 500
 
 
 def start(stack: Stack, name: str, module: str, *arguments: str | Path, **env: str) -> Process:
-    """Start `python -m MODULE` beside this process, with one thread for small matrices, as serving needs."""
+    """Start `python -m MODULE ARGUMENTS` as a process of the stack, with one thread for matrices as in serving.
+
+    Args:
+        stack: it ends with it.
+        name: of the process and its log.
+        module: to run.
+        arguments: of its command line.
+        env: further environment variables.
+
+    Raises:
+        ProcessError: the process cannot be started.
+    """
     return stack.spawn(name, [sys.executable, "-m", module, *map(str, arguments)], {"OMP_NUM_THREADS": "1", **env})
 
 
 def await_ready(process: Process, ready: Callable[[], bool]) -> None:
-    """Wait until what a process begins with is done.
+    """Block until `ready` answers True, asked 20 times a second.
 
     Raises:
-        ProcessError: it takes over two minutes, or the process has ended.
+        ProcessError: that takes over two minutes, or the process has ended; the message has its last log lines.
     """
     until = time.monotonic() + _PATIENCE_S
     while not ready():
@@ -44,7 +55,11 @@ def await_ready(process: Process, ready: Callable[[], bool]) -> None:
 
 
 def echo(stack: Stack) -> socket.socket:
-    """A connection to a bare echo in a process of its own."""
+    """Start a bare echo in a process of its own and connect to it.
+
+    Raises:
+        ProcessError: it does not start.
+    """
     path = stack.settings.var_dir / "echo"
     return connect(path, start(stack, "echo", "pipelines.bench.fastpath.child.echo", path))
 
@@ -68,10 +83,10 @@ class ServedProcess:
 
 
 def connect(path: Path, process: Process) -> socket.socket:
-    """A connection to a Unix socket, as soon as the process listens there.
+    """Connect to a Unix socket as soon as the process listens there; calls on the connection time out after 10 s.
 
     Raises:
-        ProcessError: it ended, or does not listen in time.
+        ProcessError: the process has ended, or does not listen within two minutes.
     """
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     await_ready(process, lambda: found.connect_ex(str(path)) == 0)
@@ -80,10 +95,11 @@ def connect(path: Path, process: Process) -> socket.socket:
 
 
 def check_forecasts(frames: Frames, answers: Sequence[bytes]) -> None:
-    """Look whether every answer is the one forecast of its frame's window.
+    """Check that every answer is exactly one forecast, of its frame's window.
 
     Raises:
-        ValueError: one is not.
+        ValueError: an answer is something else, or there are more or fewer answers than frames.
+        WireError: an answer cannot be decoded.
     """
     for (window, _), raw in zip(frames, answers, strict=True):
         match read_answer(raw):

@@ -30,19 +30,25 @@ def in_turn(
     folder: Path, made: ModelSet, runs: int, events: int, warm: int, scheduled_events: int = 0,
     peers: Mapping[str, bool] | None = None,
 ) -> dict[str, list[list[int]]]:  # fmt: skip
-    """Nanoseconds of every event, a list per run, of what runs in turn.
+    """Time puts over the Unix socket until the forecast is back, in turn with a bare echo and with Redis streams.
 
     Args:
         folder: for store and sockets.
         made: the champion.
         runs: of each.
-        events: per run, in a closed loop, of one job.
-        warm: events before those that count.
-        scheduled_events: per run at 1,000 a second over 16 jobs; none: not measured.
-        peers: Redis streams measured besides, by name, and whether each is as durable as ours.
+        events: per run, of one job, each sent when the one before is answered.
+        warm: events before the first run, which do not count.
+        scheduled_events: per run at 1,000 a second over 16 jobs; 0 for none.
+        peers: Redis streams measured besides: by name, whether each keeps as much as ours when killed.
 
     Returns:
-        `floor` and `socket`; `floor_scheduled` and `socket_scheduled`; the peers by name.
+        Nanoseconds of every event, a list per run: `floor` (the echo) and `socket`; `floor_scheduled` and
+        `socket_scheduled`, whose lists are empty without scheduled events; the peers by name.
+
+    Raises:
+        ProcessError: a process does not start.
+        ValueError: an answer is not the forecast of its sample's window.
+        TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed.
     """
     jobs = JOBS[: scheduled_events or 1]  # no more of them than samples
     found: dict[str, list[list[int]]] = defaultdict(list)
@@ -69,7 +75,15 @@ def in_turn(
 
 
 def closed(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes]]:
-    """Send each frame when the one before is answered: nanoseconds and answers."""
+    """Send frames in a closed loop: each when the one before it is answered.
+
+    Returns:
+        (N,) nanoseconds from sending a frame until its whole answer is there, and the answers without their length.
+
+    Raises:
+        TimeoutError: no answer in the socket's timeout.
+        ConnectionError: the other side closed the connection.
+    """
     took, answers = [], []
     for _, frame in frames:
         began = perf_counter_ns()
@@ -83,10 +97,15 @@ def closed(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes
 
 
 def scheduled(client: socket.socket, frames: Frames, per_s: float) -> tuple[list[int], list[bytes], list[int]]:
-    """Send at fixed moments, answered or not (seed 9.6).
+    """Send frames in an open loop: `per_s` a second at fixed moments, whether or not those before are answered.
 
     Returns:
-        Nanoseconds from the moment a frame was due until its answer, the answers, and when they came.
+        (N,) nanoseconds from the moment a frame was due until its answer, so that a stall counts for all that wait; the
+        answers without their length; and when each came (`perf_counter_ns`).
+
+    Raises:
+        TimeoutError: all is sent and nothing comes for 10 s.
+        ConnectionError: the other side closed the connection.
     """
     period, start = int(1e9 / per_s), perf_counter_ns() + 10_000_000
     answers: list[bytes] = []

@@ -26,7 +26,11 @@ Call = Callable[[int], object]
 
 
 def in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
-    """Time both calls, one after the other, each with the number of the round; `times` is ours over bare."""
+    """Time two calls in turn, each given the number of the round; the first 200 rounds do not count.
+
+    Returns:
+        `store_us` and `lmdb_us`, `percentiles_us` of each; `times`, ours ÷ LMDB's at `p50` and `p99`.
+    """
     took: tuple[list[int], list[int]] = ([], [])
     for number in range(count + WARM):
         for call, spans in zip((ours, bare), took, strict=True):
@@ -39,7 +43,13 @@ def in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
 
 
 def persistent_put(folder: Path, count: int) -> dict[str, Any]:
-    """A put acknowledged when it is on the disk, beside LMDB's own synced put."""
+    """Time puts of 600 bytes that return when they are on the disk, beside LMDB's own synced put; see `in_turn`.
+
+    Makes the folders `store` and `bare` in `folder`.
+
+    Raises:
+        OSError: `bare` exists already.
+    """
     with Store.open(folder / "store", MAP_BYTES) as store, _bare(folder / "bare", synced=True) as bare:
         return in_turn(
             lambda number: store.put("/decision/j", STATE, number, "persistent"),
@@ -49,7 +59,16 @@ def persistent_put(folder: Path, count: int) -> dict[str, Any]:
 
 
 def trigger_put(folder: Path, count: int) -> dict[str, Any]:
-    """A trigger that one callback in this thread sees; LMDB, which has no such thing: an unflushed put."""
+    """Time triggers of 100 bytes, which one callback in this thread sees, beside an unsynced put of bare LMDB.
+
+    A trigger stores nothing, which LMDB has no counterpart of. Makes the folders `store` and `bare` in `folder`.
+
+    Returns:
+        As `in_turn`; `seen`, how often the callback was called, warm-up included.
+
+    Raises:
+        OSError: `bare` exists already.
+    """
     seen: list[str] = []
     with Store.open(folder / "store", MAP_BYTES) as store, _bare(folder / "bare") as bare:
         store.watch("/sample", lambda key, record: seen.append(key))
@@ -60,7 +79,21 @@ def trigger_put(folder: Path, count: int) -> dict[str, Any]:
 
 
 def memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) -> list[dict[str, float]]:
-    """Memory of this process and size of the files (bytes), at equal distances over puts with a history of 1000."""
+    """Put values of 600 bytes under `jobs` keys that keep 1000 versions each, and look at memory now and then.
+
+    Args:
+        folder: the store is made in `folder/store`.
+        puts: how many; at least `points`.
+        points: how often memory is looked at, at equal distances.
+        jobs: keys.
+
+    Returns:
+        Per look `puts` so far, `uss` (memory of this process alone, bytes), `file` (size of the store's files, bytes)
+        and `versions` (most that a key keeps).
+
+    Raises:
+        StoreError: the store cannot be opened or takes no more.
+    """
     process, found = psutil.Process(), []
     keys = [f"/sample/{job}/all/1s" for job in range(jobs)]
     with Store.open(folder / "store", MAP_BYTES, RULES) as store, Flusher(store):

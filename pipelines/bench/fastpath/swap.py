@@ -33,11 +33,24 @@ _NEAR = 1e-6
 
 
 def measure(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, Any]:
-    """Send at 500 a second over 16 jobs while two champions take turns.
+    """Send samples of 16 jobs, 500 a second in all, while the champions of all jobs are swapped every two seconds.
+
+    Every stored forecast is compared with what its model, run again on the stored samples, forecasts for that window.
+
+    Args:
+        folder: for store and socket.
+        made: champions that take turns; two or more.
+        events: samples sent.
 
     Returns:
-        `events`; `swaps` that came into force while they were sent; `missed`, `doubled`, `mixed` forecasts;
-        `longest_gap_ms` between two answers; `latency_us` from the moment a sample was due.
+        `events`; `swaps` that came into force for a window sent, over all jobs; `missed`, forecasts not stored plus
+        those not answered; `doubled`, answered twice; `mixed`, whose model, version or numbers are not those of the
+        model in service; `longest_gap_ms` between two answers; `latency_us`, `percentiles_us` from the moment a sample
+        was due.
+
+    Raises:
+        ProcessError: the server does not start.
+        TimeoutError, ConnectionError: no answer in 10 s, or the server closed the connection.
     """
     with Stack(settings(folder), ()) as stack:
         server = ServedProcess(stack, made[0])

@@ -8,7 +8,11 @@ import sys
 
 
 def echo(path: str) -> None:
-    """Answer one client after the other with its own bytes."""
+    """Listen on a new Unix socket and send back whatever comes, to one client after the other; never returns.
+
+    Raises:
+        OSError: the path exists or is too long for a socket, or a client broke off.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(path)
         listening.listen(1)

@@ -18,7 +18,12 @@ from pipelines.stack.state import addressed
 
 
 def echo(kafka: Kafka, come: str, go: str) -> None:
-    """Answer with the same bytes and headers, from the reading thread itself, until ended."""
+    """Send every new record of topic `come` to topic `go`, key, value and headers unchanged, until the reading fails.
+
+    Raises:
+        BrokerError: the broker does not answer at the start.
+        Exception: whatever ended the reading later.
+    """
     sender = Sender(kafka)
 
     def back(records: list[Record]) -> None:

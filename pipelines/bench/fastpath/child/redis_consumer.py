@@ -31,12 +31,25 @@ KEPT = 20_000
 
 
 def items(answer: Any) -> list[Any]:
-    """The streams of an answer to XREAD as pairs; redis-py has a list or a dict of them, by its version."""
+    """List the streams of an XREAD answer as (stream, entries); redis-py answers a list or a dict, by its version."""
     return list(answer.items()) if isinstance(answer, dict) else list(answer or [])
 
 
 def consume(path: str, home: Path, durable: bool) -> None:
-    """Answer for the first job, whose model has stepped through the windows before, until ended."""
+    """Read the first job's samples from a Redis stream, step the model and add each forecast; never returns.
+
+    The model has first stepped through the windows of history; then the key `ready` is set.
+
+    Args:
+        path: of the server's Unix socket.
+        home: the champion's file, as `add_version` writes it.
+        durable: read as a member of a consumer group, and add forecast, state and acknowledgement in one transaction.
+
+    Raises:
+        OSError, ModelSetError: the champion cannot be read.
+        MessageError: an entry is no sample.
+        redis.RedisError: the server is gone.
+    """
     import redis
 
     red: Any = redis.Redis(unix_socket_path=path, protocol=2)

@@ -22,7 +22,7 @@ from pipelines.stack.stack import Stack
 
 
 def absent() -> str | None:
-    """Why there is no Redis to compare with; None where there is one."""
+    """Say why Redis cannot be measured: the server or a Python package is not installed. None where both are there."""
     if shutil.which("redis-server") is None:
         return "redis-server is not installed: apt-get install redis-server"
     try:
@@ -64,7 +64,15 @@ class RedisPeer:
         await_ready(consumer, lambda: bool(self._client.exists("ready")))
 
     def closed(self, events: int) -> list[int]:
-        """Nanoseconds from adding a sample until its forecast is read, one event after the other."""
+        """Time samples through Redis, one after the other: each is added when the forecast before it was read.
+
+        Returns:
+            Nanoseconds of every event, from adding the sample until its forecast is read.
+
+        Raises:
+            ValueError: the forecast is of another window, or there was not exactly one within 10 s.
+            redis.RedisError: the server is gone.
+        """
         took, red, last = [], self._client, self._last
         for window, raw in [self._feed.take(JOBS[0]) for _ in range(events)]:
             began = perf_counter_ns()

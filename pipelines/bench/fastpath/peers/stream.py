@@ -31,13 +31,23 @@ Came = queue.SimpleQueue[tuple[int, list[Record]]]
 
 
 def measure(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
-    """Nanoseconds from a sample on `metrics` to its forecast on `forecasts`, four samples a second over 16 jobs.
+    """Time samples on `metrics` until their forecasts are on `forecasts`, made by a Structured Streaming query.
+
+    Four samples a second, over 16 jobs in turn, whether or not the one before is answered. Starts and ends the query;
+    its state lies in `var/stream`.
 
     Args:
-        stack: with a broker, settings as in `load.settings`; the topics are others than what ran before used.
+        stack: with a broker, settings as in `load.settings`; the topics get a prefix of their own.
         made: the champion.
         events: that count.
         warm: events before them.
+
+    Returns:
+        (events,) nanoseconds, in the order sent.
+
+    Raises:
+        ProcessError: the query does not start, ends, or leaves forecasts out for five minutes.
+        BrokerError: the broker does not answer.
     """
     kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), SampleFeed()
     folder, sent, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
