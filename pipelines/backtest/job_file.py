@@ -16,7 +16,12 @@ _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
 
 def described(found: Fitted) -> dict[str, Any]:
-    """A fit as JSON holds it; no limit of a batch's rows is null."""
+    """Return a fit as JSON values.
+
+    Returns:
+        `job` (fields of `TwinJob`; an infinite `batch_rows` or `catch_up` is None), `between` (95 % intervals by
+        parameter), `unsure` (parameters told apart badly), and the numbers of `batches` and `startups` used.
+    """
     job = asdict(found.job)
     for name in ("batch_rows", "catch_up"):
         job[name] = job[name] if np.isfinite(job[name]) else None
@@ -27,7 +32,14 @@ def described(found: Fitted) -> dict[str, Any]:
 
 
 def stored(found: Fitted, job: str, folder: Path) -> Path:
-    """Write the fitted job to `<folder>/<job>.json`."""
+    """Write the fitted job to `<folder>/<job>.json`, replacing an older one; the folder is made if need be.
+
+    Returns:
+        The file's path.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{job}.json"
     path.write_text(json.dumps(described(found), indent=1) + "\n")
@@ -35,10 +47,13 @@ def stored(found: Fitted, job: str, folder: Path) -> Path:
 
 
 def read_job(path: Path) -> TwinJob:
-    """The job in the file: the fields of `models.twin.sim.job.TwinJob`, by themselves or under "job".
+    """Read a job from a JSON file: the fields of `models.twin.sim.job.TwinJob`, at the top or under "job".
+
+    A field that is null takes its default.
 
     Raises:
-        TwinError: no JSON, a field is missing (the fit is unfinished), unknown or wrong.
+        TwinError: the file is missing or no JSON, a needed field is missing (the fit is unfinished), or a field is
+            unknown or wrong.
     """
     try:
         data: Any = json.loads(path.read_text())

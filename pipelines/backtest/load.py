@@ -17,7 +17,7 @@ _STEPS_S = (300.0, 1800.0)
 
 @dataclass(frozen=True, eq=False)
 class NamedLoad:
-    """A load and what it is called."""
+    """A load with its name and the unit of its values ("" for a file's)."""
 
     name: str
     unit: str
@@ -27,17 +27,17 @@ class NamedLoad:
 def trace(
     text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
 ) -> NamedLoad:
-    """Read the load of that name or in that file.
+    """Read a load from a CSV file, or a shipped one by its name.
 
     Args:
-        text: a path, or the name of a shipped series, perhaps with its step: "google" or "google 5min"; " restored"
-            behind the name of a rescaled one takes its offset off.
-        step: longer than the file's own, e.g. 5min.
-        columns: names of the time and the value column, where they are unusual.
+        text: a path, or the name of a shipped series, perhaps with its step: "google" or "google 5min" (without one,
+            the finest). " restored" behind the name of a rescaled one takes off the offset that its publisher added.
+        step: length of a step, e.g. 5min; not shorter than the file's own, and for a shipped series one of its steps.
+        columns: names of the time and the value column, where they are not found by themselves.
         timezone: of a file's local times.
 
     Raises:
-        SeriesError: no such file or series, or a fault in the file.
+        SeriesError: no such file or series, a step that it does not have, or a fault in the file.
     """
     if Path(text).is_file():
         step_s = parse_step(step) if step else None
@@ -60,7 +60,10 @@ def trace(
 
 
 def mapped() -> list[str]:
-    """Names of every shipped series of 5 and 30 min, rescaled ones also restored."""
+    """Return the names, for `trace`, of the shipped series of 5 and 30 min; rescaled ones also with " restored".
+
+    Of a series with both steps only the finer one is named.
+    """
     found = []
     for cell in shipped():
         # Of a series with several steps the finest: the others are the same load with its bursts averaged away.

@@ -18,7 +18,19 @@ _MARKS = (
 
 
 def render(found: dict[str, Any], path: Path) -> Path:
-    """Write the page; `found` is a value map as `value_map` returns it."""
+    """Write a value map as an HTML page that opens without a network; folders are made if need be.
+
+    Args:
+        found: as `value_map` returns it.
+        path: of the file.
+
+    Returns:
+        `path`.
+
+    Raises:
+        KeyError: a key of the map is missing.
+        OSError: the file cannot be written.
+    """
     name, figures = words.headline(found), {}
     parts = [
         "<h1>Is forecasting worth it for this job?</h1>",

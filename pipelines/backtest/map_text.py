@@ -13,13 +13,17 @@ Found = dict[str, Any]
 
 
 def headline(found: Found) -> str | None:
-    """Our policy that captures most of what there is to gain; None where none took part."""
+    """Return the name of our policy with the largest median share of the gap captured; None where none took part."""
     ours = {name: found["summary"][name]["captured"] for name in OURS if name in found["summary"]}
     return max(ours, key=lambda name: -1e9 if ours[name] is None else ours[name], default=None)
 
 
 def verdict(found: Found) -> list[str]:
-    """Sentences on whether forecasting is worth it: what somebody who knew the future would save, by lead time."""
+    """Return sentences on what knowing the future would save against the best reactive policy, overall and by lead.
+
+    Args:
+        found: as `value_map` returns it.
+    """
     cells = [cell for cell in found["cells"] if cell["gap"] is not None]
     gained = [cell for cell in cells if cell["gap"] >= GAP]
     said = [
@@ -34,7 +38,11 @@ def verdict(found: Found) -> list[str]:
 
 
 def adds(found: Found) -> list[str]:
-    """Sentences on what `mpc` saves by its forecast against itself without one."""
+    """Return sentences on the hours of `mpc` against those of itself without a forecast and with the last value.
+
+    Args:
+        found: as `value_map` returns it; [] where it compared none.
+    """
     called = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
     return [
         f"mpc takes {number(one['hours'], 3)} × what the same planner takes {called[name]} (median of "
@@ -46,7 +54,15 @@ def adds(found: Found) -> list[str]:
 
 
 def summed(name: str, one: Found) -> list[str]:
-    """Lines on what one of our policies came to, out of the map's summary."""
+    """Return lines of text on one of our policies, over all cells of the map.
+
+    Args:
+        name: of the policy.
+        one: its entry in the map's `summary`.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     every, flat = one["all"], one["nothing_to_gain"]
     worst, dearest = every["worst"], ""
     if worst is not None and worst["ratio"] is not None:
@@ -68,7 +84,14 @@ def summed(name: str, one: Found) -> list[str]:
 
 
 def table(found: Found) -> str:
-    """A value map as text: a line per cell, and the sums."""
+    """Return a value map as text: a line per cell (trace, lead time, allowed share), the verdict and the sums.
+
+    Args:
+        found: as `value_map` returns it.
+
+    Raises:
+        KeyError: a key of the map is missing.
+    """
     names = list(found["summary"])
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
     titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
@@ -79,7 +102,12 @@ def table(found: Found) -> str:
 
 
 def cells(cell: Found, names: list[str]) -> list[str]:
-    """A cell's figures as text, in the order of the table's columns."""
+    """Return a cell's figures as text, in the order of the table's columns; a dash for what is unknown.
+
+    Args:
+        cell: one of the map's `cells`.
+        names: our policies, each with a ratio to the best reactive policy's hours and a captured share of the gap.
+    """
     reactive, hours = cell["best_reactive"], cell["hours"]
     base, known = hours.get(reactive), hours[TRUE_FUTURE]
     return [

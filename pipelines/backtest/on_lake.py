@@ -29,23 +29,35 @@ LEAST_STEPS = 60
 
 
 def enough(job: str) -> bool:
-    """Whether the lake holds enough of the job to go by; starts no Spark."""
+    """Return whether the lake holds at least `LEAST_STEPS` training steps of the job's load; starts no Spark.
+
+    Raises:
+        SettingsError: the settings are wrong.
+        OSError, ValueError: the table's log cannot be read.
+    """
     settings = load()
     return lake.known_span(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
 
 
 def judge(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
-    """Backtest a job's load in its twin and log it; returns the MLflow run's id and the verdict.
+    """Backtest a job's load from the lake in its twin, and log the result as an MLflow run; takes minutes.
+
+    Starts and stops a Spark session. The run gets parameters, the costs as metrics, `backtest.html`, `backtest.json`
+    and the verdict as tag `outcome`; it ends as failed if anything is raised after its start.
 
     Args:
         job: whose load.
         policies: names separated by commas, or all.
         days: of the trace, the newest; None for all that the lake has.
 
+    Returns:
+        `job`, `run` (the MLflow run's id) and `verdict` (sentences).
+
     Raises:
         TwinError: the load is too short or has gaps, or the stored fit is unfinished.
-        SettingsError: an unknown policy.
+        SettingsError: no such policy, the job has no contract, or the settings are wrong.
         LakeError: nothing was ever ingested.
+        SeriesError: what was ingested makes no series.
     """
     settings = load()
     source = read_lake(settings, job, settings.training.step_s)
@@ -66,7 +78,12 @@ def judge(job: str, policies: str = "all", days: float | None = None) -> dict[st
 
 
 def setup_of(settings: Settings, job: str) -> Setup:
-    """The job as it was fitted, else as its contract has it; its own load, clock and contract."""
+    """Return the backtest's setup of a job: its stored fit, or the guesses of its contract; its own clock and contract.
+
+    Raises:
+        SettingsError: the job has no contract, or a wrong one.
+        TwinError: the stored fit is unfinished or wrong.
+    """
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else of_contract(contract)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
@@ -74,14 +91,17 @@ def setup_of(settings: Settings, job: str) -> Setup:
 
 
 def of_contract(contract: Contract) -> TwinJob:
-    """The twin of a job that nobody has measured yet, by the guesses of its contract."""
+    """Return the twin of a job that was never measured, by the guesses of its contract.
+
+    Start-up takes the contract's lead time, at least 1 s.
+    """
     planning = contract.planning
     startup_s = (max(planning.lead_s, 1.0),)
     return replace(configured(contract), scaling=planning.scaling, startup_s=startup_s, noise=NOISE)
 
 
 def newest(series: Series, days: float | None) -> Series:
-    """The last days of a series; all of it for None."""
+    """Return the newest `days` of a series, in its own time and rounded up to steps; all of it for None."""
     if days is None:
         return series
     steps = min(len(series), math.ceil(days * 86400 / series.step_s))
@@ -89,7 +109,11 @@ def newest(series: Series, days: float | None) -> Series:
 
 
 def measures(found: dict[str, Any]) -> dict[str, float]:
-    """The costs as MLflow metrics: `hours.<violation>.<policy>`."""
+    """Return the costs in executor-hours as MLflow metrics: `hours.<violation>.<policy>`, those that are known.
+
+    Args:
+        found: as `figures` of a backtest.
+    """
     return {
         f"hours.{level}.{policy}": hours
         for level, by in found["cheapest_at_violation"].items()

@@ -29,14 +29,32 @@ _STYLES: dict[str, tuple[str, str, float]] = {
 
 
 def render(found: Sequence[dict[str, Any]], path: Path) -> Path:
-    """Write the page; `found` are the `figures` of backtests."""
+    """Write the page of backtests to `path`; folders are made if need be.
+
+    Args:
+        found: `figures` of backtests.
+        path: of the file.
+
+    Returns:
+        `path`.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html(found), encoding="utf-8")
     return path
 
 
 def html(found: Sequence[dict[str, Any]]) -> str:
-    """The page of backtests as text; `found` are their `figures`."""
+    """Return an HTML page that opens without a network: per trace a chart of costs, the verdict and a table.
+
+    Args:
+        found: `figures` of backtests.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     parts = [
         "<h1>What every policy would have cost</h1>",
         '<p class="about">The load is replayed second by second in a simulated job. Every policy has one knob, which '

@@ -16,11 +16,21 @@ def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Replay every trace under every policy, and return the `figures` of each trace.
+    """Replay every trace under every policy and return the `figures` of each trace, in order.
+
+    Takes seconds to minutes per trace; a policy's hyper-parameters are chosen on the part of the trace before the test.
+
+    Args:
+        traces: loads.
+        setup: the job and its clock.
+        names: of policies; "all" for every one that can be built.
+        effort: numbers of knob values and seeds, and whether the optimum is computed; None for the defaults.
+        learned: agents or timetables, by policy.
+        tell: is called with a line of text as each part is done.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
-        TwinError: a trace does not do.
+        TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
     found, left_out = contenders(names, setup.contract, learned, setup.own is not None)
     everyone = [*found, *ablations(found)]
@@ -31,7 +41,21 @@ def backtest(
 
 
 def figures(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> dict[str, Any]:
-    """One trace's backtest as JSON values; null where a policy never keeps the promise."""
+    """Return one trace's backtest as JSON values; None for every number that is not finite.
+
+    Args:
+        trace: the load.
+        result: of its replay.
+        left_out: why policies did not take part, by name.
+
+    Returns:
+        What was replayed (`trace`, `unit`, `step_s`, `lead_s`, `engine`, `latency_target_s`, `executors`, `test`,
+        `seeds`) and, by policy, `policies` (a point per knob value) and `settings` (hyper-parameters). By allowed
+        violation (share of seconds over the target, as text) and policy, in executor-hours: `cheapest_at_violation`
+        (None where the policy never keeps it; also the lower "bound") and `between` (lowest and highest seed). By
+        planner of ours, `ablation`: hours by violation and forecast heard. `as_shipped`: vendors' defaults and what
+        ours take at the same violation. `left_out`.
+    """
     names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
     cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}

@@ -19,7 +19,7 @@ COLUMNS = ("policy", "0.1 %", "1 %", "5 %", "× optimum", "p99 s", "worst s", "a
 
 
 def described(found: dict[str, Any]) -> str:
-    """One line: what was replayed on what."""
+    """Return a sentence on what was replayed on what job; `found` as `report.figures` returns it."""
     days, bounds = found["test"]["seconds"] / 86400, found["executors"]
     engine = "restarts at every change" if found["engine"] == "restart" else "does not restart"
     return (
@@ -30,7 +30,11 @@ def described(found: dict[str, Any]) -> str:
 
 
 def verdict(found: dict[str, Any]) -> str:
-    """What a forecast is worth here, at 1 % of the seconds over the target."""
+    """Return sentences on what a forecast saves here, with 1 % of the seconds over the target.
+
+    Args:
+        found: as `report.figures` returns it.
+    """
     costs = found["cheapest_at_violation"][KEY_LEVEL]
     if not any(name in found["policies"] for name in REACTIVE):
         return (
@@ -52,12 +56,21 @@ def verdict(found: dict[str, Any]) -> str:
 
 
 def hours(cost: float | None) -> str:
-    """Executor-hours as text: with one decimal, or three digits where there are fewer than ten; a dash for None."""
+    """Format executor-hours: one decimal from 10 on, three digits below; a dash for None."""
     return number(cost, 1) if cost is None or cost >= 10 else f"{cost:.3g}"
 
 
 def table(found: dict[str, Any]) -> str:
-    """A backtest's figures as text: a line per policy, by cost at 1 %; the rest is of the point nearest to it."""
+    """Return a backtest as text for the terminal: a line per policy, cheapest at 1 % first, and all sentences under it.
+
+    Columns beside the costs are of the knob value whose violation is nearest to 1 %.
+
+    Args:
+        found: as `report.figures` returns it.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     costs = found["cheapest_at_violation"][KEY_LEVEL]
     order = sorted(found["policies"], key=lambda name: math.inf if costs[name] is None else costs[name])
     rows = aligned([list(COLUMNS), *(cells(name, found) for name in order)])
@@ -68,7 +81,15 @@ def table(found: dict[str, Any]) -> str:
 
 
 def cells(name: str, found: dict[str, Any]) -> list[str]:
-    """A policy's figures as text, in the order of the columns."""
+    """Return a policy's figures as text, in the order of `COLUMNS`; a dash for what is unknown.
+
+    Args:
+        name: of the policy.
+        found: as `report.figures` returns it.
+
+    Raises:
+        KeyError: the policy did not take part.
+    """
     by = found["cheapest_at_violation"]
     points = found["policies"][name]
     point = min(points, key=lambda p: abs(p["violation"] - 0.01))
@@ -82,7 +103,7 @@ def cells(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def shipped(found: dict[str, Any]) -> list[str]:
-    """A line per policy as it is shipped: what ours would take at the same violation."""
+    """Return a line per policy at its vendor's default: cost and violation, and what ours take at the same one."""
     lines = []
     for name, one in found["as_shipped"].items():
         paid = one["executor_hours"]
@@ -95,7 +116,7 @@ def shipped(found: dict[str, Any]) -> list[str]:
 
 
 def ablation(found: dict[str, Any]) -> list[str]:
-    """A line per planner of ours: what it takes at 1 % with what it hears."""
+    """Return a line per planner of ours: executor-hours at 1 % by the forecast it is given, from none to the truth."""
     return [
         f"{name} at 1 %, hearing "
         + "; ".join(f"{HEARD_FORECASTS[ear]}: {hours(cost)}" for ear, cost in heard[KEY_LEVEL].items())
@@ -104,7 +125,7 @@ def ablation(found: dict[str, Any]) -> list[str]:
 
 
 def remarks(found: dict[str, Any]) -> list[str]:
-    """Who did not take part, and whose answers were none or out of bounds."""
+    """Return lines on policies left out, and on those that answered with NaN or out of bounds and how often."""
     said = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
     for name, points in found["policies"].items():
         for key, what in (("not_a_number", "was no number, the target stayed"), ("clamped", "was out of bounds")):
@@ -114,6 +135,6 @@ def remarks(found: dict[str, Any]) -> list[str]:
 
 
 def cheapest(costs: dict[str, float | None], names: tuple[str, ...]) -> str | None:
-    """Who of some policies is the cheapest; None where none keeps the promise."""
+    """Return the cheapest of some policies by executor-hours; None where none has a known cost."""
     known = {name: cost for name in names if (cost := costs.get(name)) is not None}
     return min(known, key=lambda name: known[name]) if known else None

@@ -35,21 +35,29 @@ def value_map(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
-    """Judge policies on traces at several lead times: cells, costs as shipped, and sums, as JSON values.
+    """Replay traces under policies at several lead times: the value map, as JSON values (None for what is not finite).
+
+    Blocks for minutes to hours; starts `processes` worker processes and ends them.
 
     Args:
-        traces: that are replayed.
-        setup: of every contest; the lead time is replaced.
+        traces: loads, of different names.
+        setup: of every replay; its lead time is replaced.
         names: of policies; the best reactive one is sought among them.
-        effort: of every contest.
-        processes: that work side by side.
-        tell: is told of every part as it is done.
-        learned: as of `contenders`.
-        leads_s: lead times.
+        effort: numbers of knob values and seeds per replay.
+        processes: workers, at least 1.
+        tell: is called with a line of text as each part is done.
+        learned: agents or timetables, by policy.
+        leads_s: lead times in seconds, at least one.
+
+    Returns:
+        The inputs (`traces`, `leads_s`, `violations`, `test_days`, `seeds`, `knobs`, `reactive`, `ours`), `policies`
+        that took part, `left_out` (reasons by name), `cells` (one per trace, lead time and allowed violation),
+        `as_shipped` (vendors' defaults), and over all cells `summary` and `forecast_adds`, by policy.
 
     Raises:
         SettingsError: an unknown policy, or two traces of one name.
-        TwinError: a trace does not do.
+        TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
+        ValueError: no lead time, or no process.
     """
     asked, leads = tuple(names), tuple(leads_s)
     named(asked)
@@ -88,7 +96,22 @@ def value_map(
 def measured(
     setup: Setup, cases: list[BenchmarkCase], names: tuple[str, ...], effort: Effort, learned: dict[str, Any]
 ) -> dict[str, Any]:
-    """The map's cells of some traces at one lead time, as JSON values."""
+    """Replay some traces at one lead time: their part of the value map.
+
+    Args:
+        setup: with the lead time.
+        cases: traces with their forecasts.
+        names: of policies.
+        effort: numbers of knob values and seeds.
+        learned: agents or timetables, by policy.
+
+    Returns:
+        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped`; numbers may be NaN.
+
+    Raises:
+        SettingsError: an unknown policy, or one asked for by name that cannot be built.
+        TwinError: a trace does not do.
+    """
     found, left_out = contenders(names, setup.contract, learned)
     results = judged(cases, setup, found, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:

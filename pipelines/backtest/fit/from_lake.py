@@ -25,11 +25,20 @@ _ACTION = (
 
 
 def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """The job's batches and start-ups in the lake under `root`, and what is configured; starts Spark.
+    """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session.
+
+    Args:
+        root: folder of the lake.
+        job: its name.
+        contract: of the job.
+
+    Returns:
+        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (`measured`).
 
     Raises:
         LakeError: nothing was ever ingested.
         UnfinishedFitError: the lake holds no batch of the job.
+        MessageError: no job may have that name.
     """
     from pyspark.sql import functions as F
 
@@ -52,12 +61,24 @@ def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Sta
 def measured(
     metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract
 ) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """Batches, start-ups and configuration from rows of the tables `metrics` and `outcomes`; times are wall times.
+    """Turn rows of `metrics` and `outcomes` into batches, start-ups and configuration; times are epoch seconds.
 
-    Trigger and rows per batch are read from the batches where they show. An executor counts as registered when the
-    agent saw it, and its first batch is the one that ended when it was of use; one that had not come was waited for
-    until its last outcome. A batch's id stands for the number of
-    batches that its query has done: a query that goes on from a checkpoint passes for a warm one.
+    An executor counts as registered when the agent saw it; its first batch is the one that ended, within `_NEAR_S`,
+    when it was of use (-1: none). A raise that was never confirmed is censored at its last outcome. A batch's id stands
+    for the number of batches done before it, so a query that resumes from a checkpoint counts as warm.
+
+    Args:
+        metrics: columns `_BATCH`.
+        outcomes: columns `_ACTION`.
+        contract: of the job.
+
+    Returns:
+        Batches and start-ups, in order of time, and the job as configured; trigger interval and most rows per batch are
+        estimated from the batches.
+
+    Raises:
+        UnfinishedFitError: no batch with rows.
+        KeyError: a column is missing.
     """
     rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
     if rows.empty:

@@ -21,7 +21,7 @@ JUDGED = ("lag", "latency_s", "executors")
 
 
 def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
-    """Fit one twin to all runs.
+    """Fit one twin to all runs together; what is configured is taken from the last one.
 
     Raises:
         UnfinishedFitError: too little was measured, or there is no run.
@@ -32,15 +32,29 @@ def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
 
 
 def compared(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
-    """Compare every run with a twin fitted to all other runs: the figures of `beside`."""
+    """Compare every run with a twin fitted to all other runs; returns the figures of `beside`, in order.
+
+    Raises:
+        UnfinishedFitError: the other runs measured too little; so always with a single run.
+        TwinError: a run's targets are out of the bounds of the others' job.
+    """
     return [beside(fitted([other for other in runs if other is not run]), run) for run in runs]
 
 
 def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
-    """A run beside the twin with its load and its decisions: what was measured and simulated, and the errors.
+    """Replay a run's load and decisions in a twin, and compare what was measured with `SEEDS` simulations.
 
-    `error` is of the mean of the twin's runs, `error_of_one` the median of single ones, both root mean squares over
-    the measured range, None where nothing was measured.
+    Args:
+        found: the twin.
+        run: to compare with.
+
+    Returns:
+        `run`, `policy`, `trace`, `seconds`; `error` (of the mean of the simulations) and `error_of_one` (median over
+        single ones): by curve of `JUDGED`, root mean square error over the measured range, None where nothing was
+        measured; `over_target_s` (seconds over the latency target) and `executor_s`, each `measured` and `twin`.
+
+    Raises:
+        TwinError: the run's targets are out of the job's bounds.
     """
     twin = replayed(
         found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
@@ -67,7 +81,7 @@ def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
 
 
 def of_fit(found: Fitted) -> str:
-    """A fit as text: the parameters with their intervals, and what the measurements do not tell apart."""
+    """Format a fit as text: a line per parameter with its 95 % interval, and which are not told apart."""
     lines = [f"fitted to {found.batches} warm batches and {found.startups} start-ups; 95 % intervals in brackets"]
     for name, (low, high) in found.between.items():
         value = getattr(found.job, name)
@@ -82,7 +96,7 @@ def of_fit(found: Fitted) -> str:
 
 
 def of_runs(figures: list[dict[str, Any]]) -> str:
-    """The figures of `beside` as text, a line per run."""
+    """Format the figures of `beside` as text: two lines of head, and one per run."""
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
     for one in figures:
         errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]

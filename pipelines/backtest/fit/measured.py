@@ -22,15 +22,15 @@ Floats = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRun:
-    """A run as the twin needs it; times are seconds since the live load began.
+    """A finished run as a twin's fit needs it; times are wall seconds since the live load began.
 
     Attributes:
         name, job, policy, trace: of the run.
-        known: what its job is configured to; the parameters that are to be fitted are placeholders.
-        batches: of the live load, and those that warmed the query up before it.
+        known: the job as configured; the parameters to be fitted are placeholders.
+        batches: of the live load, and those of the warm-up before it.
         startups: of the live load.
         arrived: (T + 1,) records produced before each second.
-        at_s, targets: when the target of executors changed, and what to.
+        at_s, targets: (D,) when the target of executors changed, and what to.
         executors: registered when the live load began.
         done: batches with records that the query had done when the live load began.
         curves: what was measured, (T,) each.
@@ -52,10 +52,13 @@ class MeasuredRun:
 
 
 def measured_run(folder: Path) -> MeasuredRun:
-    """Read what a finished run's folder says of its job.
+    """Read a finished run's folder for the fit of a twin.
 
     Raises:
-        RunError, EventLogError: a file of the run is missing or broken.
+        RunError: a file of the run is missing or broken.
+        EventLogError: Spark's event log is missing or cannot be read.
+        KeyError: `run.json` names no trace.
+        ValueError: its contract or its trigger interval is invalid.
     """
     seen = measure(read.load(folder))
     run, jobs = seen.run, seen.run.info.get("job_settings", {})
@@ -80,7 +83,17 @@ def measured_run(folder: Path) -> MeasuredRun:
 
 
 def configured(contract: Contract, tasks: int = 64, trigger_s: float = 1.0, batch_rows: float = np.inf) -> TwinJob:
-    """What a job is configured to, as far as its contract and its settings say; at least 0.05 s between triggers."""
+    """Return the twin of a job as its contract and settings have it; nothing is fitted.
+
+    Args:
+        contract: bounds, cores, latency target and first guesses.
+        tasks: of the heavy stage.
+        trigger_s: trigger interval, seconds; at least 0.05 is taken.
+        batch_rows: most records per batch; infinite without a limit.
+
+    Raises:
+        TwinError: a value that no job can have.
+    """
     bounds, planning = contract.executors, contract.planning
     return TwinJob(
         overhead_s=planning.overhead_s, per_record_s=planning.per_record_s, least=bounds.min, most=bounds.max,

@@ -18,10 +18,13 @@ _STEP_S = 0.25
 
 
 def recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
-    """The runs with reactive scaling below a folder, each with the load file whose name begins like its job's.
+    """Yield (name, recording) for every run with reactive scaling below a folder, in the layout of dos-group/demeter.
+
+    A run gets the load file that begins with its job's name (ADS or CARS). A generator: errors come while it is read.
 
     Raises:
-        RunError: there is none, or its load is missing.
+        RunError: there is no such run, or its load is missing.
+        OSError, KeyError, ValueError: a CSV file cannot be read, or lacks a column.
     """
     found = sorted(path.parent for path in folder.rglob("reactive-latency-data.csv"))
     if not found:
@@ -49,7 +52,19 @@ def _column(path: Path) -> pd.Series:
 
 
 def halves(seen: Recording) -> list[dict[str, Any]]:
-    """Fit the twin to one half of a recording and check it on the other, both ways: shares of seconds over target."""
+    """Fit the twin to one half of a recording and check it on the other, both ways.
+
+    Returns:
+        Two dicts: `checked_on` ("second" or "first"), `changes` of workers there, `alone` (single outages fitted to);
+        `measured`, `twin` and `twin_deviation`: share of seconds with latency over `TARGET_S`, the twin's mean and
+        standard deviation over `SEEDS`; `ratio` of twin to measured; and what was fitted: `scaling`, `per_worker_rps`,
+        `down_s`, `rewind_s`, `catch_up`.
+
+    Raises:
+        UnfinishedFitError: a half has no calm stretch, or too few changes that stand alone.
+        TwinError: a half has more than `MOST` workers.
+        ZeroDivisionError: no second of a half was over the target.
+    """
     middle, found = len(seen.rate) // 2, []
     first, second = seen.part(0, middle), seen.part(middle, len(seen.rate))
     for name, mine, other in (("second", first, second), ("first", second, first)):
@@ -70,7 +85,7 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
 
 
 def of_recordings(found: dict[str, list[dict[str, Any]]]) -> str:
-    """The figures of `halves` as text, two lines per recording."""
+    """Format the figures of `halves`, by recording, as text: a head and two lines per recording."""
     lines = ["share of seconds with latency over 2 s: fitted to one half, checked on the other"]
     lines += [
         f"{name:26} {part['checked_on']:6} half: measured {part['measured']:.4f}, twin {part['twin']:.4f} "
