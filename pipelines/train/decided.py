@@ -16,7 +16,20 @@ Section = TypeVar("Section", bound=BaseModel)
 
 
 def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
-    """Why a run's challenger cannot be judged by its figures; None where it can be."""
+    """Check whether the figures of a run decide about its challenger.
+
+    Args:
+        registry: of the challenger's kind.
+        job: its name.
+        tags: of the run.
+
+    Returns:
+        None where they do; else the verdict against it: there is no challenger, or by now another version is champion
+        than the one compared with.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+    """
     version, champion = tags.get("challenger"), tags.get("champion") or None
     present = registry.champion_version(job)
     if version is None:
@@ -27,7 +40,19 @@ def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
 
 
 def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
-    """A verdict as the DAGs pass it on, with figures of its kind."""
+    """Return a verdict as the DAGs hand it on, as JSON values.
+
+    Args:
+        job: its name.
+        run_id: that trained the challenger.
+        tags: of the run.
+        decided: the verdict.
+        figures: further keys.
+
+    Returns:
+        `job`, `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with, None
+        without one), `run`, and the figures.
+    """
     return {
         "job": job, "promoted": decided.promoted, "reason": decided.reason, "version": tags.get("challenger"),
         "champion": tags.get("champion") or None, "run": run_id, **figures,
@@ -35,9 +60,19 @@ def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) 
 
 
 def let_serve(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
-    """Let the challenger of a verdict serve if it won; returns the version that serves afterwards, None for none.
+    """Make the challenger of a verdict champion if it won and the champion is still the one it was compared with.
 
-    A verdict that comes late, when another version than the one compared with serves by now, changes nothing.
+    Args:
+        registry: of the challenger's kind.
+        verdict: with `job`, `version`, `promoted` and `champion`, as `ruling` returns it.
+
+    Returns:
+        The version that is champion afterwards; None for none.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        MlflowException: no such version.
+        KeyError: the verdict lacks one of these.
     """
     job, version = verdict["job"], verdict["version"]
     if verdict["promoted"] and registry.champion_version(job) == verdict["champion"]:
@@ -46,10 +81,15 @@ def let_serve(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
 
 
 def formed(section: Section, name: str, form: Mapping[str, Any]) -> Section:
-    """A section of the settings, with the values of a form in their place.
+    """Return a section of the settings with the values of a form in place of its own.
+
+    Args:
+        section: of the settings.
+        name: of the section, for messages.
+        form: keys of the section and their values.
 
     Raises:
-        SettingsError: names the key, the value and what would be right.
+        SettingsError: an unknown key or a wrong value; one line for each, with what would be right.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **form})

@@ -23,7 +23,11 @@ _LEAST = 1e-4
 
 
 def departing(agent: DqnModel) -> str:
-    """In words, at which prices it departs from its advice."""
+    """Say at which prices of a second over the latency target the agent makes other moves than `mpc` advises.
+
+    Returns:
+        A sentence; another one where it never does.
+    """
     at = agent.prices[agent.margins < MARGINS[-1]]
     if not len(at):
         return "It does what it is advised: its own moves did not surely earn more, or cost more on the tuning part."
@@ -33,7 +37,19 @@ def departing(agent: DqnModel) -> str:
 def agent_card(
     agent: DqnModel, known: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
 ) -> str:
-    """The card as Markdown."""
+    """Write the model card of a trained agent, in Markdown.
+
+    Args:
+        agent: the challenger.
+        known: what it was trained on.
+        result: its comparison with other policies on held-out load.
+        allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
+        reason: of the gate's verdict.
+        note: a last paragraph; none where it is empty.
+
+    Raises:
+        KeyError: the result lacks a policy's figures.
+    """
     contract, data = known.contract, known.source.lineage()
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
     met, rivals = "the contract's error budget", " and ".join(RIVALS)
@@ -75,7 +91,14 @@ def _table(result: TraceResult, levels: Sequence[float]) -> str:
 
 
 def frontiers(result: TraceResult, allowed: float) -> Figure:
-    """Executor-hours against the share of seconds over the target, a line per policy."""
+    """Plot executor-hours against the share of seconds over the latency target, a line per policy.
+
+    Both are of held-out load. Only the settings of a policy are drawn that no other of its settings beats in both.
+
+    Args:
+        result: policies without a colour here are left out.
+        allowed: share (0..1) at which costs are compared; drawn as a vertical line.
+    """
     figure, (panel,) = _panels(1, (8, 5))
     for name, colour in _COLOURS.items():
         if name in result.sheets:
@@ -91,7 +114,15 @@ def frontiers(result: TraceResult, allowed: float) -> Figure:
 
 
 def learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
-    """Score by transitions, a panel per phase of the training."""
+    """Plot the evaluation score against transitions, a panel per phase of the training.
+
+    Args:
+        curves: by phase, one row per evaluation with the keys `transitions` and `score`; at least one phase.
+
+    Raises:
+        KeyError: a row lacks one of these keys.
+        ValueError: there is no phase.
+    """
     figure, panels = _panels(len(curves), (8, 3.5))
     for panel, (phase, curve) in zip(panels, curves.items(), strict=True):
         panel.plot([row["transitions"] / 1000 for row in curve], [row["score"] for row in curve], color=_COLOURS[AGENT],

@@ -36,17 +36,23 @@ GENERAL, FINE_TUNING = "drawn jobs and loads", "its own twin"
 
 
 def train(job: str, settings: Settings | None = None, **form: Any) -> str:
-    """Train, compare and register an agent for a job as the lake knows it; returns the MLflow run's id.
+    """Train an agent for a job, compare it on held-out load, register it as `challenger`; returns the MLflow run's id.
+
+    Reads job, load and twin (the simulated job) from the lake, which starts Spark; blocks until trained, up to hours.
 
     Args:
-        job: whose.
-        settings: as `load()` gives them, where not given.
-        form: settings of `agent_training` to be used instead, as a trigger form gives them.
+        job: its name.
+        settings: as `load()` reads them, where not given.
+        form: keys of `agent_training` and their values, which go before the settings.
 
     Raises:
-        SettingsError: a value of the form is wrong.
+        SettingsError: a value of the form is wrong, or the job has no valid contract.
         LakeError: nothing was ever ingested.
-        TwinError: the stored fit is unfinished.
+        SeriesError: the times of the job span too many steps.
+        TwinError: the stored fit of the twin is unfinished.
+        RegistryError: MLflow does not answer.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
     """
     settings = settings or load()
     training = formed(settings.agent_training, "agent_training", form)
@@ -54,7 +60,18 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
 
 
 def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSet) -> str:
-    """The same on a training set. The tag `outcome` says what came of it; the aliases of others stay as they are."""
+    """Train, compare and register an agent as `train` does, on a training set that is given.
+
+    The run gets parameters, metrics, plots, `card.md` and `contest.json`. Its tag `outcome` says what came of it, also
+    where a load that is too short or has gaps left no challenger. The alias `champion` does not move.
+
+    Returns:
+        The MLflow run's id.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        MlflowException: MLflow refuses what is written.
+    """
     job, lineage = known.contract.job, {**known.source.lineage(), "twin": known.twin[:500]}
     with registry.run(job, f"agent of {job} {moment(known.source.series.end)}") as run:
         run.parameters({
@@ -100,10 +117,16 @@ def _challenge(
 
 
 def taught(known: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
-    """An agent that learned on drawn jobs and then in its own twin, and the curves of both phases.
+    """Train an agent on drawn jobs and loads, then fine-tune it on the job's own twin (the simulated job).
 
-    What is familiar to it is what it saw in the first phase: the second one is a single point of it, and the live job
-    is never quite its twin.
+    What counts as familiar to it is taken from the first phase, as the second knows only jobs like this one.
+
+    Args:
+        known: the job's twin and the loads.
+        training: numbers of transitions of both phases, and the seed.
+
+    Returns:
+        The agent, and by phase (`GENERAL`, `FINE_TUNING`) the evaluations: dicts of updates, transitions, loss, score.
 
     Raises:
         TwinError: the load is too short or has gaps.
@@ -116,7 +139,13 @@ def taught(known: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[
 
 
 def as_judged(agent: DqnModel, result: TraceResult) -> DqnModel:
-    """The agent as the contest had it: where departing cost more on the tuning part, it does what it is advised."""
+    """Return the agent with the extra margin added to `margins` that the comparison chose for it on the tuning part.
+
+    The larger the margin, the rarer another move than the advised one.
+
+    Raises:
+        KeyError: the agent took no part in the comparison.
+    """
     margin = dict(result.settings[AGENT].fields).get("margin", 0.0)
     return replace(agent, margins=agent.margins + margin)
 
@@ -135,14 +164,24 @@ def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
 
 
 def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
-    """Let the gate decide on a run's challenger; asked again it says the same.
+    """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
+
+    A verdict that is stored with the run is returned as it is.
+
+    Args:
+        job: its name.
+        run_id: that `train` returned.
+        settings: as `load()` reads them, where not given.
 
     Returns:
-        `job`, `promoted`, `reason`, `version` (None without a challenger), `champion` (the version compared with, None
-        without one), `run`, and `hours` at the violation of the gate, by policy.
+        `job`, `promoted` (bool), `reason`, `version` (None without a challenger, and then nothing is stored),
+        `champion` (the version compared with, None without one), `run`, and `hours`: executor-hours by policy at the
+        share of seconds over the latency target that the run recorded as `gate.violation`.
 
     Raises:
-        RegistryError: no such run.
+        RegistryError: no such run, or MLflow does not answer.
+        MlflowException: MLflow refuses to store the verdict.
+        KeyError: the run has a challenger, but not the figures of an agent's run.
     """
     registry = AgentRegistry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)
@@ -166,7 +205,15 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 
 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
-    """`decided.let_serve`, for what this module trains."""
+    """Make the challenger of a verdict champion if it won, see `pipelines.train.decided.let_serve`.
+
+    Returns:
+        The version that is champion afterwards; None for none.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        KeyError: the verdict lacks a key of `judge`.
+    """
     return let_serve(AgentRegistry(settings or load()), verdict)
 
 

@@ -39,14 +39,15 @@ ALIKE, SPREAD = 7, 0.1
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """A job to learn.
+    """What an agent is trained and judged on.
 
     Attributes:
         contract: of the job.
-        source: its load.
-        setup: its twin. Start-ups take the contract's lead time, because that is what its live policies plan with.
-        twin: where the twin's figures come from, in words.
-        others: recorded loads of others, to learn from as well.
+        source: the job's load.
+        setup: the twin (the simulated job) and how policies are run in it. Start-ups take the contract's lead time, as
+            the job's live policies plan with it.
+        twin: in words, where the twin's figures come from.
+        others: recorded loads of others, learned from as well.
     """
 
     contract: Contract
@@ -56,7 +57,7 @@ class TrainingSet:
     others: Sequence[RecordedLoad] = ()
 
     def loads(self) -> list[RecordedLoad]:
-        """What may be learned from: the job's load before the parts on which policies are tuned and judged, and others.
+        """Return the loads to learn from: the job's own up to the parts for tuning and judging, then others.
 
         Raises:
             TwinError: the load is too short or has gaps.
@@ -67,19 +68,26 @@ class TrainingSet:
         return [recorded(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
     def jobs(self, seed: int) -> list[TwinJob]:
-        """The twin, and jobs like it: nobody knows it better than to a tenth."""
+        """Return the twin and `ALIKE` variants of it, whose times per batch and per record are drawn about its own.
+
+        Args:
+            seed: the same gives the same jobs.
+        """
         job, chance = self.setup.the_job, np.random.default_rng(seed)
         both = np.exp(SPREAD * chance.standard_normal((ALIKE, 2))) * (job.overhead_s, job.per_record_s)
         return [job, *(replace(job, overhead_s=a, per_record_s=b) for a, b in both.tolist())]
 
 
 def read(settings: Settings, job: str) -> TrainingSet:
-    """Read a job from the lake; starts Spark twice.
+    """Read the job's contract, twin and load, and the shipped loads of others; starts Spark twice.
 
     Raises:
+        SettingsError: the job has no valid contract.
         LakeError: nothing was ever ingested.
-        SeriesError: what was ingested makes no series.
-        TwinError: the stored fit is unfinished.
+        SeriesError: the times of the job span too many steps.
+        TwinError: the stored fit of the twin is unfinished.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
     """
     contract = load_contract(job, settings.contracts_dir)
     twin, origin = twin_of(settings, contract)
@@ -89,10 +97,17 @@ def read(settings: Settings, job: str) -> TrainingSet:
 
 
 def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
-    """The job as the lake measured it, else as it was stored by `tidecast twin fit`, else as its contract has it.
+    """Fit the twin (the simulated job) to the job's batches and start-ups in the lake; starts Spark.
+
+    Where these are too few, the fit stored by `tidecast twin fit` is taken, else the guesses of the contract.
+
+    Returns:
+        The twin, and in words where its figures come from.
 
     Raises:
-        TwinError: the stored fit is unfinished.
+        TwinError: the stored fit cannot be read or is unfinished.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
     """
     try:
         found = fit(*from_lake.read(settings.lake_dir, contract.job, contract))
@@ -105,10 +120,10 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
 
 
 def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
-    """The setup of training and evaluation: the job's own load, on its own clock, under its own contract.
+    """Return how policies are run in the twin: the job's own load, clock, contract and lead time (a second at least).
 
-    Policies look as often as an agent decides about a live job; with the fewer looks of a backtest a job with a short
-    lead time is unlike any that agents are trained on.
+    They decide as often as a live agent does, because with the fewer decisions of a backtest a job with a short lead
+    time is unlike any that agents are trained on.
     """
     lead_s = max(contract.planning.lead_s, 1.0)
     return Setup(
@@ -118,14 +133,23 @@ def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
 
 
 def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
-    """The shipped series at their finest step, without the one that is replayed to the job: it holds what comes."""
+    """List the shipped series at their finest step, without the one replayed to the job, which holds its future."""
     mine = settings.replay.trace if job in settings.replayed else ""
     others = (cell for cell in shipped() if mine not in (cell.name, cell.path.name, str(cell.path)))
     return list({cell.name: cell for cell in sorted(others, key=lambda cell: -cell.step_s)}.values())
 
 
 def compared(known: TrainingSet, agent: DqnModel, champion: DqnModel | None, training: AgentTraining) -> TraceResult:
-    """All policies on the newest part of the load, each with its knob swept; the present champion is among them.
+    """Run all policies in the twin on the newest part of the load, each over a range of its one tuned parameter.
+
+    Args:
+        known: the job, its load and its twin.
+        agent: the challenger, under the name `AGENT`.
+        champion: under the name `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left out.
+        training: numbers of values of the tuned parameter (`knobs`) and of random seeds.
+
+    Returns:
+        By policy, executor-hours paid and share of seconds over the latency target, for every value and seed.
 
     Raises:
         TwinError: the load is too short or has gaps.

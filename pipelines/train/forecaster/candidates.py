@@ -23,16 +23,16 @@ from pipelines.train.transfer import sources
 
 @dataclass
 class Candidates:
-    """The fits of one training run.
+    """The forecasters that compete in one training run, as functions that fit them.
 
     Attributes:
-        run: where they are logged.
+        run: where fits are logged.
         training: the settings in force.
-        others: loads of other jobs, by name, which may help a short history.
-        asked: what came of asking them, in words; until then why nobody is asked.
-        epochs: of the network that was fitted last.
-        source: the load whose network was adapted last.
-        plan: how a network travels between loads.
+        others: loads of other jobs, by name, from which a network may be adapted where the own history is short.
+        asked: in words, what came of trying to adapt one; before that, why nothing was tried.
+        epochs: of the network fitted last.
+        source: the job from whose load the network adapted last came; "" for none.
+        plan: of the adaptation.
     """
 
     run: TrackedRun
@@ -44,7 +44,14 @@ class Candidates:
     plan: TransferPlan = field(default_factory=TransferPlan)
 
     def fits(self, task: Task, history: Series) -> dict[str, Fit]:
-        """By name, simplest first; `adapted` only where the history is short and there are other loads."""
+        """Return the functions that fit each candidate, by name, simplest first; nothing is fitted yet.
+
+        `adapted` (a network of another job's load) is among them only where the history is shorter than `LONG_DAYS` and
+        there are other loads. Fitting a network logs to the run and sets torch to one thread for the whole process.
+
+        Raises:
+            SettingsError: `training.models` names an unknown model.
+        """
         found: dict[str, Fit] = {name: CATALOGUE[name] for name in named(self.training.models)}
         if "gru" in found:
             found["gru"] = self._network

@@ -18,7 +18,16 @@ _COLUMNS = {
 def model_card(
     job: str, forecaster: Forecaster, source: LakeSeries, scores: Mapping[str, Mapping[str, float]], note: str
 ) -> str:
-    """The card as Markdown; `scores` are the figures of every forecaster on the same held-out steps, records/s."""
+    """Write the model card of a forecaster, in Markdown.
+
+    Args:
+        job: whose load it forecasts.
+        forecaster: the one described.
+        source: the data it was trained on.
+        scores: by forecaster, figures on the same held-out steps, as `Backtest.figures` returns them (records/s,
+            coverage as a share 0..1); empty: no table.
+        note: a paragraph, as it is.
+    """
     data = source.lineage()
     levels = ", ".join(f"{level:g}" for level in forecaster.levels)
     lines = [

@@ -27,18 +27,25 @@ def train_on(
     registry: Registry, job: str, training: Training, source: LakeSeries, because: Sequence[str] = (),
     live: LiveJob | None = None,
 ) -> str:  # fmt: skip
-    """Train, evaluate and register on a series; returns the MLflow run's id.
+    """Train the candidates on a series, register the best as `challenger`; returns the MLflow run's id.
 
-    Where the job has no champion, the seasonal naive forecast becomes it first. With too few steps that is all; the
-    run's tag `outcome` says so.
+    Where the job has no champion, the seasonal naive forecast is registered and made champion first. The versions that
+    served are scored against what came (`follow`). The run gets parameters, metrics, plots and `card.md`; its tag
+    `outcome` says what came of it, also where too few steps left no challenger.
 
     Args:
-        registry: where.
+        registry: of forecasters.
         job: whose load.
         training: settings.
-        source: the load.
-        because: what has drifted, in words.
-        live: how the job runs; without it nothing is learned of the peaks that its policies must cover.
+        source: the load, and those of other jobs.
+        because: in words, what has drifted; kept as a tag.
+        live: how the job runs; None: no peak calibrator is learned for its policies.
+
+    Raises:
+        SettingsError: `training.models` names an unknown model.
+        RegistryError: MLflow does not answer.
+        MlflowException: MLflow refuses what is written.
+        SeriesError: a held-out load is negative or infinite.
     """
     task = Task(training.step_s, training.horizon, training.levels)
     with registry.run(job, f"{job} {moment(source.series.end)}") as run:
@@ -55,10 +62,19 @@ def train_on(
 
 
 def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) -> dict[str, dict[str, float]]:
-    """Score what was served against what came; noted as tags `live.*` of each version and figures of the run.
+    """Score the forecasts that each version served against what came.
+
+    Written as tags `live.<figure>` of the version and metrics `live.v<version>.<figure>` of the run. Versions that are
+    not registered, and those whose forecasts cannot be checked yet, are left out.
 
     Returns:
-        Per version: `n` forecast steps that have come, `wape`, `rmse` (records/s), `coverage_90`, `wape_last_value`.
+        By version: `n` (forecast steps that have come), `wape` (share), `rmse` (records/s), `coverage_90` (share at or
+        under the 0.9 quantile), `wape_last_value` (of saying "as now"); one that is undefined is missing. Empty where
+        nothing was served.
+
+    Raises:
+        ValueError: a served forecast has no level 0.5.
+        MlflowException: MLflow does not answer.
     """
     if source.served is None or source.served.empty:
         return {}
@@ -120,7 +136,19 @@ def _challenge(
 
 
 def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
-    """`gate.<rival>`: what the challenger's loss is of the champion's and of the seasonal naive forecast's at most."""
+    """Bound the challenger's loss as a share of each rival's, with confidence, from backtests on the same steps.
+
+    Args:
+        backtests: by name; `challenger`, and `champion` or `seasonal_naive` or both.
+
+    Returns:
+        `gate.champion` and `gate.seasonal_naive`, of those there are: 0.95 says that the loss is at most 95 % of the
+        rival's; NaN where it cannot be told.
+
+    Raises:
+        KeyError: there is no `challenger`.
+        ValueError: a rival was tried on another number of steps.
+    """
     mine, rivals = backtests["challenger"].losses(), [n for n in ("champion", "seasonal_naive") if n in backtests]
     return {f"gate.{name}": Rival.of(mine, backtests[name].losses(), 1.0, len(rivals)).at_most for name in rivals}
 

@@ -17,8 +17,8 @@ class LiveJob:
     """How a job runs.
 
     Attributes:
-        planning: of its contract.
-        scale: seconds of its clock that pass in one on the wall.
+        planning: lead time, hold and tuned parameters, from its contract.
+        scale: seconds of job time per second of wall time.
     """
 
     planning: Planning
@@ -26,10 +26,10 @@ class LiveJob:
 
 
 def live(settings: Settings, job: str) -> LiveJob | None:
-    """How a job of ours runs; None for one without a contract.
+    """Return how a job runs, from its contract; None for a job without one.
 
     Raises:
-        SettingsError: a key or value of its contract is wrong.
+        SettingsError: the contract cannot be read, or a key or value in it is wrong.
     """
     if not (settings.contracts_dir / f"{job}.yaml").is_file():
         return None
@@ -37,12 +37,29 @@ def live(settings: Settings, job: str) -> LiveJob | None:
 
 
 def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
-    """What the load's past says of its peaks in the words of a forecaster; None where nothing can be learned."""
+    """Fit a peak calibrator to a job's past: how high the load goes within lead time and hold, given the forecasts.
+
+    Args:
+        forecaster: whose forecasts policies read.
+        series: the job's load, records/s.
+        live: how the job runs.
+
+    Returns:
+        None without `live`, for a lead time under 1 s, for a forecaster that was fitted to this past, and for a past
+        too short.
+
+    Raises:
+        TwinError: a load is negative or infinite.
+    """
     return None if live is None else calibrator_of(forecaster, series, live.planning, live.scale)
 
 
 def explained(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
-    """The same in a sentence for the model card."""
+    """Describe a calibrator that `learned` returned for the model card, or why there is none.
+
+    Returns:
+        One or two sentences; "" for a job without a contract.
+    """
     if live is None:
         return ""
     if calibrator is None:

@@ -16,7 +16,12 @@ _LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")
 
 
 def fan(backtest: Backtest, name: str) -> Figure:
-    """Held-out load under the fan of quantiles, one step ahead and the whole horizon ahead."""
+    """Plot held-out load with median and quantile ranges: one step ahead above, the whole horizon ahead below.
+
+    Args:
+        backtest: what is drawn, in records/s over hours since its first step.
+        name: of the forecaster, for the titles.
+    """
     horizon = backtest.actual.shape[1]
     figure = Figure(figsize=(10, 6), layout="constrained")
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
@@ -38,7 +43,11 @@ def fan(backtest: Backtest, name: str) -> Figure:
 
 
 def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
-    """Pinball loss of each forecaster, by how many steps it looked ahead."""
+    """Plot the mean pinball loss (records/s, log scale) against steps ahead, a line per forecaster.
+
+    Args:
+        backtests: by name; only the first four are drawn.
+    """
     figure, panel = _panel("steps ahead", "mean pinball loss, records/s")
     for (name, backtest), colour in zip(backtests.items(), _LINES, strict=False):
         losses = backtest.pinball_by_horizon()
@@ -49,7 +58,11 @@ def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
 
 
 def training_curve(epochs: Sequence[Epoch]) -> Figure:
-    """Loss by epoch while the number of epochs is searched for, on training and newest rows."""
+    """Plot training and validation loss (share of the mean load) by epoch; marks the least validation loss.
+
+    Args:
+        epochs: only those of the phase `search` are drawn; without any, the axes are empty.
+    """
     figure, panel = _panel("epoch (0: linear start)", "pinball loss ÷ mean load")
     search = [epoch for epoch in epochs if epoch.phase == "search"]
     index = [epoch.index for epoch in search]

@@ -15,23 +15,34 @@ from pipelines.train.decided import formed, let_serve, refused, ruling
 
 
 def enough(job: str, settings: Settings | None = None) -> bool:
-    """Whether the lake holds at least one step of the job to go by; starts no Spark."""
+    """Return whether the lake holds at least one training step of the job's load; starts no Spark.
+
+    Raises:
+        SettingsError: a setting is wrong.
+    """
     settings = settings or load()
     return lake.known_span(settings.lake_dir, job) >= settings.training.step_s
 
 
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
-    """Train, evaluate and register a challenger on all the lake knows of a job; returns the MLflow run's id.
+    """Train forecasters on a job's load in the lake, register the best as `challenger`; returns the MLflow run's id.
+
+    Starts Spark to read; blocks until trained, minutes. A job without a champion gets the seasonal naive forecast as
+    one.
 
     Args:
         job: whose load.
-        because: what has drifted, in words; kept with the run.
-        settings: as `load()` gives them, where not given.
-        form: settings of `training` to be used instead, as a trigger form gives them.
+        because: in words, what has drifted; kept as a tag of the run.
+        settings: as `load()` reads them, where not given.
+        form: keys of `training` and their values, which go before the settings.
 
     Raises:
-        SettingsError: a value of the form is wrong.
+        SettingsError: a value of the form or of the job's contract is wrong.
         LakeError: nothing was ever ingested.
+        SeriesError: the times of the job span too many steps, or a load is negative.
+        RegistryError: MLflow does not answer.
+        JavaError: no usable Java.
+        JarsError: the jars of Delta are missing.
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake
@@ -45,15 +56,24 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
 
 
 def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
-    """Let the gate decide on a run's challenger; asked again it says the same.
+    """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
+
+    A verdict that is stored with the run is returned as it is.
+
+    Args:
+        job: whose load.
+        run_id: that `train` returned.
+        settings: as `load()` reads them, where not given.
 
     Returns:
-        `job`, `promoted` (whether it won), `reason`, `version` (None without a challenger), `champion` (the version
-        compared with), `run`, and the mean pinball losses `challenger_loss`, `champion_loss`, `naive_loss` in
-        records/s, None where unknown.
+        `job`, `promoted` (bool), `reason`, `version` (None without a challenger), `champion` (the version compared
+        with, None without one), `run`, and the mean pinball losses on held-out steps `challenger_loss`,
+        `champion_loss`, `naive_loss` in records/s, None where unknown.
 
     Raises:
-        RegistryError: no such run.
+        RegistryError: no such run, or MLflow does not answer.
+        MlflowException: MLflow refuses to store the verdict, e.g. where the job has no registered model.
+        KeyError: the run has a challenger, but lacks the parameter `improvement`.
     """
     registry = Registry(settings or load())
     metrics, parameters, tags = registry.figures(run_id)
@@ -78,5 +98,13 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
 
 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
-    """`decided.let_serve`, for what this module trains."""
+    """Make the challenger of a verdict champion if it won, see `pipelines.train.decided.let_serve`.
+
+    Returns:
+        The version that is champion afterwards; None for none.
+
+    Raises:
+        RegistryError: MLflow does not answer.
+        KeyError: the verdict lacks a key of `judge`.
+    """
     return let_serve(Registry(settings or load()), verdict)

@@ -21,7 +21,13 @@ _CALLED = {
 
 
 def figures(result: TransferResult) -> dict[str, float]:
-    """`adapt.<job>.shape` of every source, and the four-way gate's errors and transfer of those near enough."""
+    """Return the figures of an adaptation for MLflow.
+
+    Returns:
+        `adapt.<job>.shape` of every source that is long enough (distance in shape, over that of no shape at all); of
+        those near enough also `adapt.<job>.<model>` (RMSE of each of the four models compared, 1 being the last value's
+        over the history) and `adapt.<job>.transfer` ((adapted - own)/own; below 0 it helped). NaN are left out.
+    """
     found = {f"adapt.{name}.shape": shape for name, shape in result.shapes.items()}
     for name, verdict in result.verdicts.items():
         found |= {f"adapt.{name}.{model}": error for model, error in verdict.errors.items()}
@@ -30,7 +36,12 @@ def figures(result: TransferResult) -> dict[str, float]:
 
 
 def explained(result: TransferResult) -> str:
-    """Every source and whether it was let in; RMSE over all steps ahead, 1 being the last value's over the history."""
+    """Say of every source whether its adapted network was accepted, and why; for model cards.
+
+    Returns:
+        A text with a part per source, refused ones first; errors are RMSE over all steps ahead, 1 being the last
+        value's over the history.
+    """
     lines = [f"{name} kept out, {reason}" for name, reason in result.refused.items()]
     for name, verdict in result.verdicts.items():
         errors = ", ".join(f"{called} {verdict.errors[model]:.3g}" for model, called in _CALLED.items())
@@ -40,7 +51,12 @@ def explained(result: TransferResult) -> str:
 
 
 def nobody(history: Series, others: Mapping[str, Series]) -> str:
-    """Why no other load helps a job where no `TransferResult` says so; the history is all there is of its load."""
+    """Say why no network is adapted from other loads: the own load is long, there is no long one, or too few steps.
+
+    Args:
+        history: all there is of the job's load.
+        others: long loads of other jobs, by name.
+    """
     days = len(history) * history.step_s / DAY_S
     if days >= LONG_DAYS:
         return f"nobody was asked: {days:.0f} days of its own are enough"
@@ -50,7 +66,17 @@ def nobody(history: Series, others: Mapping[str, Series]) -> str:
 
 
 def tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, str]:
-    """`SOURCE` and `WHY` of what was chosen in the end."""
+    """Return the tags of a run that say from whose load the chosen forecaster was adapted.
+
+    Args:
+        chosen: the choice among the candidates.
+        source: the job whose network was adapted.
+        why: what came of asking other loads, in words.
+
+    Returns:
+        `SOURCE`: that job, or "none" where another candidate was chosen; `WHY`: the words, with the losses of both
+        added where the adapted one was tried and not chosen.
+    """
     taken = chosen.name == TARGET
     if TARGET in chosen.trials and not taken:
         mine, best = (chosen.trials[name].loss for name in (TARGET, chosen.name))
