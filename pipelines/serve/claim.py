@@ -21,12 +21,25 @@ KEY = "serving:epoch"
 
 
 class Claim:
-    """One server's claim: its `epoch`, and the `epochs` of all claims that the topic holds."""
+    """One server's claim on the topic `control`, by which an older server sees that it must leave.
+
+    Attributes:
+        epoch: number in this server's forecasts: wall time of the claim in ms, above all claims before.
+        epochs: this and every other claim that the topic holds.
+    """
 
     def __init__(self, kafka: Kafka, publisher: Publisher, kept: int | None = None) -> None:
-        """Claim; `kept`, the epoch that a store was written under, goes on unless another server has claimed since.
+        """Publish a claim and wait until the broker has it (at most 30 s), or take up the claim of an earlier run.
 
-        So its forecasts have the bytes they would have had without the restart.
+        Args:
+            kafka: connection settings.
+            publisher: sends the claim.
+            kept: epoch of the earlier run on the same store; it is used again if no other server has claimed since, so
+                that replayed forecasts have the same bytes.
+
+        Raises:
+            BrokerError: the broker does not answer.
+            kafka.errors.KafkaError: it does not take the claim, or not within 30 s.
         """
         now = time.time()
         claims = [(record.offset, epoch) for record in read_all(kafka, TOPIC) if (epoch := _epoch(record, now))]
@@ -40,12 +53,12 @@ class Claim:
         self._claims = Follower(kafka, [TOPIC])
 
     def lost(self) -> bool:
-        """Whether another server has claimed since."""
+        """Return whether another server has claimed since this one; does not wait for records."""
         now = time.time()
         return any(record.offset > self._offset and _epoch(record, now) for record in self._claims.poll(0))
 
     def close(self) -> None:
-        """Look no more."""
+        """Close the consumer of `control`; the claim stays on the topic."""
         self._claims.close()
 
 
@@ -61,7 +74,11 @@ def _epoch(record: Record, now: float) -> int | None:
 
 @contextmanager
 def signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and ctrl-C set the event while the block runs."""
+    """Set the event on SIGTERM and ctrl-C while the `with` block runs; the previous handlers are put back after it.
+
+    Raises:
+        ValueError: not called from the main thread.
+    """
     before = {name: signal.signal(name, lambda *_: stop.set()) for name in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield

@@ -10,9 +10,11 @@ from configs.contract import contracted
 
 
 class Contracted(Collection[str]):
-    """Read anew at most once in `every_s`, by who iterates or asks for a job that had none; any thread may.
+    """The jobs that have a contract file, as a collection of names that follows the folder while a server runs.
 
-    To ask for a job that has one costs no look at the folder; that it is gone shows after the next iteration.
+    The folder is read at most once in `every_s` wall seconds: when iterated, counted, or asked for a job not known so
+    far. A job whose contract was deleted is dropped at the next of these readings. While the folder is missing the last
+    jobs stay. Any thread may use it.
     """
 
     def __init__(self, folder: Path, every_s: float) -> None:

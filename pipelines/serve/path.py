@@ -6,7 +6,16 @@ from configs.settings import Settings
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM, ctrl-C, or until another server takes over; a path's imports are paid by itself alone."""
+    """Serve forecasts by the path that `serving.path` names, "fast" or "stream"; blocks until the server ends.
+
+    It ends on SIGTERM, ctrl-C, or when another server takes over. Call it from the main thread. Only the chosen path is
+    imported.
+
+    Raises:
+        WriterPresent, SocketError, StoreError: fast path only, see `serve_fast`.
+        BrokerError: the broker does not answer at the start.
+        ValueError: not called from the main thread.
+    """
     if settings.serving.path == "fast":
         from pipelines.serve.fast.server import serve_fast
 

@@ -19,7 +19,10 @@ from tidecast.messages import Reject, encode
 
 
 class Left(NamedTuple):
-    """A forecast that was put with an event; its ts is the event's once that is committed."""
+    """A forecast record put with an event; its commit time is the event's once that is committed.
+
+    `event_time` is in ns since the epoch, `version` the index of the window it was made after.
+    """
 
     event: Event
     version: int
@@ -27,26 +30,42 @@ class Left(NamedTuple):
     value: bytes
 
     def found(self) -> Found:
-        """The record, once its transaction stands."""
+        """Return the record as the socket sends it; call it after the commit, because before that its ts is 0."""
         return Found(self.version, self.event.ts, self.event_time, self.value)
 
 
 class Closing:
-    """Closes windows into events; what nobody `sends` does not wait in the outbox."""
+    """Puts what a closed window causes into an event; with `sends`, its forecast also goes into the outbox."""
 
     def __init__(self, sends: bool) -> None:
         self._sends = sends
         self.adopted: dict[tuple[str, int], ForecastValue] = {}
-        """Forecasts that were sent before this store was rebuilt: they keep their bytes (seed section 7)."""
+        """Forecasts that were sent before this store was rebuilt: they keep their bytes. By (job, window index)."""
         self.leaving: list[tuple[Event, Outgoing]] = []
         """What the open transaction puts into the outbox."""
 
     def close(
         self, event: Event, following: Following, window: Window, wall_time: float, time_scale: float
     ) -> Left | None:
-        """Take a window into its job and put what it leaves into an open event; the forecast, where a model serves it.
+        """Put a window's record, the stepped model's state and the forecast into an open event.
 
-        `wall_time` and `time_scale` are those of the record that closed it.
+        Steps the job's model (see `Following.step`). If `Closing` sends, the forecast also goes into the outbox.
+
+        Args:
+            event: open; the caller commits it.
+            following: the job.
+            window: closed, newer than the job's newest.
+            wall_time: of the record that closed it, epoch seconds.
+            time_scale: of that record, seconds of job time per wall second.
+
+        Returns:
+            The forecast's record (also where the reason for none is stored in it); None where no model serves the
+                window.
+
+        Raises:
+            Conflict: the window or its state is stored with other bytes.
+            BadInput: a key or time is not valid.
+            SeriesError: the window is older than the newest one.
         """
         happened = round(wall_time * 1e9)
         value = packed(SampleValue(window.rate, window.lag, window.busy_s, time_scale))
@@ -59,7 +78,23 @@ class Closing:
     def issue(
         self, event: Event, following: Following, by: Generation | None, happened: int, time_scale: float
     ) -> Left | None:
-        """Put the forecast after the newest window, and into the outbox what is to be sent of it."""
+        """Put the forecast after the job's newest window into the event, and into the outbox what is to be sent of it.
+
+        A forecast that was sent before the store was rebuilt (`adopted`) is put as it was and not sent again.
+
+        Args:
+            event: open; the caller commits it.
+            following: the job, stepped to its newest window.
+            by: the generation (loaded model) that serves it; None for none.
+            happened: when the record that closed the window was measured, ns since the epoch.
+            time_scale: seconds of job time per wall second.
+
+        Returns:
+            The forecast's record, which may hold a reason instead of a forecast; None without `by` and `adopted`.
+
+        Raises:
+            Conflict: a forecast is stored for the window with other bytes.
+        """
         version, job, key = following.newest or 0, following.job, forecast_key(following.job, following.step_s)
         value = self.adopted.get((job, version))
         if value is not None:
@@ -80,7 +115,19 @@ class Closing:
         return Left(event, version, happened, stored)
 
     def set_aside(self, event: Event, store: Store, reject: Reject) -> None:
-        """Keep a record of the log that cannot be accepted, with the reason, and send it to `rejects`."""
+        """Put a refused record under `/quarantine/TOPIC`, and a message to the topic `rejects` into the outbox.
+
+        Versions there count up from 1.
+
+        Args:
+            event: open; the caller commits it.
+            store: tells the newest version.
+            reject: the record and why it was refused.
+
+        Raises:
+            BadInput: the topic's name makes no key.
+            MessageError: the reject cannot be encoded.
+        """
         value, key = encode(reject), quarantine_key(reject.topic)
         newest = store.get(key)
         waiting = sum(entry.key == key for _, entry in self.leaving)  # in the open transaction, too

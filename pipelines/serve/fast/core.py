@@ -1,7 +1,7 @@
 """The fast path's event: a sample in; window, state, forecast, cursor and outbox out, in one transaction.
 
 Whoever calls is the only thread that writes. Up to 32 arrivals that wait share one transaction, each with its own ts
-and in their order, so that the store holds the same whether they came one by one or together (seed 6.1).
+and in their order, so that the store holds the same whether they came one by one or together.
 """
 
 from __future__ import annotations
@@ -52,13 +52,25 @@ Effect = Refused | tuple[str, Sequence[Left | Found]]
 
 
 class Core:
-    """Every job's state, its store and its outbox."""
+    """Every job's state on the fast path, with its store, outbox and counts; called by one thread at a time.
+
+    Attributes:
+        counts: what came and what became of it, by name: "windows", "duplicates", "stale", "refused CODE", "swaps", ...
+    """
 
     def __init__(self, store: Store, step_s: float, known: Collection[str], epoch: int, follows: bool = False) -> None:
-        """Go on where the store stopped, for jobs with a contract (`known`, as they are at any time).
+        """Go on where the store stopped; jobs are read from it when they are first met.
 
-        With `follows`, a log is followed: forecasts go out to it, and a sample by socket is taken only where it
-        continues what was taken, because gaps are decided from the log alone.
+        Args:
+            store: open for writing.
+            step_s: seconds per window.
+            known: names of the jobs with a contract, looked up with every sample.
+            epoch: number of the server's claim, in every forecast.
+            follows: whether the Kafka log is followed: forecasts are sent there, and a sample by socket is taken only
+                where it continues what was taken, because gaps are decided from the log alone.
+
+        Raises:
+            StoreError: the outbox cannot be read.
         """
         self.store, self.step_s, self.known, self._follows = store, step_s, known, follows
         self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()
@@ -73,31 +85,45 @@ class Core:
         self._values: dict[tuple[str, int], tuple[Window, Left | None]] = {}
 
     def job(self, name: str) -> Following:
-        """A job as it is followed now."""
+        """Return the state of a job, read from the store on the first call.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
         if name not in self._jobs:
             self._jobs[name] = read(self.store, self.serving, name)
         return self._jobs[name]
 
     def needed(self) -> set[tuple[str, str, str]]:
-        """Digests of the sets that step jobs now or, as the newest, soon will."""
+        """Return the digests (weights, scaler, hyper-parameters) of models in use and of each job's newest."""
         jobs = self._jobs.values()
         return {g.digests for one in jobs for g in one.generations if g is one.generations[-1] or g.number == one.at}
 
     def forget(self, name: str) -> None:
-        """Read the job from the store again before it is followed on."""
+        """Drop the job's state in memory; the next call of `job` reads it from the store again."""
         self._jobs.pop(name, None)
 
     def last_sent(self, job: str) -> int | None:
-        """Newest window of a job that a forecast was made for, in the store and at the end of the topic."""
+        """Return the job's newest window with a forecast, in the store or on the topic; None without one."""
         stored = self.store.get(forecast_key(job, self.step_s))
         known = [v for v in (stored.version if stored else None, self.sent.get(job)) if v is not None]
         return max(known, default=None)
 
     def take(self, arrivals: Sequence[Arrival], now: float | None = None) -> list[Answer]:
-        """Take samples in their order, in one transaction; an answer for each.
+        """Take samples in their order in one transaction, and return as many answers in that order.
+
+        Closes windows, steps models, puts forecasts into the store and, if a log is followed, into the outbox; a
+        refused record of the log goes to `/quarantine` and `rejects`. Updates `counts`.
+
+        Args:
+            arrivals: from socket or log.
+            now: wall time, epoch seconds; None for the clock's.
+
+        Returns:
+            `Took` with verdict and forecasts, or `Refused` with code "message", "unknown_job", "gap" or "conflict".
 
         Raises:
-            StoreError: nothing of it was kept; the same arrivals may be given again.
+            StoreError: nothing was kept; the same arrivals may be given again.
         """
         now = time.time() if now is None else now
         try:
@@ -118,7 +144,10 @@ class Core:
         return [_answer(effect) for effect in effects]
 
     def committed(self, windows: Iterable[tuple[str, int]]) -> None:
-        """A transaction stands: what it leaves may be sent, what was adopted for its windows is needed no more."""
+        """After a commit, queue its outbox entries for sending, and drop what was adopted for its windows.
+
+        `windows` are (job, window index). Nothing is sent yet.
+        """
         self.outbox.committed(self.closing.leaving)
         self.closing.leaving.clear()
         for window in windows:

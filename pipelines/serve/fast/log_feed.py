@@ -38,16 +38,29 @@ class Cursor(msgspec.Struct, array_like=True):
 
 
 class LogFeed:
-    """Records wait here until the loop takes them; `came` is called in the reading thread, where it may take them."""
+    """Reads `metrics` from the stored cursor on in a thread of its own; records wait here until the loop takes them.
+
+    `came` is called in the reading thread after every read, and may take them at once. Above `MOST` waiting records the
+    thread reads on only when some were taken.
+    """
 
     def __init__(self, kafka: Kafka, store: Store, came: Callable[[], None]) -> None:
+        """Begin to read.
+
+        Raises:
+            BrokerError: the broker does not answer, or has no such topic.
+            StoreError: the cursor cannot be read.
+        """
         self._waiting: deque[Record] = deque()
         self._tell, self._closing = came, threading.Event()
         self.cursor = begin(kafka, store)
         self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._came)
 
     def arrivals(self, most: int) -> list[Arrival]:
-        """What waits, oldest first; it is given again until `taken`."""
+        """Return up to `most` waiting records, oldest first, each with the cursor (MessagePack) that holds after it.
+
+        Nothing is removed: the same records come again until `taken`.
+        """
         found, after = [], dict(self.cursor.next)
         for record in list(islice(self._waiting, most)):
             after[record.partition] = record.offset + 1
@@ -56,7 +69,11 @@ class LogFeed:
         return found
 
     def taken(self, count: int) -> None:
-        """So many of the oldest are in the store, cursor and all."""
+        """Remove the `count` oldest records, which are in the store now, and move the cursor behind them.
+
+        Raises:
+            IndexError: fewer are waiting.
+        """
         for _ in range(count):
             record = self._waiting.popleft()
             self.cursor.next[record.partition] = record.offset + 1
@@ -70,7 +87,7 @@ class LogFeed:
         return self._feed.failure
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop the reading thread; waits up to 5 s for it."""
         self._closing.set()
         self._feed.close()
 
@@ -82,9 +99,15 @@ class LogFeed:
 
 
 def begin(kafka: Kafka, store: Store) -> Cursor:
-    """Where to go on: at the stored cursor, or from the beginning where the topic is another one than it was.
+    """Return the cursor to read `metrics` from: the stored one, or the topic's beginning.
 
-    Windows that were closed are not closed again, so that reading a topic from its beginning changes nothing but time.
+    The beginning is taken (and logged) where none is stored or the topic was created anew; windows already closed are
+    not closed again then. An offset no longer on the topic moves up to the oldest that is.
+
+    Raises:
+        BrokerError: the broker does not answer, or has no such topic.
+        StoreError: the store cannot be read.
+        msgspec.DecodeError: the stored cursor cannot be decoded.
     """
     present, ends = topic_id(kafka, TOPIC), offsets(kafka, TOPIC)
     raw = store.get_meta(CURSOR)
@@ -96,10 +119,21 @@ def begin(kafka: Kafka, store: Store) -> Cursor:
 
 
 def recall(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool) -> None:
-    """Learn from the end of `forecasts` what was sent; what of it the store lacks it adopts (seed section 7).
+    """Read the end of `forecasts` to learn what was sent already, and adopt the forecasts that the store lacks.
 
-    It lacks all after it was begun anew (`rebuilt`), the rest where that was cut off by a kill, and the last after a
-    host crash. What bears none of the epochs in `claims` no server has issued.
+    `core.sent` gets the newest window sent by job; `core.closing.adopted` the forecasts that are to keep their bytes.
+    The newest `TAIL` records are read, or all where these do not reach back to what is stored.
+
+    Args:
+        kafka: connection settings.
+        core: with the jobs and the store.
+        claims: epochs of all servers that have claimed; a forecast with another is ignored.
+        rebuilt: whether the store was begun anew, so that all is read.
+
+    Raises:
+        BrokerError: the broker does not answer, or has no such topic.
+        StoreError: the store cannot be read.
+        msgspec.DecodeError: the header of a forecast cannot be decoded.
     """
     stored = {job: -1 if (made := core.last_sent(job)) is None else made for job in core.known}
     if rebuilt or not _adopt(kafka, core, claims, stored, TAIL):

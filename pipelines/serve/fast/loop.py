@@ -33,13 +33,14 @@ FULL_S = 1.0
 
 
 class Loop:
-    """Everything that is done one after the other; `round` is one turn, so that a test can drive it."""
+    """The serving loop: sockets, log, sending, model swaps and housekeeping in turn; `round` is one turn."""
 
     def __init__(self, core: Core, path: Path) -> None:
-        """Open the socket at `path`.
+        """Open the Unix socket at `path`; log, sender and loader are set later where there are any.
 
         Raises:
-            SocketError: it cannot be opened.
+            SocketError: the path is too long, or a server answers there.
+            OSError: it cannot be opened for another reason.
         """
         self.core = core
         self.log: LogFeed | None = None
@@ -56,11 +57,18 @@ class Loop:
         """Whether the loop waits for its turn; until its first round nobody else has one."""
 
     def wake(self) -> None:
-        """Let the loop look at once; from any thread."""
+        """Make a waiting `round` go on at once; may be called from any thread."""
         os.eventfd_write(self._bell, 1)
 
     def round(self, wait_s: float = EVERY_S) -> None:
-        """Wait for something to do and do it."""
+        """Wait up to `wait_s` wall seconds for sockets or the log, then do one turn of everything that is due.
+
+        Requests are answered, up to 32 records of the log are taken, the outbox is sent, prepared models are swapped
+        in; every 0.1 s the status is stored. A store that refuses is printed and tried again after 1 s.
+
+        Raises:
+            Exception: whatever ended the thread that reads the log, or what a new model raised when it was swapped in.
+        """
         busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
         ready = self._selector.select(0 if busy else wait_s)
         self._wanted = True
@@ -81,9 +89,9 @@ class Loop:
                 self._door.resume()
 
     def came(self) -> None:
-        """Take what has come of the log, in the thread that has read it, where the loop sleeps; else leave it to that.
+        """Take and send what has come from the log, in the calling thread if the loop sleeps; else only wake the loop.
 
-        To wake the loop's thread on another core takes about as long as the forecast itself.
+        Called by the thread that has read it, because waking another thread takes about as long as a forecast.
         """
         if self._wanted or not self._turn.acquire(blocking=False):
             self.wake()
@@ -95,11 +103,11 @@ class Loop:
             self._turn.release()
 
     def rest(self) -> None:
-        """Take nothing any more, in whatever thread: the turn is kept for good."""
+        """Wait for the present turn to end, and let no thread work on the core any more."""
         self._turn.acquire()
 
     def close(self) -> None:
-        """Let every client go."""
+        """Cut off every client, remove the socket's path, and close what the loop waits on."""
         self._door.close()
         self._selector.close()
         os.close(self._bell)

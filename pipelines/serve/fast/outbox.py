@@ -31,10 +31,10 @@ class Sends(Protocol):
 
 
 class StoreOutbox:
-    """The store's outbox and what is on its way out of it.
+    """Sends what the store's outbox holds to Kafka, per topic and key in the order of commits.
 
-    What a broker refuses goes out again, but never behind a newer message of the same key, or a job's forecasts would
-    go back in time: the key's later messages wait until its earlier ones are settled.
+    A message that the broker refuses is offered again after `AGAIN_S` seconds, and later ones of its key wait for it. A
+    refused forecast that a newer one of its job has overtaken is dropped (printed).
     """
 
     def __init__(self, store: Store) -> None:
@@ -53,16 +53,19 @@ class StoreOutbox:
         return len(self._waiting) + sum(map(len, self._held.values()))
 
     def committed(self, entries: Sequence[tuple[Event, Outgoing]]) -> None:
-        """These events of the transaction just committed had these entries, in this order."""
+        """Queue the outbox entries of the transaction just committed, in order; `send` sends them."""
         for event, entry in entries:
             self._waiting.append((self._next, entry, event.ts))
             self._next += 1
 
     def send(self, sender: Sends) -> None:
-        """Send what waits, per key in order; what the broker has is deleted with the next commit.
+        """Hand what waits to the sender, per key in order; does not wait for the broker.
+
+        The sender reports later what has arrived; that leaves the store's outbox with the next commit. Headers name
+        key, version and commit time (ns) of the record, and for a forecast hold the record itself.
 
         Raises:
-            BrokerError: the sender takes no more now; the rest goes on waiting.
+            BrokerError: the sender's queue is full; the rest goes on waiting.
         """
         if self._held and time.monotonic() >= self._again:
             self._release()
@@ -99,6 +102,7 @@ class StoreOutbox:
         number, key = one[0], (one[1].topic, one[1].job)
 
         def reported(good: bool) -> None:
+            """Take the sender's report: report the entry to the store as sent, or hold it to be offered again."""
             self._flying[key] -= 1
             if good:
                 self._arrived[key] = max(number, self._arrived.get(key, number))

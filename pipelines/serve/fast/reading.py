@@ -20,12 +20,22 @@ _ASIDE = "/what-if"
 
 
 def refusal(error: StoreError) -> Refused:
-    """A refusal of the store in the words of the wire."""
+    """Return a store's error as a refusal for the client.
+
+    Its code is "conflict", "not_stable", "pruned", "input", "full" or "fenced", and "store" for any other.
+    """
     return Refused(next((code for kind, code in _CODES.items() if isinstance(error, kind)), "store"), str(error))
 
 
 def answer(core: Core, request: Request) -> Answer:
-    """The answer to a request that writes nothing; a refusal of the store becomes one of the wire."""
+    """Answer a request that writes nothing; an error of the store becomes a `Refused`.
+
+    Other codes of `Refused`: "oversized" (the value does not fit a frame), and for a what-if "unknown_job", "message"
+    (the rate is negative or not finite) and "model" (the model cannot be stepped).
+
+    Raises:
+        AssertionError: the request is a `Put`.
+    """
     try:
         return _answer(core, request)
     except StoreError as error:
@@ -62,7 +72,7 @@ def _found(key: str, record: StoredRecord | None) -> Answer:
 
 
 def _what_if(core: Core, job: str, rate: float) -> Answer:
-    """Step a copy of the job's state: what is carried must not move (seed section 6)."""
+    """Step a copy of the job's state by a made-up rate (records/s); carried state and store stay as they are."""
     if job not in core.known:
         return Refused("unknown_job", f"job {job!r} has no contract")
     if not (math.isfinite(rate) and rate >= 0):

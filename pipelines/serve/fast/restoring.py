@@ -26,18 +26,24 @@ log = logging.getLogger(__name__)
 
 
 class StoreWindows:
-    """The windows that a store keeps."""
+    """Closed windows of `step_s` seconds, read from the store."""
 
     def __init__(self, store: Store, step_s: float) -> None:
         self._store, self.step_s = store, step_s
 
     def newest(self, job: str) -> int | None:
-        """The job's newest window; None without one."""
+        """Return the index of the job's newest window; None without one."""
         record = self._store.get(keys.sample_key(job, self.step_s))
         return None if record is None else record.version
 
     def rates(self, job: str, first: int, last: int) -> Rates:
-        """Windows `first` to `last` as far as they are kept."""
+        """Return (window index, records/s) of the kept windows `first` to `last`, both included, rising.
+
+        Negative indices are left out; empty where `last` is less than `first`.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
         if last < max(first, 0):
             return []
         found = self._store.history(keys.sample_key(job, self.step_s), max(first, 0), last, last - first + 1)
@@ -45,28 +51,30 @@ class StoreWindows:
 
 
 class ModelCache:
-    """Who steps jobs, by the digests of weights, scaler and hyper-parameters."""
+    """Loaded models by the digests of weights, scaler and hyper-parameters; jobs with equal models share one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._made: dict[tuple[str, str, str], Online] = {}
 
     def put(self, digests: tuple[str, str, str], online: Online) -> Online:
-        """Who steps jobs by the set with these digests: the one given, unless there is one."""
+        """Keep a model under its digests and return it, or return the one that is kept under them already."""
         return self._made.setdefault(digests, online)
 
     def clear_but(self, digests: Collection[tuple[str, str, str]]) -> None:
-        """Let go of the models that no job needs any more; one that is asked for after all is read from the store."""
+        """Drop all models but those with these digests; `find` loads a dropped one again."""
         self._made = {key: online for key, online in self._made.items() if key in digests}
 
     def __len__(self) -> int:
         return len(self._made)
 
     def find(self, job: str, by: Generation) -> Online:
-        """Who steps jobs by a generation's set, from the store where it is not at hand.
+        """Return the model of a job's generation, loaded from the store and kept if it is not in memory.
 
         Raises:
-            ModelSetError: the set is no longer kept, or is not what was activated.
+            ModelSetError: the store no longer keeps it, cannot make a forecaster of it, or its digests differ from the
+                recorded ones.
+            StoreError: the store cannot be read.
         """
         if by.digests in self._made:
             return self._made[by.digests]
@@ -81,7 +89,16 @@ class ModelCache:
 
 
 def read(store: Store, by: Serving, job: str) -> Following:
-    """The job as the newest transaction left it; one that was never seen is new."""
+    """Read a job's state as the newest transaction left it; a job never seen is new.
+
+    Its model is loaded and stepped up to the newest window. One that is no longer kept is logged and left out until the
+    next swap. A window in progress of another length than `step_s` is dropped.
+
+    Raises:
+        StoreError: the store cannot be read.
+        SeriesError: the model cannot be started on the stored windows.
+        msgspec.DecodeError: a stored value cannot be decoded.
+    """
     step_s = by.windows.step_s
     following = Following(job, by)
     if (raw := store.get_meta(keys.filling_name(job))) is not None:

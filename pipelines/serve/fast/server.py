@@ -37,7 +37,7 @@ SWITCH_S = 0.0005
 
 
 def keeps(history: int) -> list[Keep]:
-    """How many versions of what are kept (seed section 5)."""
+    """Return the retention rules: `history` versions of windows and forecasts, a few of states and models."""
     versions = {
         "/sample": history, "/forecast": history, "/state": 2, "/checkpoint": 2, "/model": 5, "/quarantine": 1000,
     }  # fmt: skip
@@ -45,14 +45,22 @@ def keeps(history: int) -> list[Keep]:
 
 
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
-    """Serve until SIGTERM, ctrl-C, or until another server takes over; without `kafka.bootstrap` the socket alone.
+    """Serve by the fast path until SIGTERM, ctrl-C, or until another server takes over; call it from the main thread.
 
-    Champions come from the registry, or from what `champions` opens.
+    Opens the store, the Unix socket and the HTTP endpoint in `settings.store_dir`, and follows Kafka unless
+    `kafka.bootstrap` is empty. All are closed before it returns. Where it listens is printed.
+
+    Args:
+        settings: of the whole pipeline.
+        champions: opens the source of models, in the loader's thread; by default the registry.
 
     Raises:
         WriterPresent: another process serves on the same folder.
         SocketError: the socket cannot be opened.
         BrokerError: the broker does not answer at the start.
+        StoreError: the store cannot be opened or written at the start (`Corrupt`, `OtherSchema`, ...).
+        ValueError: not called from the main thread.
+        Exception: whatever ended the thread that reads the log.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it says every refused connection ten times a second
     sys.setswitchinterval(SWITCH_S)

@@ -13,10 +13,19 @@ from pipelines.serve.step.records import SampleValue, packed, unpacked
 
 
 def swap(core: Core, ready: Ready) -> Generation:
-    """Put a prepared set into service; the calling thread is the one that writes.
+    """Put a prepared model into service for its job, from a recorded window on; to be called by the writing thread.
+
+    First model and intent are put on the disk (the call waits for it), then the swap takes effect in a second
+    transaction. The first model of a job also makes the forecast after the newest window. Models that no job needs any
+    more are dropped from memory.
+
+    Returns:
+        The generation (loaded model), with its number and first window.
 
     Raises:
-        StoreError: nothing has changed that serves, and a later call may succeed.
+        StoreError: a transaction failed. The job is read from the store again at its next use; the call may be
+            repeated, and then gets the next number if the intent was on the disk already.
+        SeriesError, OnlineError: the model cannot be stepped over the job's windows.
     """
     store, job, following = core.store, ready.job, core.job(ready.job)
     newest = store.get(intent_key(job))
@@ -42,7 +51,13 @@ def swap(core: Core, ready: Ready) -> Generation:
 
 
 def redo(core: Core) -> None:
-    """Finish swaps that a crash cut off between the disk and their effect, at the windows recorded then."""
+    """Finish the swaps that a crash cut off after their intent was on the disk, at the windows recorded then.
+
+    To be called at the start, before anything is served.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+    """
     for job in sorted(core.known):
         for made in core.job(job).generations:
             if core.store.get(active_key(job), made.number) is None:

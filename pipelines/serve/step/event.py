@@ -44,7 +44,15 @@ class ForecastOrigin:
 
 
 def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at: ForecastOrigin) -> Forecast:
-    """The forecast after a window as it goes on the topic: finite quantiles (horizon, levels), records/s."""
+    """Build the `Forecast` message after a window.
+
+    Args:
+        quantiles: (horizon, levels) records/s, finite; negative ones become 0.
+        trust: what the forecast rests on, as `Online.trust` says; goes into `kind`.
+        made: the forecaster, for its levels.
+        by: the loaded model, for its name and version.
+        at: job, window and times.
+    """
     return Forecast(
         job=at.job, time=(at.version + 1) * at.step_s, wall_time=at.wall_time, time_scale=at.time_scale,
         step_s=at.step_s, levels=list(made.levels), quantiles=np.maximum(quantiles, 0.0).tolist(), model=by.model,
@@ -54,28 +62,45 @@ def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at:
 
 
 def record(issued: Forecast | None, reason: str, streak: Streak, by: Generation) -> ForecastValue:
-    """The forecast as it is stored, with everything it was made by; without one, with the reason (seed 6.1, step 3)."""
+    """Build the stored record of a forecast, with the model and the gaps it was made by.
+
+    Args:
+        issued: the message; None where nothing may be forecast.
+        reason: why there is none ("warming" or "model_error"); "" with one.
+        streak: how the job's windows have come lately, the newest included.
+        by: the loaded model that serves the window.
+
+    Raises:
+        MessageError: the message cannot be encoded.
+    """
     text = b"" if issued is None else encoded(issued)
     since, doubted = streak.row - 1, streak.doubted
     return ForecastValue(by.number, by.model_version, by.digests, streak.imputed, since, doubted, reason, text)
 
 
 def encoded(issued: Forecast) -> bytes:
-    """The message's bytes, as `tidecast.messages.encode` has them, at a thirtieth of its time; numbers are finite."""
+    """Encode a forecast whose numbers are finite as JSON, the same bytes as `tidecast.messages.encode` but faster."""
     return encode(issued) if issued.last_rps is None else _JSON.encode(issued)
 
 
 def issued_in(value: ForecastValue) -> Forecast | None:
-    """The forecast that a record holds; None without one."""
+    """Decode the message in a forecast's record; None where the record holds none.
+
+    Raises:
+        msgspec.DecodeError: the stored message is no `Forecast`.
+    """
     return _FORECAST.decode(value.message) if value.message else None
 
 
 def origin_of(issued: Forecast) -> int:
-    """The window a forecast was made after."""
+    """Return the index of the window that the forecast was made after."""
     return round(issued.time / issued.step_s) - 1
 
 
 def series(windows: list[tuple[int, float]], first: int, last: int, step_s: float) -> Series:
-    """Of windows (version, records/s) those from `first` to `last` as a series; NaN where one is missing."""
+    """Build the series of windows `first` to `last`, both included, from (window index, records/s).
+
+    A window that is missing is NaN; one outside is left out.
+    """
     rates = dict(windows)
     return Series(first * step_s, step_s, np.array([rates.get(v, np.nan) for v in range(first, last + 1)]))

@@ -25,21 +25,21 @@ log = logging.getLogger(__name__)
 HEAVY = 8192
 """Bytes of carried state above which it is kept only now and then."""
 EVERY = 64
-"""Windows between two of these."""
+"""Windows between two states kept of a job whose state is above `HEAVY` bytes."""
 BEAT_S = 8.0
-"""Between two heartbeats of a job, wall seconds: with samples once a second they are less than 10 s apart."""
+"""Wall seconds between two heartbeats of a job: with samples once a second they are less than 10 s apart."""
 SILENT_S = 10.0
-"""A job without metrics for this long gets no more heartbeats: they would hide that it is silent."""
+"""Wall seconds. A job without metrics for this long gets no more heartbeats: they would hide that it is silent."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What all jobs of a server are served with.
+    """What all jobs of a server have in common.
 
     Attributes:
-        windows: where closed windows are.
-        find: who steps a job in a generation; ModelSetError where the set is no longer there.
-        epoch: of the server, in every forecast.
+        windows: where closed windows are kept.
+        find: returns the loaded model of a job's generation; ModelSetError where it is no longer there.
+        epoch: number of the server's claim, in every forecast.
     """
 
     windows: Windows
@@ -49,23 +49,23 @@ class Serving:
 
 @dataclass
 class Following:
-    """One job.
+    """One job as it is served: its windows, and the model that steps through them.
 
     Attributes:
         job: its name.
         by: what all jobs are served with.
         filling: the window in progress.
-        newest, first: its newest and first window; None before any.
+        newest, first: index of its newest and first window; None before any.
         rate: of the newest window, records/s; None before any.
-        streak: how its windows have come; None before any.
-        generations: every swap of its model.
+        streak: how its windows have come, gaps included; None before any.
+        generations: every model loaded for it, and since when each serves.
         at: number of the generation whose state is carried; 0 before any, -1 where that failed.
-        online: who steps it; None before a model serves.
-        heavy: whether that state is large.
+        online: the model that steps it; None before one serves or after it failed.
+        heavy: whether its state is above `HEAVY` bytes.
         kept: whether a state of this generation has been kept yet.
         issued: the newest forecast that was sent; None before one.
-        beaten: wall time of its newest heartbeat.
-        unsaved: windows put in the transaction that is still open.
+        beaten: wall time of its newest heartbeat, epoch seconds.
+        unsaved: (window index, records/s) put in the transaction that is still open.
     """
 
     job: str
@@ -90,10 +90,14 @@ class Following:
         return self.by.windows.step_s
 
     def fill(self, sample: MetricSample) -> Filled:
-        """What the record does to the windows; it is for the caller to put `filling` in force.
+        """Return what a metrics record does to the job's windows, without putting it in force.
+
+        The caller sets `filling` to the result's when it takes the record. Only a record refused for lying too far
+        ahead changes `filling`: it counts towards the `AGREE` in a row after which the new time is believed.
 
         Raises:
-            SeriesError: it cannot follow what came before.
+            SeriesError: the record lies too far ahead of the one before, spans too many windows, or its sum is not
+                finite.
         """
         filled = fill(self.filling, sample, self.step_s)
         if filled.why:
@@ -102,17 +106,28 @@ class Following:
         return filled
 
     def history(self, first: int, last: int) -> Series:
-        """Windows `first` to `last` as they are kept and in the open transaction; NaN where one is missing."""
+        """Return windows `first` to `last`, both included, as a series of records/s; NaN where one is missing.
+
+        Read from what is kept, and from the open transaction. Empty where `last` is less than `first`.
+        """
         if last < first:
             return series([], first, first - 1, self.step_s)
         return series(self.by.windows.rates(self.job, first, last) + self.unsaved, first, last, self.step_s)
 
     def begin(self, online: Online, made: Generation, warm: bytes | None) -> None:
-        """Carry on with another generation's model, up to the newest window.
+        """Switch to another generation's model and step it up to the job's newest window.
 
-        A model that was warmed on nothing, or so long ago that windows in between may no longer be kept, is begun on
-        the newest history: from its own beginning to today there may be millions of windows. `warm` is the model's
-        state after window `made.warmed_to`, where somebody has prepared it.
+        It goes on from its warm state, or else is started on the history it was warmed on. A model warmed on nothing,
+        or more than `KEPT_STEPS` windows ago, is started on the newest `KEPT_STEPS` windows instead.
+
+        Args:
+            online: the generation's model; the job's present model forgets the job.
+            made: the generation.
+            warm: the model's state after window `made.warmed_to`; None to compute it.
+
+        Raises:
+            SeriesError: the history has another step than the model, or negative or infinite rates.
+            OnlineError: `warm` is no state of this model, or the history does not lead on from it.
         """
         last = made.warmed_to if self.newest is None else self.newest
         if made.warmed_to < made.warmed_from or last - made.warmed_to > KEPT_STEPS:
@@ -128,9 +143,16 @@ class Following:
         self.at, self.online, self.heavy, self.kept = made.number, online, len(warm) > HEAVY, False
 
     def resume(self, made: Generation, carried: bytes, since: int) -> None:
-        """Carry on with a generation's state that lacks windows from `since` on; empty where none was kept.
+        """Switch to a generation's model in a state that was kept; one that cannot be read is logged and started anew.
 
-        Where it cannot be read, the model begins anew on the history.
+        Args:
+            made: the generation.
+            carried: the kept state, empty where there is none.
+            since: first window that the state may lack; from there on the history is stepped through.
+
+        Raises:
+            ModelSetError: the generation's model is no longer there.
+            SeriesError: the history cannot be stepped through by a model started anew either.
         """
         online = self.by.find(self.job, made)
         try:
@@ -142,9 +164,16 @@ class Following:
             self.at, self.online, self.heavy, self.kept = made.number, online, len(carried) > HEAVY, True
 
     def step(self, window: Window) -> Generation | None:
-        """Take one closed window into the streak and the model; the generation that serves it, None before the first.
+        """Add one closed window to the job, stepping its model (and over missing windows before it).
 
-        A model that fails may not stop the other jobs: it begins anew at the next window.
+        If another generation serves this window, its model is switched to first. A model that raises is logged and
+        dropped; it is started anew at the next window.
+
+        Returns:
+            The generation that serves the window; None before the first.
+
+        Raises:
+            SeriesError: the window is older than the newest one.
         """
         made = serving(self.generations, window.version)
         try:
@@ -178,9 +207,16 @@ class Following:
         self.online.step(self.job, window.rate)
 
     def forecast(self, made: Generation, happened: int, time_scale: float) -> tuple[Forecast | None, str]:
-        """The forecast after the newest window, or None and why there is none (seed 6.1, step 3).
+        """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
-        `made` serves the window; the record that closed it was measured at `happened`, ns since the epoch.
+        Args:
+            made: the generation that serves the window.
+            happened: when the record that closed the window was measured, ns since the epoch; becomes `wall_time`.
+            time_scale: seconds of job time per wall second.
+
+        Returns:
+            The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
+                finite).
         """
         online, version = self.online, self.newest or 0
         quantiles = np.full((1, 1), np.nan) if online is None else online.current(self.job)
@@ -193,7 +229,11 @@ class Following:
         return message(quantiles, online.trust(self.job), online.forecaster, made, at), ""
 
     def carried(self, version: int) -> bytes:
-        """The model's state to be kept at this window; empty where there is none, or it is heavy and not due."""
+        """Return the model's state to be stored with window `version`, and note that one was kept.
+
+        Empty where there is no model, or where the state is above `HEAVY` bytes and not due: such a one is due at the
+        first call, every `EVERY` windows and after a gap.
+        """
         if self.online is None:
             return b""
         due = version % EVERY == 0 or not self.kept or (self.streak is not None and self.streak.row == 1)
@@ -203,7 +243,14 @@ class Following:
         return self.online.state(self.job)
 
     def beat(self, sample: MetricSample, wall_time: float) -> list[Heartbeat]:
-        """The heartbeat that is due with the job's newest sample at a wall time, naming the forecast that stands."""
+        """Return the job's heartbeat in a list, or an empty list within `BEAT_S` of the last one.
+
+        It names epoch and wall time of the forecast last sent, if any; the time of the beat is remembered.
+
+        Args:
+            sample: the job's newest.
+            wall_time: of the heartbeat, epoch seconds.
+        """
         if wall_time - self.beaten < BEAT_S:
             return []
         self.beaten = wall_time

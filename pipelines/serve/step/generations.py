@@ -8,14 +8,14 @@ import msgspec
 
 
 class Generation(msgspec.Struct, frozen=True, array_like=True):
-    """One swap of a job's model; what is stored under `/intent` and `/active`, with its number as the version.
+    """One loaded model of a job and since when it serves; stored under `/intent` and `/active`, its number as version.
 
     Attributes:
-        number: counts up, also when an older version comes back.
+        number: counts up from 1, also when an older model version comes back.
         model, model_version: in the registry.
-        digests: of weights, scaler and hyper-parameters.
-        first_origin: window index from which on it serves.
-        warmed_from, warmed_to: first and last window of the history it was begun on, so that a replay begins it on
+        digests: of weights, scaler and hyper-parameters, hexadecimal.
+        first_origin: index of the first window after which it makes the forecast.
+        warmed_from, warmed_to: first and last window of the history it was started on, so that a replay starts it on
             the same; none where the second is less than the first.
         step_s: seconds per window, by which windows are numbered.
     """
@@ -31,16 +31,22 @@ class Generation(msgspec.Struct, frozen=True, array_like=True):
 
 
 def serving(generations: Sequence[Generation], origin: int) -> Generation | None:
-    """The newest generation whose first origin is not after this one (seed 6.2, step 3); None before the first."""
+    """Return the highest-numbered generation (loaded model) in service at window `origin`; None before the first.
+
+    In service are those whose `first_origin` is at or before the window.
+    """
     return max((g for g in generations if g.first_origin <= origin), key=lambda g: g.number, default=None)
 
 
 def first_origin(generations: Sequence[Generation], newest: int | None, sent: int | None) -> int:
-    """From which window on the next generation serves: after the newest origin ever sent for the job.
+    """Return the index of the window from which a newly loaded model may serve: the first that has no forecast yet.
 
-    The first one also speaks for the newest window, which nobody has spoken for; else a job with long windows would
-    wait for one to end. `newest` is the newest window in the store, `sent` the newest origin in the store and at the
-    end of the topic.
+    Without any forecast it is the newest window, or 0; it is never below that of an earlier generation.
+
+    Args:
+        generations: of the job, so far.
+        newest: index of the job's newest window; None without one.
+        sent: newest window that a forecast was made for, in the store or on the topic; None without one.
     """
     begins = (newest or 0) if sent is None else 1 + max(sent, -1 if newest is None else newest)
     # Of successive generations they never decrease: a swap before any window counts from the one before.

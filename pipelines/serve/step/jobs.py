@@ -14,27 +14,43 @@ from tidecast.messages import Forecast, MessageError, MetricSample
 
 
 class ServedJobs:
-    """Every job's state: samples in, windows closed and stepped through, forecasts out. No clock, no broker."""
+    """Every job's state in memory: samples in, windows stepped through, forecasts out. No clock, no broker."""
 
     def __init__(
         self, windows: Recent, known: Collection[str], find: Callable[[str, Generation], Online], epoch: int
     ) -> None:
-        """Follow no job yet; `known` are the jobs with a contract, for the others see `Serving`."""
+        """Start without any job.
+
+        Args:
+            windows: keeps the closed windows.
+            known: names of the jobs with a contract, looked up with every record.
+            find: returns the loaded model of a job's generation.
+            epoch: number of the server's claim, in every forecast.
+        """
         self.windows, self._known, self._by = windows, known, Serving(windows, find, epoch)
         self._jobs: dict[str, Following] = {}
 
     def job(self, name: str) -> Following:
-        """A job as it is followed now."""
+        """Return the state of a job, made on the first call."""
         if name not in self._jobs:
             self._jobs[name] = Following(name, self._by)
         return self._jobs[name]
 
     def take(self, key: str, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
-        """The sample in a record, and the windows it closes; `step` is to be called with each of them.
+        """Decode a metrics record and count it into its job's window in progress.
+
+        Args:
+            key: of the Kafka record.
+            raw: its JSON.
+            now: wall time, epoch seconds.
+
+        Returns:
+            The sample, and the windows it closes, oldest first; call `step` with each of them.
 
         Raises:
-            MessageError: no sample, or of an unknown job.
-            SeriesError: it cannot follow what came before.
+            MessageError: no valid sample, another key than its job, or a job without a contract.
+            SeriesError: it lies too far ahead of the job's last record, spans too many windows, or its sum is not
+                finite.
         """
         sample = read_sample(raw, now, key)
         if sample.job not in self._known:
@@ -45,14 +61,21 @@ class ServedJobs:
         return sample, filled.closed
 
     def step(self, job: str, window: Window) -> None:
-        """Take a closed window into the job and its model."""
+        """Add a closed window to the job's kept windows and step its model; a model that raises is logged and dropped.
+
+        Raises:
+            SeriesError: the window is older than the job's newest.
+        """
         following = self.job(job)
         following.step(window)
         self.windows.add(job, following.unsaved)
         following.unsaved.clear()
 
     def forecast(self, sample: MetricSample) -> Forecast | None:
-        """The forecast after the job's newest window, dated by its newest sample; None where there is none."""
+        """Return the forecast after the job's newest window; None before window or model, or where none may be made.
+
+        `sample` is the job's newest: it gives job, `wall_time` and `time_scale`.
+        """
         following = self.job(sample.job)
         made = None if following.newest is None else serving(following.generations, following.newest)
         if made is None:

@@ -53,5 +53,5 @@ def quarantine_key(topic: str) -> str:
 
 
 def window_of(time: float, step_s: float) -> int:
-    """Index of the window that a time lies in, counted from the epoch: the same whichever way a sample came."""
+    """Return the index of the window that a time (epoch seconds) lies in, counted from the epoch."""
     return math.floor(time / step_s + _GRAIN)

@@ -10,9 +10,13 @@ from pipelines.serve.step.generations import Generation
 
 
 class SampleValue(msgspec.Struct, frozen=True, array_like=True):
-    """A closed window, as in `pipelines.serve.step.windower.Window`; its version is the record's.
+    """A closed window as stored under `/sample`; its index is the version of the record.
 
-    `time_scale` is that of the record that closed it; when that was measured is the event time.
+    Attributes:
+        rate: mean arrivals, records/s.
+        lag: records not yet processed at its end; None where nobody reported it.
+        busy_s: wall seconds that batches took since the window before was closed.
+        time_scale: seconds of job time per wall second, of the metrics record that closed it.
     """
 
     rate: float
@@ -22,14 +26,14 @@ class SampleValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StateValue(msgspec.Struct, frozen=True, array_like=True):
-    """What serving carries for a job from window to window.
+    """What is carried for a job from window to window, as stored under `/state`.
 
     Attributes:
-        generation: of the set whose state this is; hidden state belongs to one model version. 0 before any.
-        first: the job's first window.
-        imputed, row, warming: as in `models.forecast.core.gaps.Streak`.
-        carried: the model's own state, as `models.forecast.online` packs it; empty before a model serves, and where
-            it is so large that it is kept only now and then, under its own key.
+        generation: number of the loaded model whose state this is; 0 before any.
+        first: index of the job's first window.
+        imputed, row, warming: see `models.forecast.core.gaps.Streak` (how its windows have come lately).
+        carried: the model's own state, as `models.forecast.online` packs it; empty before a model serves, and where it
+            is so large that it is kept only now and then, under `/checkpoint`.
     """
 
     generation: int
@@ -109,11 +113,19 @@ _DECODERS: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind) for kind in _KI
 
 
 def packed(value: msgspec.Struct) -> bytes:
-    """The value as it is stored."""
+    """Encode a record's value as MessagePack.
+
+    Raises:
+        TypeError, OverflowError: a field holds what MessagePack cannot.
+    """
     return _ENCODER.encode(value)
 
 
 def unpacked(kind: type[V], value: bytes) -> V:
-    """The stored value."""
+    """Decode a stored value as one of the record kinds of this module.
+
+    Raises:
+        msgspec.DecodeError: the bytes are not MessagePack (or, as its ValidationError, no value of this kind).
+    """
     found: V = _DECODERS[kind].decode(value)
     return found

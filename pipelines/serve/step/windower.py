@@ -81,10 +81,18 @@ class Filled(NamedTuple):
 
 
 def fill(filling: Filling, sample: MetricSample, step_s: float) -> Filled:
-    """Take one record of a job into its windows of `step_s` seconds.
+    """Count one metrics record of a job into its windows of `step_s` seconds of job time; changes nothing in place.
+
+    A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
+    (`late`). One further ahead than a hole can be is refused (`why`) until `AGREE` in a row follow each other; after
+    more than `MAX_STEPS` missing windows the sums begin anew.
+
+    Returns:
+        The window in progress after the record, and the windows it closed; see `Filled`. Windows of which less than
+            half was seen are not among them.
 
     Raises:
-        SeriesError: the record lies more than a million windows ahead of the one before, or a sum grows beyond floats.
+        SeriesError: the record spans more than a million windows, its span is not above 0, or a sum is not finite.
     """
     if sample.kind == "batch":
         busy = filling.busy_s + (sample.batch_s or 0.0)

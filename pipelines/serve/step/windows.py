@@ -21,14 +21,14 @@ class Windows(Protocol):
         """Seconds per window."""
 
     def newest(self, job: str) -> int | None:
-        """The job's newest window; None without one."""
+        """Return the index of the job's newest window; None without one."""
 
     def rates(self, job: str, first: int, last: int) -> Rates:
-        """Windows `first` to `last`; one that was missed is left out."""
+        """Return (window index, records/s) of windows `first` to `last` (included), rising; missing ones skipped."""
 
 
 class Recent:
-    """The newest `KEPT_STEPS` windows of every job, in memory."""
+    """The newest `KEPT_STEPS` windows of every job, in memory; safe to use from several threads."""
 
     def __init__(self, step_s: float) -> None:
         self.step_s = step_s
@@ -36,16 +36,16 @@ class Recent:
         self._lock = threading.Lock()
 
     def add(self, job: str, windows: Iterable[tuple[int, float]]) -> None:
-        """Keep windows newer than all before."""
+        """Append (window index, records/s) of a job, rising and newer than all before; drop the oldest if full."""
         with self._lock:
             self._jobs.setdefault(job, deque(maxlen=KEPT_STEPS)).extend(windows)
 
     def newest(self, job: str) -> int | None:
-        """The job's newest window; None without one."""
+        """Return the index of the job's newest window; None without one."""
         with self._lock:
             return self._jobs[job][-1][0] if self._jobs.get(job) else None
 
     def rates(self, job: str, first: int, last: int) -> Rates:
-        """Windows `first` to `last` as far as they are kept."""
+        """Return (window index, records/s) of the windows `first` to `last` that are kept, both included, rising."""
         with self._lock:
             return [(window, rate) for window, rate in self._jobs.get(job, ()) if first <= window <= last]

@@ -23,13 +23,39 @@ OUTPUT = "topic string, key string, value string"
 
 
 def forecasts(source: DataFrame, settings: Settings, folder: Path, known: Collection[str], epoch: int) -> DataFrame:
-    """The query: key, value, partition and offset of `metrics` in; topic, key and value out."""
+    """Add the serving step to a streaming DataFrame, with one keyed state per job.
+
+    Args:
+        source: columns key, value, partition and offset of `metrics`.
+        settings: `training.step_s` is the seconds per window.
+        folder: where `fleet_step.publish` has put the models; every executor reads it.
+        known: names of the jobs with a contract; others are rejected.
+        epoch: number that every forecast carries.
+
+    Returns:
+        Streaming DataFrame of strings topic ("forecasts" or "rejects"), key and value (JSON).
+    """
     processor = _processor(settings.training.step_s, folder, frozenset(known), epoch)
     return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "None")
 
 
 def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known: Collection[str]) -> StreamingQuery:
-    """Start the query on the broker; its checkpoint says where it goes on."""
+    """Start the streaming query "serving" from `metrics` to `forecasts` and `rejects`, and return it running.
+
+    It begins at the earliest record, or where its checkpoint stopped. Its forecasts carry epoch 0.
+
+    Args:
+        spark: the session, with the Kafka package.
+        settings: connection, topics and `training.step_s`.
+        checkpoint: folder of the query's state.
+        folder: where the models are, see `forecasts`.
+        known: names of the jobs with a contract.
+
+    Raises:
+        BrokerError: no broker is set.
+        SettingsError: a security option that Java's client cannot follow.
+        pyspark.errors.AnalysisException: the Kafka package is missing, or the query is not valid.
+    """
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -60,7 +86,10 @@ def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """One job's new records into its state; forecasts and rejects out of it, as rows for Kafka."""
+            """Step one job through its new records in the order of partition and offset, and update its state.
+
+            Yields one frame of strings topic, key and value, to be sent to Kafka; it may be empty.
+            """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 
             found = [record for frame in rows for record in frame.to_dict("records")]

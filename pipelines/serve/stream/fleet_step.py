@@ -44,7 +44,17 @@ class SetFile(msgspec.Struct, array_like=True):
 
 
 def publish(folder: Path, job: str, made: Generation, members: dict[str, bytes]) -> None:
-    """Put a generation where the workers look; it is whole or not there."""
+    """Write a generation (loaded model) of a job to `folder/JOB/NUMBER.set`, whole or not at all.
+
+    Args:
+        folder: that all workers can read; made if absent.
+        job: whose it is.
+        made: the generation; an earlier file of its number is replaced.
+        members: weights, scaler and hyper-parameters as `ModelSet.members` has them.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     path = _path(folder, job, made.number)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
@@ -53,16 +63,26 @@ def publish(folder: Path, job: str, made: Generation, members: dict[str, bytes])
 
 
 class FleetStep:
-    """One job's part of the query, without Spark."""
+    """One job's part of the streaming query, without Spark; a state is bytes in and bytes out."""
 
     def __init__(self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int) -> None:
         self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
         self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
 
     def take(self, raw: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Rows]:
-        """The state after the records, and the messages they cause.
+        """Take a micro-batch of one job and return (state after it, messages to send as (topic, key, JSON)).
 
-        `raw` is the state before, None before any; rows have key, value, partition and offset, in the offsets' order.
+        A record that cannot be accepted becomes a message to `rejects`.
+
+        Args:
+            raw: the state before; None for the first batch.
+            rows: with key, value (None allowed), partition and offset, in the order of the offsets.
+            now: wall time, epoch seconds.
+
+        Raises:
+            msgspec.DecodeError: the state or a model's file cannot be decoded.
+            ModelSetError: a model's file makes no forecaster.
+            OSError: a model's file cannot be read.
         """
         kept = Kept(Filling()) if raw is None else msgspec.msgpack.decode(raw, type=Kept)
         jobs = ServedJobs(Recent(self._step_s), self._known, self._find, self._epoch)

@@ -37,15 +37,20 @@ MARGIN_S = 60.0
 
 
 class Server:
-    """The state of serving; `tick` is one round, so that a test can drive it."""
+    """The stream server: follows `metrics`, steps every job's model, sends forecasts; `tick` is one round."""
 
     def __init__(self, settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
-        """Claim, and go back on `metrics` as far as a model may need.
+        """Publish a claim, go back on `metrics` as far as a model may need, and start the loader's thread.
 
-        Champions come from the registry, or from what `champions` opens in a thread of its own.
+        Missing topics are created.
+
+        Args:
+            settings: of the whole pipeline.
+            champions: opens the source of models, in the loader's thread; by default the registry.
 
         Raises:
             BrokerError: the broker does not answer.
+            kafka.errors.KafkaError: it does not take the claim within 30 s.
         """
         kafka, step_s = settings.kafka, settings.training.step_s
         self._poll_s, look_s = settings.serving.poll_s, settings.serving.alias_poll_s
@@ -67,7 +72,14 @@ class Server:
         self._loader.start()
 
     def tick(self) -> bool:
-        """One round: metrics in, champions swapped, forecasts out, claims looked at; False once another took over."""
+        """Do one round: read metrics, swap new models in, send forecasts and heartbeats, look for a later claim.
+
+        Waits up to `serving.poll_s` wall seconds for metrics. Until the records that lay on the topic at the start are
+        read, nothing is sent and no model is swapped in. Records that cannot be accepted go to `rejects`.
+
+        Returns:
+            False once another server has claimed, else True.
+        """
         now = time.time()
         for record in self._metrics.poll(self._poll_s):
             self._take(record, now)
@@ -77,7 +89,11 @@ class Server:
         return not self._claim.lost()
 
     def close(self) -> None:
-        """Send what is queued and leave."""
+        """Stop the loader, close the connections, and wait until what was sent is acknowledged.
+
+        Raises:
+            BrokerError: a record was not accepted.
+        """
         for part in (self._loader, self._metrics, self._claim, self._publisher):
             part.close()
 
@@ -136,9 +152,14 @@ class Server:
 
 
 def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
-    """Wall time from which on `KEPT_STEPS` windows of every job of these samples were measured; 0 without any.
+    """Return the wall time (epoch s) since when `KEPT_STEPS` windows of every job were measured; 0 without any.
 
-    Each job's time runs at its own pace: in a replay of 720 s a second, 60 days of it are two hours on the wall.
+    Each job's time runs at its own `time_scale`: at 720 job seconds per wall second, 60 days are two hours on the wall.
+    `MARGIN_S` is subtracted for late clocks.
+
+    Args:
+        samples: the newest of a job counts, that is its last here.
+        step_s: seconds per window.
     """
     newest = {sample.job: sample for sample in samples}.values()
     depth_s = (KEPT_STEPS + 2) * step_s  # the first and the last window are parts
@@ -153,7 +174,14 @@ def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
 
 
 def serve_stream(settings: Settings) -> None:
-    """Serve until SIGTERM, ctrl-C, or until another server takes over."""
+    """Serve by the stream server until SIGTERM, ctrl-C, or until another server takes over.
+
+    Call it from the main thread. What is queued is sent before it returns.
+
+    Raises:
+        BrokerError: the broker does not answer at the start, or did not accept a record at the end.
+        ValueError: not called from the main thread.
+    """
     # Its client says every refused connection ten times a second; an outage shows in the forecasts that do not come.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stop = threading.Event()
