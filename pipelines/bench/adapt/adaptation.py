@@ -48,7 +48,7 @@ class Study:
         days: lengths of the target's history.
         cuts: moments per target at which serving begins.
         training: the settings by which a forecaster is chosen.
-        plan: how networks travel.
+        plan: how networks are pre-trained, adapted and fine-tuned.
     """
 
     days: tuple[int, ...] = (1, 3, 7)
@@ -62,7 +62,15 @@ class Study:
         return Task(self.training.step_s, self.training.horizon, self.training.levels)
 
     def choose(self, known: Series, others: Mapping[str, Series]) -> ChampionChoice:
-        """The forecaster that the training would choose for a history, with the loads of other jobs at hand."""
+        """Choose the forecaster that a training would choose for a history.
+
+        Args:
+            known: the history.
+            others: loads of other jobs, by name, from which a network may be adapted.
+
+        Raises:
+            SeriesError: no candidate can be fitted to the history.
+        """
         candidates = Candidates(cast(TrackedRun, _Unlogged()), self.training, others, "", plan=self.plan)
         default = default_of(self.training.models)
         return choose(self.task, known, candidates.fits(self.task, known), default)
@@ -70,14 +78,16 @@ class Study:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """One source for one target at one moment.
+    """What a source was worth for a target from one moment on.
 
     Attributes:
-        source, target: names.
+        source: name of the load that others learn from.
+        target: name of the load that is forecast.
         days: of the target's history.
-        asked: what the four-way gate made of the source.
+        asked: whether the source's shape was near enough, and which of the target's models the adapted network beat.
         chosen: the kind of forecaster that serves.
-        errors: (rows, p) records/s per model: all of `MODELS` that there are, and `target_only`, the gate's best own.
+        errors: by model, (served steps, steps ahead) outcome minus median in the load's unit: those of MODELS that
+            there are, and `target_only`, the best model from the target's own history.
     """
 
     source: str
@@ -97,17 +107,28 @@ class _Unlogged:
 
 
 def domains() -> dict[str, Series]:
-    """Every shipped series with steps of 5 minutes; missing steps hold what was a week, a day or a step before."""
+    """Read each shipped series of 5-minute steps, by name; missing steps are filled from a week, day or step before."""
     task = Task(STEP_S, 1, (0.5,))
     found = {one.name: one.series() for one in shipped() if one.step_s == STEP_S}
     return {name: Series(s.start, s.step_s, fill(s.values, task)) for name, s in found.items()}
 
 
 def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[Pair]:
-    """Every ordered pair at every cut and length of history.
+    """Try every load as a source for every other, at every moment and length of history; takes hours over all loads.
+
+    Left out are pairs in which the source covers any of the time that the target is served, and histories that begin
+    before the target does.
+
+    Args:
+        loads: by name, all of one step, none missing.
+        study: moments, lengths of history and settings.
+        tell: is called with a line of progress now and then.
+
+    Yields:
+        One result per source, target, moment and length, as they are found.
 
     Raises:
-        SeriesError: fewer than two loads, or steps that differ.
+        SeriesError: fewer than two loads, or steps that differ; a load is constant or too short to learn from.
     """
     if len(loads) < 2 or len({load.step_s for load in loads.values()}) > 1:
         raise SeriesError(f"{list(loads)}: at least two series of one step are expected")
@@ -124,7 +145,16 @@ def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]
 
 
 def cuts(steps: int, day: int, count: int) -> list[int]:
-    """Steps at which serving begins: evenly over what leaves a week (else half) before and the served days after."""
+    """Spread the moments at which serving begins, a week (else half the series) before them and 3 days after.
+
+    Args:
+        steps: of the series.
+        day: steps per day.
+        count: how many, at most.
+
+    Returns:
+        Indices, latest first; empty where the series is shorter than 4 days.
+    """
     last = steps - SERVED_DAYS * day
     first = min(max(7 * day, steps // 2), last)
     return sorted({round(cut) for cut in np.linspace(last, first, count)}, reverse=True) if last > day else []
@@ -162,7 +192,17 @@ def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
 
 
 def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
-    """Ratios of RMSE to target only over all pairs, one step ahead and over all; `models` are they as a table."""
+    """Summarise pairs as RMSE ÷ that of `target_only`, the best model from the target's own history.
+
+    Returns:
+        `horizon`, `cuts`, `served_days`; `days`: by length of history `pairs`, `cases` (pairs × moments), `kept` (cases
+        whose source had a shape near enough), `accepted` (adapted networks that beat the target's own models), `chosen`
+        (cases in which one serves), and `models`: by model `pairs` and, for "1" step ahead and "all", `geometric_mean`,
+        `worse_than_1.05` (share of pairs) and `worst`; `models`: the same as rows of a table.
+
+    Raises:
+        KeyError: there is no pair.
+    """
     logs = pd.DataFrame(
         {"days": str(pair.days), "target": pair.target, "source": pair.source, "model": model}
         | _log_ratios(pair, model)
@@ -188,7 +228,7 @@ def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Per model RMSE ÷ target only, geometric mean over pairs; then what became of the sources."""
+    """Format `figures` as text: a line per model with its geometric means, then what became of the sources."""
     lines = of_rows(found["models"])
     for days, data in found["days"].items():
         lines.append(

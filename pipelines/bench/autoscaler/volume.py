@@ -33,10 +33,23 @@ WARM_S = 90.0
 
 
 def measure(settings: Settings, minutes: float) -> dict[str, Any]:
-    """Run a broker, the stream server and the autoscaler in a folder of their own, and a job for so many minutes.
+    """Measure what one job leaves on the broker in a day; blocks for `minutes` and 90 s to warm up, and prints.
+
+    Starts a broker, the stream server and the autoscaler with their state in `var/bench/volume`, a job that only
+    reports, and ends them.
+
+    Args:
+        settings: without an address of a broker, registry or Airflow.
+        minutes: of wall time that count.
 
     Returns:
-        `kafka_mb_per_day` and by topic in `topics`: `bytes`, `records`, `mb_per_day`; `seconds` that were measured.
+        `kafka_mb_per_day` over all topics (1 MB is 10⁶ bytes); `topics`: by name `bytes` and `records` as measured,
+        `mb_per_day` and `records_per_day`; `seconds` measured; `decisions` that the job received.
+
+    Raises:
+        SettingsError: such an address is configured.
+        StackError, ProcessError: a process does not start.
+        BrokerError: the broker does not answer.
     """
     settings = apart(settings, "bench")
     var = settings.var_dir / "volume"

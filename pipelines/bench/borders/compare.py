@@ -33,10 +33,18 @@ STEP_S = 60.0
 
 
 def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
-    """The verdicts on the whole corpus; the lake's gate is asked where there is a session.
+    """Give every record of a corpus to every reader of its topic, each with its own state, and compare the verdicts.
+
+    Args:
+        spark: a session, to ask the lake's gate too; None leaves it out.
+        seed: of the records that are drawn.
 
     Returns:
-        records; verdicts (how many were asked for); stopped, differing and unexpected, each [record, reader, what].
+        `records`, `verdicts` (how many were given), `readers` (names); `stopped`, [record, reader, error] where a
+        reader raised; `differing`, [record, reader, accepted] where it differs from the reference reader `decode`;
+        `unexpected`, [record, "decode", accepted] where that differs from what the record was made for; `n_stopped`,
+        `n_differing` and `n_unexpected`, their numbers. Errors of the lake's gate come through; those of the other
+        readers are counted.
     """
     now = time.time()
     entries = corpus(now, seed)

@@ -30,7 +30,12 @@ class OddRecord(NamedTuple):
 
 
 def corpus(now: float, seed: int = 7) -> list[OddRecord]:
-    """All of them, for a reader whose wall clock shows about `now`."""
+    """Make records of every topic: sound ones, wrong ones by hand, and DRAWN (60) with fields changed at random.
+
+    Args:
+        now: epoch seconds that the reader's wall clock shows.
+        seed: the same seed draws the same changes.
+    """
     draw = random.Random(seed)
     found = []
     for topic, kind in KINDS.items():
@@ -52,7 +57,7 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
 
 
 def sound(now: float) -> dict[str, Any]:
-    """A message of every topic that nobody objects to."""
+    """Make a message of every topic that every reader accepts at wall time `now` (epoch seconds)."""
     time, levels, rows = now - 10, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 2
     return {
         "metrics": sent.MetricSample(JOB, "interval", time, now, arrival_rps=12.5, lag_records=3, executors=2),

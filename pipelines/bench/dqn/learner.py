@@ -35,11 +35,23 @@ class PeerError(RuntimeError):
 
 
 def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
-    """Mean reward per decision on runs that nobody trained on, and seconds on one thread, medians over seeds.
+    """Train our DQN learner and a peer's in the same environment and compare what they earn and how long they take.
 
-    Both learn in one environment (`vector`): the same runs side by side, the same mask over actions, the same share of
-    random actions that are the advised ones, as many steps and updates, the same sizes and rates. `plain` is our
-    learner without double learning; `stay` never moves, so that the floor alone acts; `advised` does what is advised.
+    Both have the same runs side by side, action mask, share of advised actions among random ones, steps, updates, sizes
+    and rates. Limits torch to one thread.
+
+    Args:
+        steps: of training, over all runs.
+        seeds: one training each.
+        peer: a Python interpreter with stable-baselines3, numba and scipy; None leaves it out.
+
+    Returns:
+        `steps`, `seeds`; `tidecast`, `plain` (ours without double learning) and `peer`, each with medians over seeds:
+        `score` (mean reward per decision on runs that nobody trained on), `seconds`, `cpu_s`, `updates`, and all
+        `scores`; scores of doing nothing, `stay`, and of following the advice, `advised`.
+
+    Raises:
+        PeerError: the peer's interpreter fails; FileNotFoundError where there is none.
     """
     import torch
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
@@ -59,7 +71,7 @@ def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, An
 
 
 def vector(seed: int) -> GroupedEnvironment:
-    """The environment of both: `RUNS` jobs side by side."""
+    """Make the training environment of both learners: `RUNS` jobs side by side, drawn from the seed."""
     runs = RUNS // GROUPS
     return GroupedEnvironment(
         TrainingLength(groups=GROUPS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
@@ -67,7 +79,11 @@ def vector(seed: int) -> GroupedEnvironment:
 
 
 def earned(choose: Choose) -> float:
-    """Mean reward per decision over the groups of the trial."""
+    """Compute a policy's mean reward per decision over 16 groups of 16 trial runs, the same in every call.
+
+    Args:
+        choose: gives the environment's runs their actions, (runs,) indices.
+    """
     chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
     made = (drawn(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
     found = [rolled(one, choose) for one in made]
@@ -75,7 +91,7 @@ def earned(choose: Choose) -> float:
 
 
 def timed(learn: Callable[[], Any]) -> dict[str, float]:
-    """Seconds and processor seconds of it."""
+    """Call `learn` and return its `seconds` on the wall and `cpu_s` of this process."""
     began, cpu = time.perf_counter(), time.process_time()
     learn()
     return {"seconds": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}

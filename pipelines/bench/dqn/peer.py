@@ -50,6 +50,7 @@ class Vector(VecEnv):
         self.moves = actions
 
     def step_wait(self):
+        """Step all runs; a run that is cut begins anew, its last observation in its info."""
         weight = self.inner.weight
         came = self.inner.step(self.moves)
         last = shown(came.after, came.mask)
@@ -110,7 +111,11 @@ class MaskedDqn(stable_baselines3.DQN):
 
 
 def main() -> None:
-    """Train once, say how long it took and what the policy earns."""
+    """Train Stable-Baselines3's DQN once; input and output are the JSON that the head of this file describes.
+
+    Raises:
+        KeyError: the input lacks a key.
+    """
     asked = json.load(sys.stdin)
     ours = asked["settings"]
     torch.set_num_threads(1)

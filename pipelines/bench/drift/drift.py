@@ -36,12 +36,13 @@ _SEED = 11
 
 @dataclass(frozen=True, eq=False)
 class DriftCase:
-    """A watched series with changed copies of it.
+    """A series and copies of it whose mean was changed.
 
     Attributes:
-        watched: the series.
-        errors: of a forecaster on it.
-        changed: for every change its step, its shape, the series and the errors until the search ends.
+        watched: the series, with the anomalies that do not count.
+        errors: log(load/forecast) of a forecaster on it.
+        changed: per change the index at which it begins, its shape, the changed series and the forecaster's errors on
+            it.
     """
 
     watched: Watched
@@ -50,12 +51,37 @@ class DriftCase:
 
 
 def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
-    """Every cell with `positions` × shapes changes; `model` is a kind of forecaster, fitted to the first week."""
+    """Change every series at `positions` places in every shape of SHAPES, and forecast each; takes minutes.
+
+    Args:
+        model: its name in the catalogue; fitted to the first week, or half the series if that is shorter.
+        positions: per series, drawn from a fixed seed.
+        cells: shipped series, e.g. "iot 5min".
+
+    Raises:
+        KeyError: no such model.
+        SeriesError: no such series, or it is too short for the model.
+        ValueError: a series has not so many places.
+    """
     return [_case(watched(cell), model, positions) for cell in cells]
 
 
 def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """What is served, per series and pooled, and the operating curve of the load alone on either half of the series."""
+    """Count changes found and false alarms, per series and pooled, and along an operating curve on the load alone.
+
+    Args:
+        found: from `cases`, at least one.
+        tell: is called with a line of progress as each series is done.
+
+    Returns:
+        `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step,
+        `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose `all` is their
+        `pool`; as rows of tables `detectors` and `curve`, the latter per smallest change reported, `least`, a |log
+        ratio|, for the series the settings were chosen on, the others and both.
+
+    Raises:
+        StatisticsError: there is no case.
+    """
     rows = []
     for case in found:
         rows.append(_row(case, LEAST, SHAPES))
@@ -76,7 +102,7 @@ def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda lin
 
 
 def table(found: dict[str, Any]) -> str:
-    """Every series, the pooled figures, and the operating curve, as text."""
+    """Format `measure` as text: every series, the pooled figures, and the operating curve."""
     return "\n".join([
         "Alarms: drifts reported where nothing was changed. Found: share of changes by +30 % or -30 % reported within "
         f"{WITHIN} steps; then by shape. Delay: steps until the report, in the median.",
@@ -90,7 +116,19 @@ def table(found: dict[str, Any]) -> str:
 
 
 def follow(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
-    """The drifts that daily ingests of a series find, each remembering the last."""
+    """Detect drifts in a series as daily ingests would, each given all that came so far and the last drift found.
+
+    Args:
+        series: the load; missing steps NaN.
+        errors: log(load/forecast) at the same steps, NaN where unknown; None to look at the load alone.
+        least: smallest change reported, as |log ratio|.
+
+    Returns:
+        All drifts, oldest first; empty where the series is too short.
+
+    Raises:
+        SeriesError: the errors are not at the steps of the series.
+    """
     drifts: list[Drift] = []
     day = round(DAY_S / series.step_s)
     for end in range(day, len(series) + day, day):
@@ -100,7 +138,12 @@ def follow(series: Series, errors: Series | None, least: float = LEAST) -> list[
 
 
 def pool(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Sums over series: alarms per series-month, share of steps found within the time allowed, median delay."""
+    """Sum rows of `measure` over series.
+
+    Returns:
+        `months`, `false_alarms`, `false_alarms_per_month` (of 30 days), `changes` by a step, `share_found` of them
+        within 50 steps, and `delay_median` in steps, None where nothing was found.
+    """
     months, alarms, changes, steps = (
         sum(row[key] for row in rows) for key in ("months", "false_alarms", "changes", "found")
     )

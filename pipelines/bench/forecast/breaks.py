@@ -39,12 +39,12 @@ _LABELLED = {
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """A series and the stretches of it that do not count.
+    """A series and the stretches of it that do not count, because they hold labelled anomalies.
 
     Attributes:
-        name: of the cell.
-        series: records per second, or as the file says.
-        left_out: (begin, end) epoch seconds of labelled anomalies.
+        name: of the shipped series and its step, e.g. "iot 5min".
+        series: in the file's own unit.
+        left_out: (begin, end) of each labelled anomaly, epoch seconds.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Watched:
     left_out: tuple[tuple[float, float], ...]
 
     def counts(self, time: float) -> bool:
-        """Whether a moment lies outside the labelled anomalies."""
+        """Tell whether a moment (epoch seconds) lies outside the labelled anomalies."""
         return not any(begin <= time <= end for begin, end in self.left_out)
 
     @property
@@ -62,7 +62,18 @@ class Watched:
         return (len(self.series) * self.series.step_s - left_out - FIRST_DAYS * DAY_S) / (30 * DAY_S)
 
     def positions(self, many: int, seed: int) -> list[int]:
-        """Steps at which a change may begin, drawn without doubles, in order."""
+        """Draw steps at which a change may begin, after the first 3.5 days, it and its end 50 steps on no anomalies.
+
+        Args:
+            many: how many are drawn.
+            seed: the same seed draws the same steps.
+
+        Returns:
+            Indices into the series, rising, each once.
+
+        Raises:
+            ValueError: fewer than `many` steps are allowed.
+        """
         start, step_s = self.series.start, self.series.step_s
         steps = range(round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / step_s), len(self.series) - WITHIN)
         allowed = [at for at in steps if all(self.counts(start + (at + end) * step_s) for end in (0, WITHIN))]
@@ -70,14 +81,27 @@ class Watched:
 
 
 def watched(cell: str) -> Watched:
-    """A cell with its labelled anomalies."""
+    """Read a shipped series, e.g. "iot 5min", with its labelled anomalies, if it has any.
+
+    Raises:
+        SeriesError: there is none of that name.
+    """
     times = ([pd.Timestamp(text, tz="UTC").timestamp() for text in span] for span in _LABELLED.get(cell, ()))
     spans = tuple((begin, end) for begin, end in times)
     return Watched(cell, find(cell).series(), spans)
 
 
 def broken(series: Series, at: int, shape: str) -> Series:
-    """The series up to `WITHIN` steps after a change of its mean, as the file's values say, begins at a step."""
+    """Change the mean of a series from a step on; the copy ends `WITHIN` (50) steps after the change begins.
+
+    Args:
+        series: unchanged itself.
+        at: index of the first changed step, at most `len(series) - WITHIN`.
+        shape: one of SHAPES; any other name makes the ramp, which rises by 30 % over 24 steps.
+
+    Raises:
+        ValueError: fewer than `WITHIN` steps follow `at`.
+    """
     values = series.values[: at + WITHIN].copy()
     rise = np.minimum(np.arange(1, WITHIN + 1) / _RAMP, 1.0)
     values[at:] *= {"+30 %": 1.3, "-30 %": 0.7}.get(shape, 1 + 0.3 * rise)
@@ -85,13 +109,30 @@ def broken(series: Series, at: int, shape: str) -> Series:
 
 
 def errors_of(forecaster: Forecaster, series: Series) -> Series:
-    """log(load/forecast) at every step, of the median issued `_AHEAD` steps before; NaN where there is none."""
+    """Compute log(load/forecast) at every step, of the median that was issued 12 steps before.
+
+    NaN in the first steps, where load or forecast is not above 0, and where a step is missing.
+
+    Raises:
+        SeriesError: the forecaster has other steps, or the series is empty.
+        IndexError: the forecaster's horizon is under 12 steps.
+    """
     empty, everything = series.split(len(series))
     return Series(series.start, series.step_s, _errors(forecaster, empty, everything))
 
 
 def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) -> Series:
-    """The errors on a series that differs from `whole`, whose errors are known, from a step on."""
+    """Compute `errors_of` for a series that differs from one whose errors are known only from a step on.
+
+    Args:
+        forecaster: the one whose errors are known.
+        whole: the changed series.
+        known: errors of the unchanged series, at the same steps.
+        at: index of the first changed step, at least 12.
+
+    Raises:
+        SeriesError, IndexError: see `errors_of`.
+    """
     older, newer = whole.split(len(whole) - at + _AHEAD)
     rolled = _errors(forecaster, older, newer)[_AHEAD:]
     return Series(whole.start, whole.step_s, np.concatenate([known.values[:at], rolled]))

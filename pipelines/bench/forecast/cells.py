@@ -36,14 +36,25 @@ class Published(NamedTuple):
 
 
 def published() -> dict[str, Published]:
-    """By cell."""
+    """Read the best published result of every shipped series and step for which there is one, by "name step"."""
     found = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
     averaged = found["averaged"]
     return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in found["best"].items()}
 
 
 def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """`measure` of every shipped cell in `jobs` processes; `tell` is told of each as it is done."""
+    """Run `measure` on every shipped series and step, in `jobs` processes.
+
+    Args:
+        models: names of the catalogue, or "all".
+        horizon: steps ahead.
+        jobs: processes; 1 for none besides this one.
+        tell: is called with a line of progress as each is done.
+
+    Raises:
+        SettingsError: an unknown model.
+        SeriesError: a series is too short for the horizon.
+    """
     work = partial(measure, models=list(models), horizon=horizon)
     return in_processes(work, [cell.cell for cell in shipped()], jobs, tell)
 
@@ -52,7 +63,23 @@ def measure_files(
     paths: Iterable[Path], read: Callable[[Path], Series], models: Iterable[str], horizon: int, jobs: int,
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """`row` of every file's series in `jobs` processes, in the order of the files; `read` must be picklable."""
+    """Evaluate the series of every file in `jobs` processes.
+
+    Args:
+        paths: of the files.
+        read: makes a series of a path; picklable where there are several processes.
+        models: names of the catalogue, or "all".
+        horizon: steps ahead.
+        jobs: processes; 1 for none besides this one.
+        tell: is called with a line of progress as each is done.
+
+    Returns:
+        `row` of every file, in their order.
+
+    Raises:
+        SettingsError: an unknown model.
+        SeriesError: a series is too short for the horizon; also whatever `read` raises.
+    """
     work = partial(_measure_file, read=read, models=list(models), horizon=horizon)
     return in_processes(work, [str(path) for path in paths], jobs, tell)
 
@@ -60,7 +87,21 @@ def measure_files(
 def in_processes(
     work: Callable[[str], dict[str, Any]], names: list[str], jobs: int, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """What `work` makes of each name, in their order; `tell` is told of each that is done; one job needs no process."""
+    """Apply a function to names in `jobs` spawned processes; with one job, in this process.
+
+    Args:
+        work: picklable where there are several processes.
+        names: each once.
+        jobs: processes.
+        tell: is called with a line of progress as each is done.
+
+    Returns:
+        The results in the order of the names.
+
+    Raises:
+        Exception: the first that `work` raises; what was done is then lost.
+        BrokenProcessPool: a process died.
+    """
     found: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:
         done: Iterable[tuple[str, dict[str, Any]]] = ((name, work(name)) for name in names)
@@ -75,18 +116,33 @@ def in_processes(
 
 
 def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
-    """`row` of a shipped cell."""
+    """Evaluate models on a shipped series, e.g. "iot 5min", as `row` describes.
+
+    Raises:
+        SeriesError: there is none of that name, or it is too short for the horizon.
+        SettingsError: an unknown model.
+    """
     place = find(cell)
     return row(evaluate(cell, place.series(), horizon, models, place.unit), published().get(cell))
 
 
 def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]:
-    """One series' figures as JSON values.
+    """Summarise one series' evaluation as JSON values.
 
-    `models` holds per model, the champion among them, its one-step `rmse`, its `ratio` to the best naive forecast's
-    with the 95 % interval `between` (both None where that makes no error), its mean `pinball` over all horizons with
-    `pinball_ratio` to the best naive forecast's, `coverage` by horizon as in `figures`, and, where something was
-    published, `as_published` (RMSE scored as its authors did) with `published_ratio`.
+    Args:
+        evaluation: of all models.
+        said: the best published result for the series, if there is one.
+
+    Returns:
+        `cell` (the series' name), `step` (e.g. "5min"), `unit`, `test_steps`, `large` (whether at least 300 test
+        steps), `best_naive`, `champion`, `skipped` (why a model was not fitted), `published` (`method` and `rmse`, or
+        None), and `models`: by name, the champion among them, `kind`, one-step `rmse`, `ratio` (÷ the best naive
+        forecast's) with its 95 % interval `between` (both None where that makes no error), mean `pinball` over all
+        steps ahead and `pinball_ratio`, `coverage` (by steps ahead, then by interval, a share), `train_s`,
+        `predict_us`; with `said` also `as_published` (RMSE scored as its authors did) and `published_ratio`.
+
+    Raises:
+        SeriesError: fewer than two test steps have a known outcome.
     """
     found, naive = figures(evaluation), evaluation.best_naive
     least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]
@@ -116,10 +172,21 @@ def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]
 
 
 def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
-    """What a model is worth over all cells that it could be fitted to, and in which the best naive forecast errs.
+    """Summarise a model over all series to which it could be fitted and on which the best naive forecast errs.
 
-    Geometric means of the ratios; `worst` of the large cells; `worse` are the smaller cells in which it is worse than
-    the best naive forecast at 95 %; coverage deviations in points, over all large cells and horizons.
+    Args:
+        cells: as from `row`.
+        model: its name.
+
+    Returns:
+        `cells` (how many); geometric means `ratio`, `published_ratio` and `pinball_ratio`, None without a series;
+        `worst` and `published_worst` (`cell` and `ratio`) over the series with 300 test steps or more, or None;
+        `worse`, the shorter series on which it is worse than the best naive forecast at 95 %; `coverage` by interval
+        "0.8", "0.9" and "0.95": deviations in percentage points over the long series and all steps ahead, `median`
+        (absolute) and `worst` (signed); `train_s`, the longest; `predict_us`, the median.
+
+    Raises:
+        KeyError: a dict is not as from `row`.
     """
     fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
     mine = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]

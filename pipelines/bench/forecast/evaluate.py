@@ -46,14 +46,16 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What every model was worth on the test rows of a series.
+    """What every model forecast on the test steps of one series.
 
     Attributes:
-        name, unit: of the series.
-        task: what was forecast.
-        older, held: training and test rows.
-        rivals: by name, naive forecasts always among them.
-        skipped: why a model could not be fitted.
+        name: of the series.
+        unit: of its values.
+        task: step, horizon and quantile levels.
+        older: training part of the series.
+        held: test part.
+        rivals: models by name; the naive forecasts and `champion` are always among them.
+        skipped: by name, why a model could not be fitted.
     """
 
     name: str
@@ -83,21 +85,24 @@ def evaluate(
     unit: str = "",
     tell: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
-    """Fit every model on all but the newest fifth of a series, and step it through that fifth.
+    """Fit models on all but the newest fifth of a series and step them through that fifth, forecasting at every step.
 
-    The naive forecasts are always evaluated; they cost nothing, and without them a figure says little. The champion is
-    chosen among the models evaluated, by what they are worth on the newest training rows when fitted to the others.
+    The naive forecasts are always among the models. The champion is the model that does best on the newest training
+    steps when fitted to those before them.
 
     Args:
-        name: of the series, as errors and pages call it.
+        name: of the series, as messages and pages call it.
         series: the load.
-        horizon: steps ahead.
+        horizon: steps ahead, at least 1.
         models: names of the catalogue, or "all".
         unit: of the load.
-        tell: is told of every model as it is finished.
+        tell: is called with a line of progress as each model is ready.
+
+    Returns:
+        Forecasts and times of every model; one that cannot be fitted to so short a history is in `skipped`.
 
     Raises:
-        SeriesError: the series is too short.
+        SeriesError: the series is too short, see `split`, or holds negative or infinite values.
         SettingsError: an unknown model.
     """
     names = [name for name in CATALOGUE if name in {*NAIVE, *asked_for(models)}]
@@ -120,7 +125,7 @@ def evaluate(
 
 
 def asked_for(models: Iterable[str]) -> list[str]:
-    """Names of the catalogue; the champion is always evaluated, and asked for alone it is chosen among all.
+    """Resolve model names to those of the catalogue, in its order; "all", `champion` alone or no name stands for all.
 
     Raises:
         SettingsError: an unknown model.
@@ -130,10 +135,11 @@ def asked_for(models: Iterable[str]) -> list[str]:
 
 
 def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
-    """Training and test rows: the newest fifth is test.
+    """Split a series into its oldest four fifths for training and its newest fifth for the test.
 
     Raises:
-        SeriesError: either part is too short for the horizon.
+        SeriesError: the training part is shorter than the horizon and 24 steps more, or the test part not longer than
+            the horizon; the message says how many steps are needed.
     """
     steps, trained = len(series), int(TRAINED * len(series))
     if trained < LEAST + horizon or steps - trained <= horizon:
@@ -146,9 +152,13 @@ def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
 
 
 def figures(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON values; null where there is no figure.
+    """Score an evaluation, as JSON values; None where a score has no value, such as NaN.
 
-    Scores are in the series' own unit. `skill` is 1 − RMSE ÷ that of the best naive forecast so many steps ahead.
+    Returns:
+        `series`, `unit`, `step_s`, `horizon`, `levels`, `train_steps`, `test_steps`, `champion`, `best_naive`,
+        `skipped` (reasons by model), and `models`: by name `kind`, `train_s`, `predict_us`, `pinball` (mean over all
+        steps ahead) and `horizons`: by steps ahead, "1" to the horizon, the scores of `Backtest.at_horizon` in the
+        series' own unit, and `skill`, 1 − RMSE ÷ that of the naive forecast that is best so many steps ahead.
     """
     models: dict[str, Any] = {}
     for name, rival in evaluation.rivals.items():

@@ -20,7 +20,17 @@ MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WA
 
 
 def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
-    """What was forecast so many steps before the newest test rows, as bands, and what came."""
+    """Draw a model's 80 % and 95 % intervals and median against the outcome, over the newest 500 test steps at most.
+
+    Args:
+        evaluation: of the model.
+        name: of the model.
+        ahead: how many steps before the outcome the forecasts were issued.
+
+    Raises:
+        KeyError: no such model.
+        SeriesError: the levels do not hold the intervals' ends.
+    """
     backtest = evaluation.rivals[name].backtest
     count = len(backtest.actual) - ahead + 1  # what was forecast so many steps before the first row is not there
     newest = slice(max(count - SHOWN, 0), count)
@@ -35,7 +45,16 @@ def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
 
 
 def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> Chart:
-    """A score by steps ahead, a line per model."""
+    """Draw a score over the steps ahead, a line per model.
+
+    Args:
+        evaluation: of the models.
+        found: its `evaluate.figures`.
+        measure: a key of MEASURES.
+
+    Raises:
+        KeyError: another measure.
+    """
     ahead = list(range(1, evaluation.task.horizon + 1))
     data = []
     for name, (colour, dash, width) in styles(evaluation).items():
@@ -51,7 +70,13 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
 
 
 def calibration(evaluation: Evaluation, name: str) -> Chart:
-    """How often the outcome was at or under each quantile, against how often it should be."""
+    """Draw the share of outcomes at or under each quantile over its level: 1, half and all steps ahead.
+
+    On the diagonal a forecast is calibrated.
+
+    Raises:
+        KeyError: the evaluation has no model of that name.
+    """
     backtest, horizon = evaluation.rivals[name].backtest, evaluation.task.horizon
     data = [silent(line([0, 1], [0, 1], "as it should be", "@other", dash="dash", width=1.2))]
     chosen = sorted({1, (horizon + 1) // 2, horizon})
@@ -66,7 +91,16 @@ def calibration(evaluation: Evaluation, name: str) -> Chart:
 
 
 def covered(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
-    """Share of outcomes in the 80, 90 and 95 % intervals by steps ahead."""
+    """Draw the percentage of outcomes within the 80, 90 and 95 % intervals over the steps ahead.
+
+    Args:
+        evaluation: of the model.
+        found: its `evaluate.figures`.
+        name: of the model.
+
+    Raises:
+        KeyError: no such model, or its levels do not hold these intervals.
+    """
     ahead = list(range(1, evaluation.task.horizon + 1))
     by, data = found["models"][name]["horizons"], []
     for key, colour in (("0.8", "@capacity"), ("0.9", "@forecast"), ("0.95", "@executors")):
@@ -80,7 +114,7 @@ def covered(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
 
 
 def styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
-    """Colour, dash and width of every model's line; champion and best naive forecast stand out."""
+    """Choose each model's line, by name: colour, dash, width in pixels; champion and best naive forecast stand out."""
     found = {CHAMPION: ("@forecast", "solid", 3.0), evaluation.best_naive: ("@arrival", "solid", 2.4)}
     others = [name for name in evaluation.rivals if name not in found]
     looks = [(colour, dash, 1.5) for dash in _DASHES for colour in _COLOURS]

@@ -15,7 +15,16 @@ from pipelines.traces.series_file import step_name
 
 
 def render(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
-    """Write the page; `found` are the `figures` of the evaluation."""
+    """Write the page to a file, in a new folder if need be, and return its path.
+
+    Args:
+        evaluation: of one series.
+        found: its `evaluate.figures`.
+        path: of the HTML file; an older one is replaced.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page(evaluation, found), encoding="utf-8")
     return path

@@ -26,16 +26,33 @@ SPANS = ("first day", "second day", "after the first day")
 
 
 def measure_all(model: str, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """`measure` of every shipped cell in `jobs` processes; `tell` is told of each as it is done."""
+    """Run `measure` on every shipped series and step, in `jobs` processes; `tell` gets a line as each is done.
+
+    Raises:
+        KeyError: an unknown model.
+        SeriesError: see `measure`.
+    """
     return in_processes(partial(measure, model=model), [cell.cell for cell in shipped()], jobs, tell)
 
 
 def measure(cell: str, model: str) -> dict[str, Any]:
-    """One cell's figures as JSON values.
+    """Measure how well a model forecasts one step ahead after the load has changed for good, beside the last value.
 
-    The break comes where the newest fifth of the series begins, or `LEAST_DAYS` days before the end if that is earlier.
-    Models are fitted to what is before it and stepped through the rest. `breaks` holds per factor the one-step RMSE as
-    a multiple of the last value's over each of `SPANS`, and `between`, its 95 % interval after the first day.
+    From the break on the load is multiplied by each of FACTORS. The break comes where the newest fifth of the series
+    begins, or `LEAST_DAYS` (3) days before its end if that is earlier. Models are fitted to what is before it.
+
+    Args:
+        cell: a shipped series, e.g. "iot 5min".
+        model: its name in the catalogue.
+
+    Returns:
+        `cell`, `before` (steps before the break), `judged` (steps after the first day), `large` (whether those are 300
+        or more), and `breaks`: by factor, RMSE ÷ the last value's over each of SPANS, and `between`, its 95 % interval
+        after the first day.
+
+    Raises:
+        SeriesError: no such series, or it is too short for the model.
+        KeyError: no such model.
     """
     series = find(cell).series()
     task = Task(series.step_s, 12, LEVELS)
@@ -55,7 +72,15 @@ def measure(cell: str, model: str) -> dict[str, Any]:
 
 
 def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """Per factor and span the geometric mean over all cells and the worst cell; `worse` at 95 % after the first day."""
+    """Summarise `measure` over all series.
+
+    Returns:
+        By factor: by span `mean` (geometric, of the ratios) and `worst` (`cell` and `ratio`); `worse`, the series on
+        which the model is worse than the last value at 95 % after the first day.
+
+    Raises:
+        ValueError: there is no series.
+    """
     found: dict[str, Any] = {}
     for name in FACTORS:
         by_span: dict[str, Any] = {}
@@ -70,7 +95,12 @@ def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def table(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
-    """A line per cell, and under them what all came to."""
+    """Format a line per series and, under them, the summary, as text.
+
+    Args:
+        cells: as from `measure`.
+        sums: as from `summary`.
+    """
     lines = [["cell", "rows", *(title for name in FACTORS for title in (f"{name}: first", "second", "after", "95 %"))]]
     for cell in cells:
         shown = [cell["cell"], f"{cell['judged']:,}" + ("" if cell["large"] else " *")]

@@ -21,7 +21,11 @@ from neuralforecast.models import GRU  # noqa: E402
 
 
 def main() -> None:
-    """Fit once, predict once, say how long both took."""
+    """Fit neuralforecast's GRU once and predict once; reads and writes the JSON that the head of this file describes.
+
+    Raises:
+        KeyError: the input lacks a key.
+    """
     asked = json.load(sys.stdin)
     torch.set_num_threads(1)
     values = asked["values"]

@@ -33,7 +33,23 @@ class PeerError(RuntimeError):
 
 
 def measure_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
-    """Seconds on one thread; with a peer's interpreter, what it needs for the same size and number of updates."""
+    """Time a GRU on one thread: fitted to the older four fifths of a series, then stepped through the next 300 steps.
+
+    Args:
+        series: its missing steps are left out for the peer.
+        horizon: steps ahead.
+        peer: a Python interpreter with neuralforecast, to time a network of the same size and number of updates; or
+            None.
+
+    Returns:
+        `steps` fitted to, `updates`, `fit_s`, `predict_s` (until the first forecast), `cpu_s` of both, `step_p50_ms`;
+        with a peer `peer` (`fit_s`, `predict_s`, `cpu_s`, `version`), `times_faster` and `times_less_cpu` (theirs ÷
+        ours).
+
+    Raises:
+        SeriesError: the series is too short.
+        PeerError: the peer's interpreter fails; FileNotFoundError where there is none.
+    """
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
@@ -71,17 +87,22 @@ def _peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan
 
 
 def measure_blend(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
-    """Times of the shipped 5-minute series, each begun at some moments and copied into memory of its own.
+    """Time a step of the blend on one series, and on a batch of many.
 
-    All have seen as many steps, so a batch finds them all at the same place of the cycle in which their regressions
-    learn: the worst case, and the usual one, as jobs step at the same minute. From 2048 steps on a cycle has its full
-    length of `BATCH` steps. Wall seconds, and the processor's, which other work on the machine disturbs less.
+    The series are copies of the shipped 5-minute ones, begun at three moments each. All have seen as many steps, so in
+    a batch all refit their regressions at the same step of each cycle (of `BATCH` steps from 2048 steps of history on),
+    which is the worst case.
 
     Args:
         history: steps that each series has seen before.
         horizon: steps ahead.
         many: series in a batch.
         batches: how many are timed.
+
+    Returns:
+        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among the many; `step_p50_ms`
+        of one series; of a batch `batch_p50_s` and `batch_worst_s` on the wall, `batch_cpu_p50_s` and
+        `batch_cpu_worst_s` of the processor.
 
     Raises:
         SeriesError: no shipped series is long enough.

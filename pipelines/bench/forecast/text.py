@@ -13,7 +13,7 @@ Cells = list[dict[str, Any]]
 
 
 def described(found: dict[str, Any]) -> str:
-    """One line: what was evaluated."""
+    """Say in one line which series was evaluated on how many steps, from `evaluate.figures`."""
     step = step_name(found["step_s"])
     return (
         f"{found['series']}: {number(found['test_steps'])} test rows of {step} after {number(found['train_steps'])} of "
@@ -22,7 +22,14 @@ def described(found: dict[str, Any]) -> str:
 
 
 def verdict(found: dict[str, Any]) -> str:
-    """Who was chosen, and what it is worth."""
+    """Say which model was chosen as champion, its one-step RMSE and the ratio to the best naive forecast's.
+
+    Args:
+        found: as from `evaluate.figures`.
+
+    Raises:
+        TypeError: no test step has a known outcome, so there is no RMSE.
+    """
     kind, naive = found["champion"].replace("_", " "), found["best_naive"].replace("_", " ")
     mine = found["models"]["champion"]["horizons"]["1"]
     least = found["models"][found["best_naive"]]["horizons"]["1"]["rmse"]
@@ -33,7 +40,11 @@ def verdict(found: dict[str, Any]) -> str:
 
 
 def table(found: dict[str, Any]) -> str:
-    """A line per model, the best RMSE first."""
+    """Format one evaluation as text: the verdict, a line per model by RMSE, and why models were skipped.
+
+    Args:
+        found: as from `evaluate.figures`.
+    """
     last = found["horizon"]
     lines = [titles(last), *(cells(name, model, last) for name, model in best_first(found))]
     why = [f"{name} was skipped: {reason}" for name, reason in found["skipped"].items()]
@@ -76,7 +87,12 @@ def _four(value: float | None) -> str:
 
 
 def table_of_cells(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
-    """A line per cell, and under them what each model came to."""
+    """Format evaluations of many series as text: a line per series, and under them each model's summary.
+
+    Args:
+        cells: as from `cells.row`; those marked * have fewer than 300 test steps.
+        sums: `cells.summary` by model; pinball, training time and interval are shown of the last model.
+    """
     models = list(sums)
     titles = ["cell", "test rows", "best naive", "RMSE", *(f"{name} ÷" for name in models)]
     titles += ["95 % interval", "chosen", "published", *(f"{name} ÷" for name in models), "pinball ÷", "train s"]

@@ -35,11 +35,21 @@ MB = 1e6
 
 
 def measure(quick: bool = False, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Write and read the three lakes.
+    """Write three lakes of synthetic metrics and read each in a process of its own, as a training does.
+
+    Takes minutes, with 500 jobs or a year longer; the lakes lie in temporary folders, which are deleted.
+
+    Args:
+        quick: smaller lakes.
+        say: is called with a line of progress.
 
     Returns:
-        `reads`: of each `peak_mb` (Python and JVM), `seconds`, `records`; `spread`: (greatest - least) / least peak;
-        `mb_per_job_day` of the first lake, all columns.
+        `reads`: by lake `peak_mb` (greatest resident memory of Python and JVM together, 10⁶ bytes), `seconds` (the
+        start of the process included) and `records`; `spread`, (greatest − least) ÷ least peak; `mb_per_job_day`,
+        Parquet of one job's day.
+
+    Raises:
+        CalledProcessError: the reading process failed.
     """
     found: dict[str, Any] = {"reads": {}}
     for name, (jobs, days) in (QUICK if quick else FULL).items():

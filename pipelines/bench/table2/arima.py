@@ -30,11 +30,14 @@ class Order:
 
 
 def choose(training: Floats) -> tuple[Order, dict[str, float]]:
-    """The order of lowest AIC with p, q ≤ 3 and d ≤ 1 (by KPSS test), and its parameters.
+    """Choose the ARIMA order of lowest AIC with p, q ≤ 3 and d ≤ 1 (d by KPSS test), and fit its parameters.
 
-    Where statsforecast differs from the paper's pmdarima: it minimises by BFGS with at most 100 steps, not by
-    Nelder-Mead with at most 30, which would leave it without a Hessian; it compares orders by the conditional sum of
-    squares and fits only the best one by likelihood; and it adds a constant where that lowers the AIC.
+    Unlike the paper's pmdarima, statsforecast minimises by BFGS with at most 100 steps, not by Nelder-Mead with at most
+    30; compares orders by the conditional sum of squares and fits only the best by likelihood; and adds a constant
+    where that lowers the AIC.
+
+    Args:
+        training: (T,) loads.
     """
     found = _fitted(AutoARIMA(d=None, max_p=MOST, max_q=MOST, max_d=1, seasonal=False, ic="aic"), training)
     p, q, d = (int(found["arma"][at]) for at in (0, 1, 5))
@@ -42,17 +45,20 @@ def choose(training: Floats) -> tuple[Order, dict[str, float]]:
 
 
 def roll(order: Order, parameters: dict[str, float], loads: Floats, first: int, every: int) -> Floats:
-    """One-step forecasts of `loads[first:]`, each from all loads before it.
+    """Forecast `loads[first:]` one step ahead, each step from all loads before it.
 
     Args:
         order: of the model, which stays.
         parameters: fitted on `loads[:first]`; they serve until the first refit.
         loads: (T,) the whole series.
-        first: index of the first load to forecast.
+        first: index of the first load to forecast, below T.
         every: steps after which the parameters are fitted again, on all loads so far.
 
     Returns:
         (T − first,) forecasts.
+
+    Raises:
+        ValueError: there is nothing to forecast, or `every` is 0.
     """
     rolled: list[Floats] = []
     for at in range(first, len(loads), every):

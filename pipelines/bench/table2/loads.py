@@ -65,7 +65,18 @@ class Cell:
 
 
 def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
-    """Both sources at each step: IoT traffic by Algorithm 1, taxi trips by Algorithm 2 matched to it."""
+    """Simulate the six series of the source paper (Armah and Banning, 2025), or fewer: two sources at each step.
+
+    IoT traffic is refined by the paper's Algorithm 1, see `refine`; taxi trips are counted per step and moved to its
+    mean and deviation by Algorithm 2, see `match`.
+
+    Args:
+        steps: seconds, multiples of 60 up to 300.
+        seed: of the noise.
+
+    Raises:
+        SeriesError: the counts of a step are constant.
+    """
     iot = find("iot 5min").series()
     taxi = read_series(find("green_taxi 5min").path)  # trips per minute
     for step_s in steps:
@@ -87,19 +98,22 @@ def cut(points: int) -> int:
 def refine(
     coarse: Series, step_s: float, generator: np.random.Generator, noise: float = NOISE
 ) -> tuple[Floats, Floats]:
-    """Algorithm 1: one not-a-knot cubic spline through all points, read off at a finer step, scaled, made noisy.
+    """Interpolate a series to a finer step by a not-a-knot cubic spline and add noise (Armah and Banning, Algorithm 1).
 
-    v_j = max(S(j·step), 0) · step/Δ · (1 + u_j), u uniform on ± noise; truncated to whole records. A point that is NaN
-    is bridged by the spline; before the first known point its value holds, after the last one that.
+    v_j = max(S(j·step), 0) · step/Δ · (1 + u_j), u uniform on ± noise; truncated to whole records. The spline bridges
+    NaN; before the first and after the last known point its value is kept.
 
     Args:
-        coarse: records per Δ, at least 4 of them known.
+        coarse: records per step of Δ seconds, at least 4 of them known.
         step_s: the finer step in seconds, at most Δ.
-        generator: where the noise comes from.
+        generator: draws the noise.
         noise: half its width, as a share of the load.
 
     Returns:
         (T,) records per step, whole numbers, and (T,) the same before noise and truncation.
+
+    Raises:
+        ValueError: fewer than two points are known.
     """
     times, known = coarse.step_s * np.arange(len(coarse)), np.isfinite(coarse.values)
     spline = CubicSpline(times[known], coarse.values[known], bc_type="not-a-knot")
@@ -117,12 +131,15 @@ def coarsen(counts: Floats, factor: int) -> Floats:
 
 
 def match(counts: Floats, mean: float, deviation: float) -> tuple[Floats, int]:
-    """Algorithm 2, step 4: z-scores (ddof 0) moved to a mean and a deviation; how many were below 0 and clipped.
+    """Move counts to a mean and a deviation (ddof 0), clipped at 0 (Armah and Banning 2025, Algorithm 2, step 4).
 
     This changes SMAPE, which is not shift-invariant: never compare SMAPE before and after.
 
+    Returns:
+        (T,) values, and how many were clipped; clipping moves mean and deviation a little.
+
     Raises:
-        SeriesError: the counts are constant, so that they have no z-scores.
+        SeriesError: the counts are constant.
     """
     if not counts.std() > 0:
         raise SeriesError(

@@ -28,7 +28,10 @@ class MissingExtra(Exception):
 
 
 def models() -> dict[str, Fit]:
-    """Every model by its name, in the order of the table."""
+    """Map the table's models, in its order, to functions that fit a cell with a seed and return one that forecasts.
+
+    Fitting raises MissingExtra where a library is not installed.
+    """
     return {
         **{name: partial(_network, name) for name in NETWORKS},
         "arima": _arima,

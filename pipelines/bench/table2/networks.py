@@ -28,7 +28,7 @@ class SeededDropout(nn.Module):
         self.share, self.generator = share, generator
 
     def forward(self, values: Tensor) -> Tensor:
-        """The values, in training each 0 with the probability `share` and else divided by 1 − share."""
+        """Set values to 0 with probability `share` and divide the others by 1 − share; in evaluation change nothing."""
         if not self.training:
             return values
         kept = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
@@ -74,20 +74,33 @@ class Convolutional(nn.Module):
 
 
 def network(name: str, generator: torch.Generator) -> nn.Module:
-    """An untrained one of `NETWORKS`, its weights drawn as torch draws them, but from the generator."""
+    """Build an untrained "gru", "lstm" or "cnn"; weights are uniform as torch draws them, but from the generator.
+
+    Raises:
+        KeyError: another name.
+    """
     return Convolutional(generator) if name == "cnn" else PaperRecurrent(name, generator)
 
 
 def scaled(cell: Cell) -> Tensor:
-    """(T,) its loads as float32, the training part's least as 0 and its greatest as 1."""
+    """Scale a cell's loads to (T,) float32 whose training part runs from 0 to 1; not finite where that is constant."""
     least, greatest = cell.training.min(), cell.training.max()
     return torch.from_numpy(((cell.loads - least) / (greatest - least)).astype(np.float32))
 
 
 def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
-    """Train in place on (T,) scaled points, yielding each epoch's mean loss; afterwards the network is in evaluation.
+    """Train a network in place by Adam on the mean squared error; the same generator state gives the same weights.
 
-    Adam on the mean squared error. The rows are shuffled by the generator; the same state of it gives the same weights.
+    Lazy: nothing is trained until it is iterated over, and only at its end is the network in evaluation mode.
+
+    Args:
+        model: reads CONTEXT points and forecasts the next.
+        scaled: (T,) training points, T above CONTEXT (24).
+        epochs: passes over the points.
+        generator: shuffles the rows.
+
+    Yields:
+        Each epoch's mean loss.
     """
     inputs, targets = windows(scaled)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
@@ -105,7 +118,11 @@ def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generato
 
 
 def predict(model: nn.Module, cell: Cell) -> Floats:
-    """(test,) one-step forecasts of a cell's test part, records per step."""
+    """Forecast a cell's test part one step ahead with a trained network.
+
+    Returns:
+        (test,) records per step.
+    """
     inputs, _ = windows(scaled(cell)[cell.first - CONTEXT :])
     with torch.no_grad():
         said = torch.cat([model(part) for part in torch.split(inputs, _ROWS)])

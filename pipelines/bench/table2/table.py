@@ -30,10 +30,22 @@ def run(
     resume: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Fit and score every model on every cell; networks on one thread, which is quickest for them.
+    """Fit and score every model on every series of the source paper's table; takes hours. Limits torch to one thread.
 
-    The file, where one is given, is written after every row, so that a run that is broken off leaves what it found; a
-    run that resumes takes the rows of the same seed from it and computes the others.
+    Args:
+        steps: seconds per step, see `loads.cells`.
+        seed: of noise and networks.
+        file: the figures are written there after every row, over what it held; None writes nothing.
+        resume: take the rows that the file holds from an earlier run, and compute only the others.
+        tell: is called with a line per row.
+
+    Returns:
+        `seed`, `noise_floor` (SMAPE of a forecast that knows the load without noise: `smape_sum`, `smape_half`),
+        `cells` (about each series), `rows` (see `rows`) and `normalised_rmse` (see `normalised`).
+
+    Raises:
+        SeriesError: the file to resume from has another seed.
+        FigureError: it is no file of figures.
     """
     torch.set_num_threads(1)
     known = _kept(file, seed) if resume and file is not None else {}
@@ -51,11 +63,18 @@ def run(
 
 
 def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
-    """One row per model as JSON values, and one for the load without its noise where that is known.
+    """Fit and score models on one series, one after the other.
 
-    Both forms of SMAPE in per cent, `rmse` and `mae` in records per step, `skill` 1 − RMSE ÷ that of the last value,
-    `train_s` and `infer_s` (ARIMA's refits included) on the wall, `cpu_s` the processor's seconds of both; null where
-    a model could not run.
+    Args:
+        cell: the series.
+        fits: models by name.
+        seed: of the networks.
+
+    Yields:
+        Per model, and for the load without noise where that is known: `source`, `step_s`, `model`; `smape_sum` and
+        `smape_half` in per cent; `rmse` and `mae` in records per step; `skill`, 1 − RMSE ÷ that of the last value; wall
+        seconds `train_s` and `infer_s` (ARIMA's refits included); `cpu_s` of both; `remark`. Scores and times are None
+        where a model's library is not installed, and the remark says so.
     """
     for name, fit in fits.items():
         begin, busy = time.perf_counter(), _cpu_s()
@@ -73,9 +92,16 @@ def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
 
 
 def normalised(found: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """RMSE ÷ the mean MAE of the paper's models at the same step, averaged over sources; per model and step.
+    """Divide each model's RMSE, averaged over sources, by the mean MAE of the paper's models at the same step.
 
-    The paper divides by "the average absolute errors for each sampling rate"; whose is not said.
+    The paper divides by "the average absolute errors for each sampling rate" and does not say of which models.
+
+    Args:
+        found: as from `rows`.
+
+    Returns:
+        By model, then by seconds per step as text, longest step first; without steps at which none of the paper's
+        models ran.
     """
     ran = [row for row in found if row["rmse"] is not None]
     result: dict[str, dict[str, float]] = {}

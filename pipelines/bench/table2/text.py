@@ -24,7 +24,7 @@ _COLUMNS = {
 
 
 def table(found: dict[str, Any]) -> str:
-    """Every cell as a block, then the order of the models in each, and the normalised errors."""
+    """Format the figures of `table.run` as text: a block per series, the models' orders, and the normalised errors."""
     floor = found["noise_floor"]
     parts = [
         "SMAPE in per cent: 'half' divides by the mean of load and forecast and is what the paper's table holds, 'sum' "
@@ -39,7 +39,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def order(errors: dict[str, float | None]) -> list[str]:
-    """The paper's models that ran, best first."""
+    """Sort the paper's models that have an error, best first."""
     ran = {model: error for model in PAPER if (error := errors.get(model)) is not None}
     return sorted(ran, key=ran.__getitem__)
 
