@@ -1,4 +1,4 @@
-"""What the lake's tables hold: derived from the message classes, so that a new field needs no second place."""
+"""Columns of the lake's tables, derived from the fields of the message classes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether a job's load, or the error of its served forecasts, changed for good: asked once an ingest stored rows.
 
-What was reported is the memory: each event carries what `check` made of the drift, and the next look begins there.
+Nothing else is stored: the newest event of a job holds the fields of its drift, and the next check begins there.
 """
 
 from __future__ import annotations

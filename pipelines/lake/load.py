@@ -1,4 +1,4 @@
-"""A job's load as the lake has it: a regular series, and what is needed to find the same data again."""
+"""A job's load read from the lake as a regular series, with its lineage."""
 
 from __future__ import annotations
 

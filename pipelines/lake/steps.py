@@ -1,4 +1,4 @@
-"""Loads by step, summed where the rows are: a reader needs memory for steps, however many records they are made of."""
+"""Loads by step, aggregated in Spark, so that the driver needs memory for steps only, not for records."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class AgentRegistry(ModelStore):
         Raises:
             RegistryError: no such job or version, no champion, or an agent whose features or moves are not this code's.
             MessageError: no job can have the name.
-            OSError: an embedded store has lost the files.
+            OSError: the downloaded file cannot be read.
         """
         folder, what = self.download(job, version)
         try:

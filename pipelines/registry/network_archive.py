@@ -1,4 +1,4 @@
-"""A network out of a torch.export archive (`pt2`) that anybody may have written: none of it can run code.
+"""Loads a network from an untrusted torch.export archive (`pt2`) without running any code in it.
 
 torch itself unpickles some members, evaluates shape expressions and guards as Python, and calls what operators are
 named. So an archive is read here first, member by member, and torch gets a new one made of what was understood: tensors

@@ -159,8 +159,8 @@ class ModelStore:
             The folder, and what to call the version in messages.
 
         Raises:
-            RegistryError: no such job or version, no champion, or MLflow does not answer.
-            OSError: an embedded store has lost the files, or `into` cannot be made.
+            RegistryError: no such job or version, no champion, its files are gone, or MLflow does not answer.
+            OSError: `into` cannot be made.
         """
         from mlflow.artifacts import download_artifacts
 
@@ -187,7 +187,7 @@ class ModelStore:
         return dict(self._version(job, version).tags)
 
     def download_of(self, run_id: str, path: str, into: Path) -> None:
-        """Download an artifact of a run into a folder that exists, below which it keeps its path or its name.
+        """Download an artifact of a run into a folder, which is created where it is missing; below it the path is kept.
 
         Raises:
             RegistryError: no such run or artifact, or it cannot be written.

@@ -1,4 +1,4 @@
-"""What forecasters and agents share in training: the form of a run, who cannot be judged, who serves afterwards."""
+"""What training of forecasters and agents shares: the form of a run, its verdict, and promotion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registered agent's model card and pictures: what it is, what it learned on, what it costs beside others."""
+"""A registered agent's model card and plots: what it is, its training data, its executor-hours beside others'."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ from pipelines.train.decided import formed, let_serve, refused, ruling
 __all__ = ["enough", "judge", "promote", "train", "train_on"]
 
 LOOKS = 12
-"""Evaluations of a phase of the training, about."""
+"""About how many evaluations a phase of the training has."""
 FULL_TRIAL = 50_000
-"""Transitions from which on an agent is evaluated in full; below, trying it would take longer than training it."""
+"""Transitions from which on evaluations are in full size; with fewer they would take longer than the training."""
 GENERAL, FINE_TUNING = "drawn jobs and loads", "its own twin"
 
 
@@ -90,7 +90,7 @@ def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSe
 def _challenge(
     registry: AgentRegistry, run: TrackedRun, training: AgentTraining, known: TrainingSet, lineage: dict[str, Any]
 ) -> str:
-    """Train, compare on what it has not seen, register as challenger; says what came of it."""
+    """Train, compare on held-out load and register as challenger; returns the outcome in words."""
     job, series = known.contract.job, known.source.series
     agent, curves = taught(known, training)
     version, champion, remark = _champion(registry, job)
@@ -151,7 +151,7 @@ def as_judged(agent: DqnModel, result: TraceResult) -> DqnModel:
 
 
 def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
-    """With so many transitions and about `LOOKS` evaluations, which are smaller where there is little to evaluate."""
+    """Return the length with so many transitions, and about `LOOKS` evaluations, smaller ones below `FULL_TRIAL`."""
     runs = training.groups * training.runs
     updates = transitions / runs * training.learner.updates
     learner = replace(training.learner, warm=min(training.learner.warm, transitions // 4))
@@ -218,7 +218,7 @@ def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str
 
 
 def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, DqnModel | None, str]:
-    """The champion's version, itself if it can be compared, and a remark if not."""
+    """Return the champion's version, the agent if it can be loaded, and a remark if not; None without a champion."""
     version = registry.champion_version(job)
     if version is None:
         return None, None, ""

@@ -32,9 +32,9 @@ from pipelines.lake.tables import LakeError
 from pipelines.traces.shipped import Shipped, shipped
 
 FARTHEST_S = 1860.0
-"""Lead time and hold for which the loads of others are heard."""
+"""Seconds of lead time and hold that the forecasts of others' loads reach."""
 ALIKE, SPREAD = 7, 0.1
-"""Jobs like the twin, and the deviation of the logarithms of their parameters from its own."""
+"""Number of variants of the twin, and standard deviation of the logarithms of their parameters about its own."""
 
 
 @dataclass(frozen=True, eq=False)

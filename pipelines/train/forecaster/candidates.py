@@ -1,4 +1,4 @@
-"""Who competes for a job: the kinds that the settings name, a network with its epochs logged, an adapted one."""
+"""The candidates of a training run: the kinds that the settings name, and a network adapted from another job."""
 
 from __future__ import annotations
 

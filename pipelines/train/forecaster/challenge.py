@@ -1,4 +1,4 @@
-"""One training run: a first champion where there is none, a challenger, and what they are worth on the same steps."""
+"""One training run: a first champion where there is none, a challenger, and their scores on the same steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job's policies learn of its peaks when its forecaster is trained: kept beside the version that serves."""
+"""Fits the peak calibrator of a job's policies when its forecaster is trained; it is stored with the version."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the loads of other jobs teach a short history."""
+"""Transfer from the loads of other jobs to a job with a short history: reports."""

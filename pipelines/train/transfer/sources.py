@@ -1,4 +1,4 @@
-"""What came of asking the loads of other jobs to help a short history: figures for MLflow, words for a person."""
+"""Reports on adapting a network from another job's load to a short history: metrics, tags and text."""
 
 from __future__ import annotations
 
