@@ -23,7 +23,12 @@ class Section(BaseModel):
 
 
 def explained(error: ValidationError, listed: str) -> list[str]:
-    """A line per wrong value: its key, the value seen, and what would be right; `listed` is where every key stands."""
+    """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
+
+    Args:
+        error: of a section or contract.
+        listed: the file to name as the list of all keys.
+    """
     unknown = f"no such key. Look for a misspelling; {listed} lists every one."
     return [
         f"{'.'.join(map(str, wrong['loc']))}={wrong['input']!r}: "

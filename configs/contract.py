@@ -15,7 +15,12 @@ from configs.errors import SettingsError
 
 
 class Executors(Section):
-    """Bounds of the executor target; the agent refuses decisions beyond them."""
+    """Bounds of the executor target, which the agent refuses to leave.
+
+    Attributes:
+        min, max: executors, both included.
+        cores: per executor.
+    """
 
     min: Count = 1
     max: Count = 4
@@ -29,11 +34,26 @@ class Executors(Section):
 
 
 class Planning(Section):
-    """Knobs of the policies; times are wall seconds, because executors start in wall time.
+    """What the scaling policies are tuned by; all times are wall seconds, because executors start in wall time.
 
-    `scaling` is the exponent by which capacity grows with slots: 1 where twice the executors do twice the work, less
-    where they wait for each other (0.83 for a measured Kafka mapper). It is best taken from a fitted twin.
-    `timetable_rps` is what the policy `schedule` goes by: records/s for equal parts of the day, from midnight UTC.
+    Attributes:
+        target_utilisation: busy share of the capacity to aim for, in (0, 1].
+        quantile: level of the forecast that is provisioned for, in (0, 1).
+        lead_s: from the request of an executor to its first useful work.
+        hold_s: how long beyond the lead a scale-up should stay right.
+        catch_up_s: in which a backlog is to be worked off.
+        batch_s: that batches should take.
+        scale_down_delay_s: the target never falls below the highest need of this time.
+        cooldown_s: least time between two changes.
+        max_step_up, max_step_down: most executors that one change adds or takes.
+        forecast_age_s: an older forecast is not used.
+        metrics_age_s: with older metrics no decision is made.
+        overhead_s: first guess of a batch's fixed time; learned from the batches.
+        per_record_s: first guess of the service time of a record on one slot; learned likewise.
+        scaling: exponent by which capacity grows with slots (executor cores): 1 where twice the executors do twice the
+            work, less where they wait for each other (0.83 for a measured Kafka mapper); best taken from a fitted twin.
+        static_executors: the number that the policy `static` keeps.
+        timetable_rps: load that the policy `schedule` goes by, records/s, for equal parts of the day from midnight UTC.
     """
 
     target_utilisation: float = Field(0.8, gt=0, le=1)
@@ -60,10 +80,10 @@ class Contract(Section):
 
     Attributes:
         job: name of the job, as given to `attach`.
-        latency_target_s: event time to committed result, wall seconds.
+        latency_target_s: from event time to committed result, wall seconds.
         executors: bounds of the executor target.
-        error_budget: share of seconds that may be over the target.
-        planning: knobs of the planner.
+        error_budget: share of seconds that may be over the latency target, in [0, 1).
+        planning: what the scaling policies are tuned by.
     """
 
     job: JobName
@@ -74,20 +94,21 @@ class Contract(Section):
 
     @property
     def text(self) -> str:
-        """All of it as JSON, the same for equal contracts."""
+        """The contract as JSON with sorted keys; equal contracts have the same text."""
         return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:
-        """By which a decision names its contract: the first 16 hexadecimal digits of its text's SHA-256."""
+        """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
 
 
 def load_contract(job: str, folder: Path) -> Contract:
-    """The contract in `<folder>/<job>.yaml`.
+    """Read and check the contract `<folder>/<job>.yaml`; keys that are left out have their defaults.
 
     Raises:
-        SettingsError: no such contract, it cannot be read, or a key or value in it is wrong.
+        SettingsError: there is no such file, it cannot be read or is not YAML, a key or value in it is wrong, or its
+            `job` is not `job`.
     """
     path = folder / f"{job}.yaml"
     if not path.is_file():
@@ -112,7 +133,11 @@ def load_contract(job: str, folder: Path) -> Contract:
 
 
 def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
-    """Every contract in the folder, by job; and what is wrong with those that are none."""
+    """Read every contract in a folder; a wrong one stops none of the others.
+
+    Returns:
+        The contracts that can be read, by job, and the error messages of the others, by job.
+    """
     found: dict[str, Contract] = {}
     wrong: dict[str, str] = {}
     for job in contracted(folder):
@@ -124,5 +149,5 @@ def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
 
 
 def contracted(folder: Path) -> list[str]:
-    """The jobs that have a contract, also where that cannot be read: one file must not stop another's job."""
+    """List the jobs that have a contract file in the folder, sorted, also where it cannot be read."""
     return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -49,7 +49,7 @@ class Kafka(Section):
     retention_h: Retention = Retention()
 
     def topic(self, name: str) -> str:
-        """What one of Tidecast's topics is called on this broker."""
+        """Name of one of Tidecast's topics on this broker: with the prefix of the settings."""
         return self.prefix + name
 
 

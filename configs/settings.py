@@ -36,7 +36,10 @@ DEFAULT_FILE = ROOT / "configs" / "default.yaml"
 
 
 class Settings(BaseSettings):
-    """Everything Tidecast can be told; see `configs/default.yaml` for the meaning of each value."""
+    """Everything Tidecast can be told, frozen; `configs/default.yaml` has the meaning and unit of each value.
+
+    Made by `load`, which explains what is wrong; made directly it raises pydantic's `ValidationError`.
+    """
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -70,7 +73,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments over environment over files."""
+        """Order of precedence: arguments, environment, file named by TIDECAST_FILE, `configs/default.yaml`."""
         files = [DEFAULT_FILE]
         if own := os.environ.get("TIDECAST_FILE"):
             files.append(Path(own))
@@ -78,33 +81,33 @@ class Settings(BaseSettings):
 
     @property
     def var_dir(self) -> Path:
-        """The folder everything a run writes goes under, absolute."""
+        """Absolute path of the folder that everything a run writes goes under."""
         return self.var if self.var.is_absolute() else ROOT / self.var
 
     @property
     def replayed(self) -> tuple[str, ...]:
-        """Jobs to which the trace is replayed."""
+        """Names of the jobs to which the trace is replayed, the main one first."""
         return (self.job.name, *self.job.also)
 
     def speed(self, job: str) -> float:
-        """Seconds of a job's clock that pass in one on the wall: more than one where a trace is replayed to it."""
+        """Job seconds per wall second: `replay.speed` for jobs of the replay and the newcomer, 1 for any other job."""
         newcomer = self.replay.newcomer
         fast = (*self.replayed, *([newcomer.job] if newcomer else []))
         return self.replay.speed if job in fast else 1.0
 
     @property
     def contracts_dir(self) -> Path:
-        """The folder of the job contracts, absolute."""
+        """Absolute path of the folder of job contracts."""
         return self.contracts if self.contracts.is_absolute() else ROOT / self.contracts
 
     @property
     def store_dir(self) -> Path:
-        """The folder of the fast path's store, its socket and its token, absolute."""
+        """Absolute path of the folder of the fast path's store, its socket and its token."""
         return self.var_dir / self.serving.store
 
     @property
     def lake_dir(self) -> Path:
-        """Root of the Delta tables."""
+        """Absolute path of the folder of the Delta tables."""
         return self.var_dir / "lake"
 
 
@@ -113,10 +116,15 @@ _NOT_SETTINGS = {"TIDECAST_FILE", "TIDECAST_STACK"}
 
 
 def load(**overrides: Any) -> Settings:
-    """Read the settings; overrides are whole or partial sections, e.g. `load(replay={"speed": 360})`.
+    """Read the settings: overrides over environment (`TIDECAST_KAFKA__BOOTSTRAP`) over TIDECAST_FILE over the defaults.
+
+    Args:
+        overrides: whole or partial sections, e.g. `load(replay={"speed": 360})`.
 
     Raises:
-        SettingsError: names the key, the value seen and what would be right.
+        SettingsError: a wrong key or value (the message names both and what would be right), a variable
+            `TIDECAST_...` of no section, or a file that is missing or not YAML.
+        pydantic_settings.SettingsError: a variable that holds a whole section or a list is not JSON.
     """
     own = os.environ.get("TIDECAST_FILE")
     if own and not Path(own).is_file():

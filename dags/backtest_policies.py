@@ -27,16 +27,18 @@ from dags.defaults import DEFAULTS, asked, at, field, job
     **DEFAULTS,
 )  # fmt: skip
 def backtest_policies() -> None:
-    """See the module."""
+    """Build the DAG; the module says what its runs do."""
 
     @task
     def replayable(params: Any = None) -> list[str]:
+        """Name the jobs with enough load in the lake."""
         from pipelines.backtest import on_lake
 
         return [job for job in asked(params) if on_lake.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
+        """Replay one job's load under the policies; skipped where the load is too short or has gaps."""
         from models.twin.sim.job import TwinError
         from pipelines.backtest import on_lake
 

@@ -30,25 +30,37 @@ DEFAULTS: dict[str, Any] = {
 
 
 def at(cron: str, **more: Any) -> CronTriggerTimetable:
-    """A schedule in UTC; without a start date or "immediately", as unpausing must not start a run of its own."""
+    """Make a cron schedule in UTC whose DAG does not run at once when it is unpaused.
+
+    Args:
+        cron: five fields.
+        more: options of `CronTriggerTimetable`, e.g. `interval`.
+    """
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(), **more)
 
 
 def job(description: str) -> Param:
-    """The field of the trigger dialog that names one job with a contract; empty means every job."""
+    """Make the trigger dialog's field for one job with a contract; left empty it means every job."""
     return Param(None, type=["null", "string"], enum=[None, *JOBS], title="Job", description=description)
 
 
 def field(kind: str, title: str, description: str, **bounds: Any) -> Param:
-    """A field of the trigger dialog that may be left empty."""
+    """Make a field of the trigger dialog that may be left empty (None).
+
+    Args:
+        kind: JSON schema type, e.g. `integer`.
+        title: label.
+        description: text under it.
+        bounds: of JSON schema, e.g. `minimum=1`.
+    """
     return Param(None, type=["null", kind], title=title, description=description, **bounds)
 
 
 def asked(params: Any) -> list[str]:
-    """The jobs that a run is about."""
+    """List the jobs that a run is about: the one in its form's field `job`, or all with a contract."""
     return [params["job"]] if params["job"] else JOBS
 
 
 def filled(params: Any, form: Collection[str]) -> dict[str, Any]:
-    """Those fields of a form that were filled in."""
+    """Pick the fields of a form that were filled in, by name."""
     return {name: params[name] for name in form if params[name] is not None}

@@ -16,10 +16,11 @@ from dags.defaults import DEFAULTS, at
     **DEFAULTS,
 )
 def maintain_lake() -> None:
-    """See the module."""
+    """Build the DAG; the module says what its runs do."""
 
     @task
     def maintain() -> dict[str, int]:
+        """Merge small files and remove old ones in every table."""
         from pipelines.lake.upkeep import maintain
 
         return maintain()

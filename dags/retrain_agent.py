@@ -28,22 +28,25 @@ FORM = {
     **DEFAULTS,
 )
 def retrain_agent() -> None:
-    """See the module."""
+    """Build the DAG; the module says what its runs do."""
 
     @task
     def learnable(params: Any = None) -> list[str]:
+        """Name the jobs with enough load in the lake."""
         from pipelines.train.agent import run as agent
 
         return [job for job in asked(params) if agent.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:
+        """Train an agent for one job; returns the job and the id of the MLflow run."""
         from pipelines.train.agent import run as agent
 
         return {"job": job, "run_id": agent.train(job, **filled(params, FORM))}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
+        """Compare the agent with the other policies, make it champion if it wins, and return the verdict."""
         from pipelines.train.agent import run as agent
 
         verdict = agent.judge(trained["job"], trained["run_id"])
@@ -52,7 +55,7 @@ def retrain_agent() -> None:
 
     @task_group
     def one_agent(job: str) -> None:
-        """Train, judge, and promote what wins."""
+        """Train an agent, judge it, and make it champion if it wins."""
         trained: Any = train(job)
         judge(trained)
 

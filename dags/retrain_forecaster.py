@@ -47,16 +47,18 @@ FORM = {
     **DEFAULTS,
 )
 def retrain_forecaster() -> None:
-    """See the module."""
+    """Build the DAG; the module says what its runs do."""
 
     @task
     def enough(params: Any = None) -> list[str]:
+        """Name the jobs that have data in the lake."""
         from pipelines.train.forecaster import run as forecaster
 
         return [job for job in asked(params) if forecaster.enough(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
     def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
+        """Train a forecaster for one job; returns the job and the id of the MLflow run."""
         from pipelines.train.forecaster import run as forecaster
 
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
@@ -65,6 +67,7 @@ def retrain_forecaster() -> None:
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
+        """Compare it with the champion and return the verdict; a winner serves at once where nobody is to be asked."""
         from pipelines.train.forecaster import run as forecaster
 
         verdict = forecaster.judge(trained["job"], trained["run_id"])
@@ -74,11 +77,13 @@ def retrain_forecaster() -> None:
 
     @task
     def won(verdict: dict[str, Any]) -> None:
+        """Skip the question where the challenger lost."""
         if not verdict["promoted"]:
             raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
     @task
     def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
+        """Make the challenger champion after approval; returns its version."""
         from pipelines.train.forecaster import run as forecaster
 
         if answer["chosen_options"] != [ApprovalOperator.APPROVE]:
@@ -87,7 +92,7 @@ def retrain_forecaster() -> None:
 
     @task_group
     def one_job(job: str) -> None:
-        """Train, judge, and promote what wins; a person is asked in between where a setting says so."""
+        """Train, judge, and make a winner champion; a person is asked first where `training.approval_s` is set."""
         trained: Any = train(job)
         verdict: Any = judge(trained)
         if APPROVAL_S:

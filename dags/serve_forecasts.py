@@ -20,10 +20,11 @@ from dags.defaults import DEFAULTS
     **DEFAULTS,
 )
 def serve_forecasts() -> None:
-    """See the module."""
+    """Build the DAG; the module says what its runs do."""
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
+        """Serve forecasts until the task is ended."""
         from pipelines.serve.path import serve
 
         serve(load())

@@ -18,7 +18,7 @@ def evaluate(
     quick: Annotated[bool, typer.Option("--quick", help="One moment per target.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Serve every shipped 5-minute load from a short history, with every other as its source."""
+    """Forecast every shipped 5-minute load from a short history, alone and helped by every other load."""
     import torch
 
     from models.forecast.core.series import SeriesError

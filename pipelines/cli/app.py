@@ -26,7 +26,12 @@ for noun in (job, models, bench, forecast, adapt, drift, serve, twin):
 
 
 def main() -> None:
-    """Run a command; what a person can correct is said in one line instead of a traceback."""
+    """Run the command line; where a person can correct the cause, print one line instead of a traceback.
+
+    Raises:
+        SystemExit: always: 0, the command's own status (1: something was not as wanted), 2 for wrong options or for a
+            `CorrectableError`, whose message goes to stderr.
+    """
     try:
         app(standalone_mode=True)
     except CorrectableError as error:

@@ -47,7 +47,10 @@ def backtest(
     as_json: JsonFile = None,
     page: Page = None,
 ) -> None:
-    """Replay loads in the twin under every policy; `backtest map [TRACE...]` does so at several lead times."""
+    """Replay loads in a simulated job and print what every policy costs there.
+
+    `backtest map [TRACE...]` does so at several lead times and prints what a forecast is worth at each.
+    """
     from dataclasses import replace
 
     from models.twin.experiment.benchmark import Effort

@@ -29,7 +29,10 @@ def run(
     broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Run the main job: history, training, serving, a live day on real executors, and what was learned from it."""
+    """Run the main job: history, training, serving, a live day on real executors, and what was learned from it.
+
+    Status 1 where records were lost, live metrics or models are missing, or a process was left running.
+    """
     settings = given(
         replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
         job={"also": also},
@@ -58,7 +61,7 @@ def compare(
     hours: Annotated[float | None, typer.Option(help="Trace hours per run.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Run policies in turn on the same trace and report every run."""
+    """Run policies live in turn on the same trace; print every run and the medians, and write a page."""
     from pipelines.demo.compare import compare as compare_policies
 
     settings = given(replay={"live_hours": hours})
@@ -71,7 +74,7 @@ def report(
     run_dir: Annotated[Path, typer.Argument(help="A run's folder, or its name under var/runs.")],
     compare_with: Annotated[Path | None, typer.Option("--compare", help="Another run to set beside it.")] = None,
 ) -> None:
-    """Write a run's summary and page again."""
+    """Compute `summary.json` and `report.html` of a finished run again, and print the summary."""
     from pipelines.report.headline import table
     from pipelines.report.page import render
     from pipelines.report.summary import summarise

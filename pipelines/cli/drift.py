@@ -21,7 +21,7 @@ def evaluate(
     ] = "",
     as_json: JsonFile = None,
 ) -> None:
-    """Put changes of mean into shipped series and count what is found; count the alarms where there is no change."""
+    """Put lasting changes of the mean into shipped series and count what is found, and what is found without one."""
     from models.forecast.selection.catalogue import named
     from pipelines.bench.drift.drift import cases, measure, table
     from pipelines.bench.forecast.breaks import CELLS

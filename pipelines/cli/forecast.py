@@ -28,7 +28,7 @@ app = noun("Evaluate forecasters on series from files.")
 
 
 class Timed(StrEnum):
-    """What is timed."""
+    """Models that `bench` can time."""
 
     gru = "gru"
     blend = "blend"
@@ -47,7 +47,7 @@ def evaluate(
     page: Page = None,
     jobs: Processes = 2,
 ) -> None:
-    """Judge models on the newest fifth of a series, which none of them has seen; of several, by their means."""
+    """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means."""
     from pipelines.bench.forecast.cells import measure_files
     from pipelines.bench.forecast.evaluate import asked_for, figures
     from pipelines.bench.forecast.evaluate import evaluate as evaluate_series
@@ -115,7 +115,7 @@ def bench(
     history: Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")] = 2304,
     as_json: JsonFile = None,
 ) -> None:
-    """Time the network's fit and its step; or the blend's step and a thousand in a batch."""
+    """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once."""
     if model is Timed.blend:
         from pipelines.bench.forecast.speed import measure_blend
 
@@ -136,7 +136,7 @@ def table2(
     resume: Annotated[bool, typer.Option("--resume", help="Keep the rows that the --json file already holds.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Run the source paper's table again: its models and the naive ones on two sources at 5, 2 and 1 minutes."""
+    """Repeat a published comparison of GRU, CNN, ARIMA and Prophet on two sources at 5, 2 and 1 minutes."""
     from pipelines.bench.table2.loads import STEPS
     from pipelines.bench.table2.table import run
     from pipelines.bench.table2.text import table

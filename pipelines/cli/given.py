@@ -20,28 +20,39 @@ Timezone = Annotated[str, typer.Option(help="Of local times without an offset, e
 
 
 def noun(text: str) -> typer.Typer:
-    """A group of commands, also where it has a single one; `text` is its help."""
+    """Make a group of commands that prints its help without a subcommand; `text` is that help."""
     app = typer.Typer(no_args_is_help=True, help=text)
     app.callback()(lambda: None)
     return app
 
 
 def given(**sections: dict[str, Any]) -> Settings:
-    """The settings with the options that were given; None means not given."""
+    """Read the settings with the options of a command on top of them.
+
+    Args:
+        sections: values by key, by section, e.g. `replay={"speed": 360, "trace": None}`; None: an option not given.
+
+    Raises:
+        SettingsError: a setting or an option is wrong; the message names key, value and remedy.
+    """
     given = {name: {k: v for k, v in values.items() if v is not None} for name, values in sections.items()}
     return load(**{name: values for name, values in given.items() if values})
 
 
 def here(**sections: dict[str, Any]) -> Settings:
-    """The same for a command that works on what runs: addresses left open are those of the stack on this `var`."""
+    """Read the settings as `given` does; addresses left open are those of the stack that runs on this `var` folder.
+
+    Raises:
+        SettingsError: a setting or an option is wrong.
+    """
     return addressed(given(**sections))
 
 
 def listed(text: str) -> list[str]:
-    """The names in an option, which commas separate."""
+    """Split an option at its commas; blanks around names and empty names are dropped."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def tell(line: str) -> None:
-    """Print how far a long command is, beside its output."""
+    """Print a line of progress to stderr, so that stdout has the result only."""
     typer.echo(line, err=True)

@@ -11,7 +11,7 @@ app = noun("Talk to a running job's agent.")
 
 @app.command("mode")
 def job_mode(name: str, mode: str) -> None:
-    """Switch a running job's agent: observe, freeze or act, at most to the mode that it was attached with."""
+    """Switch a running job's agent to observe, freeze or act, at most to the mode that it was attached with."""
     from pipelines.kafka.broker import BrokerError
     from tidecast.control import set_mode
 

@@ -14,7 +14,7 @@ Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count
 
 @app.command("list")
 def show(job: Job) -> None:
-    """Every version of a job's forecaster, its aliases, and how right it has been on the running job."""
+    """Print every version of a job's forecaster, its aliases, and how right it has been on the running job."""
     from pipelines.registry import Registry
 
     registry = Registry(here())

@@ -26,7 +26,7 @@ def serve(context: typer.Context) -> None:
 
 @app.command()
 def fast() -> None:
-    """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where there is one."""
+    """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where one is set."""
     from pipelines.serve.fast.server import serve_fast
 
     serve_fast(here())
@@ -38,7 +38,7 @@ def autoscale(
     ] = None,
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
-    """Run the autoscaler query until stopped."""
+    """Run the autoscaler query until stopped: it reads metrics and forecasts and publishes decisions."""
     from pipelines.scale.autoscaler import run
 
     settings = here(autoscaler={"policy": policy})

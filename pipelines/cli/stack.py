@@ -26,7 +26,7 @@ def up() -> None:
 
 
 def down() -> None:
-    """Stop what `up` left running."""
+    """Stop the stack that runs on this `var` folder."""
     from pipelines.stack.stack import down as stack_down
 
     ended = stack_down(load().var_dir)
@@ -34,7 +34,7 @@ def down() -> None:
 
 
 def doctor() -> None:
-    """Say what is missing on this computer and how to get it."""
+    """Check what this computer needs and say how to get what is missing; status 1 where something is."""
     from pipelines.stack.doctor import checks
 
     found = checks(load())

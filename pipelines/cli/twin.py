@@ -22,7 +22,7 @@ def fit(
     lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Fit a job's twin to finished runs, check each against a twin fitted to the others, and store it."""
+    """Fit a job's simulator to finished runs, check it on each by a fit to the others, and store it in var/twins."""
     from configs.settings import load
     from pipelines.backtest.fit import judge
     from pipelines.backtest.job_file import described, stored
@@ -47,7 +47,7 @@ def recordings(
     folder: Annotated[Path, typer.Argument(help="A copy of dos-group/demeter: runs and load files.")],
     as_json: JsonFile = None,
 ) -> None:
-    """Check the twin of a restarting engine against published recordings."""
+    """Check the simulator of an engine that restarts at every change against published recordings."""
     from pipelines.backtest.fit.recordings import halves, of_recordings
     from pipelines.backtest.fit.recordings import recordings as read
 

@@ -21,14 +21,14 @@ def agent(
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure what the agent costs: throughput with ÷ without it, and its share of a core."""
+    """Measure what the agent costs a job: throughput with ÷ without it, and its share of a core."""
     from pipelines.bench.agent.overhead import run
 
     write(as_json, run(load(), pairs))
 
 
 def borders(seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None) -> None:
-    """Feed sound and wrong records to every reader: all must give the same verdict, and none may stop."""
+    """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop."""
     from pipelines.bench.borders.compare import measure
     from pipelines.spark.session import local_session
 
@@ -52,7 +52,7 @@ def dqn(
     peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure the DQN learner: reward per decision after so many steps, and seconds."""
+    """Measure the DQN learner: reward per decision after so many steps, and seconds of training."""
     from pipelines.bench.dqn.learner import measure
 
     found = measure(steps, range(1, seeds + 1), peer)
@@ -69,7 +69,7 @@ def lake(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer days and jobs: shows that everything runs.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure megabytes per job and day, and the driver's memory for a day, a year, and 500 jobs."""
+    """Measure the lake: megabytes per job and day, and the driver's memory to read a day, a year, and 500 jobs."""
     from pipelines.bench.lake.reading import measure
 
     write(as_json, measure(quick))
@@ -81,7 +81,7 @@ def twin(
     repeats: Annotated[int, typer.Option(min=1)] = 3,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure the twin with each policy in it, in processor time of one core."""
+    """Measure how fast the job's simulator runs under each policy: simulated seconds per second of one core."""
     from pipelines.bench.twin.speed import measure
 
     found = measure(listed(policies), hours, repeats)
@@ -96,7 +96,7 @@ def volume(
     quick: Annotated[bool, typer.Option("--quick", help="Three minutes.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure what one job, its forecasts and its decisions come to on the broker's disk, a day."""
+    """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk."""
     from pipelines.bench.autoscaler.volume import measure
 
     write(as_json, measure(load(), 3.0 if quick else minutes))

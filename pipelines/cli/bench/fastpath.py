@@ -13,7 +13,7 @@ from pipelines.figures.written import write
 
 
 class Part(StrEnum):
-    """What can be measured alone."""
+    """What `--only` can name."""
 
     local = "local"
     socket = "socket"
