@@ -26,7 +26,8 @@ def departing(agent: DqnModel) -> str:
     """Say at which prices of a second over the latency target the agent makes other moves than `mpc` advises.
 
     Returns:
-        A sentence; another one where it never does.
+        A sentence with the lowest and highest of these prices (seconds of all executors per second over the target), or
+        one that says that it follows the advice at every price.
     """
     at = agent.prices[agent.margins < MARGINS[-1]]
     if not len(at):
@@ -46,9 +47,6 @@ def agent_card(
         allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
         reason: of the gate's verdict.
         note: a last paragraph; none where it is empty.
-
-    Raises:
-        KeyError: the result lacks a policy's figures.
     """
     contract, data = known.contract, known.source.lineage()
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
@@ -96,7 +94,7 @@ def frontiers(result: TraceResult, allowed: float) -> Figure:
     Both are of held-out load. Only the settings of a policy are drawn that no other of its settings beats in both.
 
     Args:
-        result: policies without a colour here are left out.
+        result: of the comparison; policies without a colour in this module are left out.
         allowed: share (0..1) at which costs are compared; drawn as a vertical line.
     """
     figure, (panel,) = _panels(1, (8, 5))

@@ -43,7 +43,7 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
     Args:
         job: its name.
         settings: as `load()` reads them, where not given.
-        form: keys of `agent_training` and their values, which go before the settings.
+        form: keys of `agent_training` and their values, which override the settings.
 
     Raises:
         SettingsError: a value of the form is wrong, or the job has no valid contract.

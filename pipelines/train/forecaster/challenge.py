@@ -136,14 +136,14 @@ def _challenge(
 
 
 def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
-    """Bound the challenger's loss as a share of each rival's, with confidence, from backtests on the same steps.
+    """Compute an upper confidence bound (bootstrap) of the challenger's mean loss as a share of each rival's.
 
     Args:
-        backtests: by name; `challenger`, and `champion` or `seasonal_naive` or both.
+        backtests: on the same steps, by name; `challenger`, and `champion` or `seasonal_naive` or both.
 
     Returns:
-        `gate.champion` and `gate.seasonal_naive`, of those there are: 0.95 says that the loss is at most 95 % of the
-        rival's; NaN where it cannot be told.
+        `gate.champion` and `gate.seasonal_naive`, of those there are: 0.95 says that the loss is, with 97.5 %
+        confidence (more for two rivals), at most 95 % of the rival's; NaN where it cannot be told.
 
     Raises:
         KeyError: there is no `challenger`.

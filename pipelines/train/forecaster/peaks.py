@@ -41,12 +41,12 @@ def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> Pea
 
     Args:
         forecaster: whose forecasts policies read.
-        series: the job's load, records/s.
+        series: the job's load, records/s, on its own clock.
         live: how the job runs.
 
     Returns:
-        None without `live`, for a lead time under 1 s, for a forecaster that was fitted to this past, and for a past
-        too short.
+        The calibrator, for the lead time and hold of the contract. None without `live`, for a lead time under
+        1 s, for a forecaster that was fitted to this past, and for a past too short.
 
     Raises:
         TwinError: a load is negative or infinite.

@@ -34,7 +34,7 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
         job: whose load.
         because: in words, what has drifted; kept as a tag of the run.
         settings: as `load()` reads them, where not given.
-        form: keys of `training` and their values, which go before the settings.
+        form: keys of `training` and their values, which override the settings.
 
     Raises:
         SettingsError: a value of the form or of the job's contract is wrong.
