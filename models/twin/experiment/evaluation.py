@@ -1,4 +1,7 @@
-"""Policies on the same scenario: every knob value, seed and trace is a run, and what they cost at equal violation."""
+"""Simulate policies on the same scenario, a run per knob value, seed and trace, and compare cost at equal violation.
+
+A knob is a policy's one tuned parameter; violation is the share of seconds over the latency target.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ NEAR = 10.0
 
 
 def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
-    """The points that no other point beats in both, by rising violation: (violation, cost)."""
+    """Return the Pareto-optimal points, those that no other beats in both, by rising violation: (violation, cost)."""
     order = np.lexsort((cost, violation))
     paid = cost[order]
     kept = order[paid < np.append(np.inf, np.minimum.accumulate(paid)[:-1])]
@@ -40,14 +43,22 @@ def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
 
 
 def cheapest_at(violation: Floats, cost: Floats, allowed: float) -> float:
-    """Least cost at an allowed violation, between the two points of the frontier beside it.
+    """Interpolate the least cost at an allowed violation along the Pareto frontier of a policy's points.
 
-    Points within a factor of `NEAR` are joined by a line over the logarithm of the violation. Between points further
-    apart the line is over the violation itself, which is what taking turns between the two would cost: a line over the
-    logarithm would promise what nobody has tried.
+    Points whose violations differ by a factor of 10 at most are joined by a line over the logarithm of the violation,
+    others
+    by a line over the violation itself, which is what alternating between the two would cost.
+
+    Args:
+        violation: (N,) shares of the seconds over the target.
+        cost: (N,) in any unit.
+        allowed: share of the seconds.
 
     Returns:
-        NaN where the policy never keeps the promise that well.
+        In the unit of `cost`; NaN where every point violates more than allowed.
+
+    Raises:
+        IndexError: no points.
     """
     share, paid = frontier(np.asarray(violation, float), np.asarray(cost, float))
     if share[0] > allowed:
@@ -69,15 +80,15 @@ RUNS = 384
 
 
 class Sheet(NamedTuple):
-    """What became of a lane: arrays of (knobs, seeds).
+    """Results of one policy on one scenario, arrays of shape (knobs, seeds) but for `knobs`.
 
     Attributes:
-        knobs: (N,) values.
+        knobs: (N,) values of the tuned parameter.
         hours: executor-hours paid.
-        violation: share of the seconds over the target.
-        p99_s, worst_s: latency.
+        violation: share of the seconds over the latency target.
+        p99_s, worst_s: latency in seconds: 99 % quantile, and maximum.
         actions: changes of the target.
-        none, clamped: decisions in which the policy gave no number, or one out of bounds.
+        none, clamped: decisions in which the policy's answer was no number, or out of bounds.
     """
 
     knobs: Floats
@@ -91,31 +102,51 @@ class Sheet(NamedTuple):
 
     @classmethod
     def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> Sheet:
-        """From some runs of a simulation, by knob, then seed, that had so many looks."""
+        """Take some runs of a simulation, ordered by knob and then seed.
+
+        Args:
+            knobs: (N,) values of the tuned parameter.
+            seeds: runs per value.
+            found: the simulation.
+            runs: N * seeds of its runs.
+            looks: decisions of these runs; later ones are not counted.
+
+        Raises:
+            ValueError: `runs` does not have N * seeds entries.
+        """
         shape, why = (len(knobs), seeds), found.why[:looks]
         counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
         values = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes, *counts)
         return cls(knobs, *(value[runs].reshape(shape) for value in values))
 
     def plus(self, other: Sheet) -> Sheet:
-        """With further knob values."""
+        """Append the results of further knob values."""
         return Sheet(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
     @property
     def means(self) -> tuple[Floats, Floats]:
-        """(knobs,) each: violation and executor-hours, mean over the seeds."""
+        """(knobs,) each: share of the seconds over the target, and executor-hours, mean over the seeds."""
         return self.violation.mean(axis=1), self.hours.mean(axis=1)
 
     def hours_at(self, allowed: float) -> float:
-        """Executor-hours at an allowed violation, over all seeds; NaN where the policy always breaks more."""
+        """Interpolate mean executor-hours at an allowed violation; NaN where every knob value violates more."""
         return cheapest_at(*self.means, allowed)
 
 
 def compete(contender: Contender, lanes: Sequence[Lane]) -> list[Sheet]:
-    """One sheet per lane. The lanes have the same setup and as many knob values.
+    """Simulate a policy on several scenarios, each with its own hyper-parameters and knob values.
+
+    Args:
+        contender: the policy.
+        lanes: with the same setup, as many seeds and as many knob values each.
+
+    Returns:
+        One sheet per lane, in their order.
 
     Raises:
-        SettingsError: the policy cannot be built.
+        SettingsError: the policy is unknown or cannot be built, or a past from which a timetable is learned is empty.
+        KeyError: a scenario lacks the forecasts that the policy receives.
+        TwinError: a scenario is shorter than one look.
     """
     found: dict[int, Sheet] = {}
     for chunk in _chunks(contender, lanes):
@@ -179,7 +210,19 @@ def _timetable(scenario: Scenario) -> Floats:
 
 
 def foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
-    """A row per seed and whatever differs in what lanes receive; shorter ones are filled up with nothing."""
+    """Collect the forecasts that a policy receives on some scenarios, a row per scenario, hyper-parameters and seed.
+
+    Args:
+        contender: the policy, which listens to a forecaster or the truth.
+        lanes: with the same setup; all or none of them with learned peaks.
+
+    Returns:
+        At the times of the longest scenario's looks; NaN after the end of shorter ones.
+
+    Raises:
+        KeyError: a scenario lacks the forecasts of `contender.hears`.
+        ValueError: a level that is none of `foresight.LEVELS`.
+    """
     setup, seeds, level = lanes[0].scenario.setup, lanes[0].scenario.seeds, lanes[0].setting.level
     ends = asked_at = offsets(*setup.planned_s)
     levels: tuple[float, ...] = LEVELS if level is None else (level,)

@@ -1,4 +1,4 @@
-"""What a forecaster says at every decision of a run, and what somebody who knows the future would say."""
+"""What a forecaster issues at every decision of a run, and what one that knows the future would."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ FORECASTERS = ("blend", "last_value")
 
 
 class IssuedForecasts(NamedTuple):
-    """What a forecaster said at the beginning of every step of a series' newest part.
+    """Forecasts issued at the beginning of every step of a series' newest part.
 
     Attributes:
-        quantiles: (N, H, L) rates of the next H steps.
-        last: (N,) rate of the step that had just ended.
+        quantiles: (N, H, L) rates of the next H steps, in the unit of the series.
+        last: (N,) rate of the step that had just ended, gaps filled.
         step_s: seconds per step of the forecaster.
         begins_s: epoch seconds of the first of the N moments.
         levels: (L,) of the quantiles.
@@ -44,12 +44,17 @@ class IssuedForecasts(NamedTuple):
     levels: tuple[float, ...] = LEVELS
 
     def scaled(self, factor: float, speed: float = 1.0) -> IssuedForecasts:
-        """In other units, on a clock that runs slower by `speed`."""
+        """Multiply the rates by a factor, and divide all times by `speed` (seconds of the trace per second)."""
         step_s, begins_s = self.step_s / speed, self.begins_s / speed
         return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
     def curves(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
-        """The newest forecasts, of all levels or those of some indices, at moments (epoch seconds)."""
+        """Return the newest forecast at each moment, with its age.
+
+        Args:
+            moments_s: (M,) epoch seconds, not before `begins_s`; after the last forecast that one stays the newest.
+            only: indices of the levels that are wanted; None for all.
+        """
         since = moments_s - self.begins_s
         at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)
         places = list(range(len(self.levels)) if only is None else only)
@@ -60,12 +65,28 @@ class IssuedForecasts(NamedTuple):
 
 
 def coarseness(step_s: float, reach_s: float) -> int:
-    """Steps of a series that one step of a forecaster must cover, so that it sees so many seconds ahead."""
+    """Return how many steps of a series one forecast step must cover so that its 12 steps reach far enough.
+
+    Args:
+        step_s: seconds per step of the series.
+        reach_s: seconds ahead that must be known at every moment, that is lead time and hold.
+    """
     return max(1, math.ceil(reach_s / (REACH * step_s)))
 
 
 def issued(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
-    """What a forecaster of `FORECASTERS` says from step `first` of a series on, in steps of `many` of the series'."""
+    """Run a forecaster over a series and record what it issues, step by step, from one step on.
+
+    Args:
+        forecaster: "blend"; any other name gives the last value.
+        series: the trace; missing steps are NaN.
+        first: index of the first step whose beginning gets a forecast; what lies before is history.
+        many: steps of the series (their mean) per step of the forecaster.
+
+    Raises:
+        SeriesError: a negative or infinite rate, or a forecast step longer than a day.
+        ValueError: `first` is beyond the series.
+    """
     step_s = series.step_s * many
     older = _grouped(np.concatenate([np.full(-first % many, np.nan), series.values[:first]]), many)
     held = _grouped(np.concatenate([series.values[first:], np.full(-(len(series) - first) % many, np.nan)]), many)
@@ -76,7 +97,19 @@ def issued(forecaster: str, series: Series, first: int, many: int = 1) -> Issued
 
 
 def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
-    """What a forecaster says from the end of a series on, at the beginning of each of the (N,) steps that are held."""
+    """Step a forecaster through (N,) held-back values after a history, and record what it issues before each.
+
+    Args:
+        model: the forecaster.
+        older: the history.
+        held: (N,) at least one rate per step, in the history's unit; NaN where one is missing.
+
+    Returns:
+        N forecasts, each made without the value of its step and later ones.
+
+    Raises:
+        SeriesError: the history has another step than the forecaster, or a rate is negative or infinite.
+    """
     online = Online(model)  # as the model's own steps, to the last few bits, and many times as fast
     online.admit("one", older)
     made = [online.current("one"), *(online.step("one", value) for value in held[:-1])]
@@ -89,15 +122,21 @@ def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
 def received(
     said: IssuedForecasts, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
 ) -> Floats:
-    """(D, K, L) what a policy hears at its decisions: the newest forecast, corrected by the rate of the moment.
+    """Return the forecasts a policy receives at its decisions: the newest, corrected by the rate observed then.
 
     Args:
         said: by the forecaster.
         moments_s: (D,) epoch seconds of the decisions.
         rate_now: (D,) records/s of the last seconds.
-        offsets_s: (K,) as of `nowcast.offsets`.
-        memory_s: as of `nowcast.corrected`.
+        offsets_s: (K,) seconds from a decision (`nowcast.offsets`).
+        memory_s: seconds after which 1/e of the correction is left.
         level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
+
+    Returns:
+        (D, K, L) records/s, at least 0.
+
+    Raises:
+        ValueError: a level that is none of `LEVELS`.
     """
     if level is None:
         return corrected(said.curves(moments_s), offsets_s, rate_now, memory_s)
@@ -106,12 +145,12 @@ def received(
 
 
 def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
-    """(D, K) the highest true rate of every stretch.
+    """Return the highest true rate of each stretch ahead of the decisions, (D, K) records/s.
 
     Args:
-        rates: (T,) records/s of every second; beyond them the last one stays.
+        rates: (T,) records/s of every second; after the end the last one holds.
         looks_s: (D,) seconds of the decisions.
-        offsets_s: (K,) as of `nowcast.offsets`.
+        offsets_s: (K,) rising ends of the stretches, seconds from a decision; the first one begins at the decision.
     """
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
     for k, offset in enumerate(offsets_s):
@@ -122,7 +161,10 @@ def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
 
 
 def highest(rates: Floats, size: int) -> Floats:
-    """(..., T) the highest of `size` rates from every second on; beyond the end the last one stays."""
+    """Return the forward rolling maximum: (..., T) the highest of `size` rates from each second on.
+
+    After the end the last rate holds.
+    """
     return maximum_filter1d(rates, size, mode="nearest", origin=-(size // 2))
 
 

@@ -1,4 +1,4 @@
-"""What a trace's past teaches about its peaks before policies are judged on what follows."""
+"""Learn from a trace's past how its peaks are forecast, before policies are compared on what follows."""
 
 from __future__ import annotations
 
@@ -34,16 +34,20 @@ def peaks_learned(
     said: IssuedForecasts, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
     many: int = MOMENTS,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
-    """How the peaks of both `peaks.stretches` are forecast after a past; None where it is too short.
+    """Learn to forecast the load's peak within the lead time, and within the hold after it, from a past.
 
     Args:
-        said: by a forecaster, records/s.
-        rate: (T,) smooth records/s of every second of the past.
+        said: forecasts of that past, records/s.
+        rate: (T,) smooth records/s of every second of the past; the newest 14 days are used.
         begins_s: epoch seconds of its first second.
-        times_s: lead time, until what is asked for works, and hold, for which it must do.
-        smooth_s: seconds over which a policy averages the arrivals; the present rate is as noisy as it sees it.
+        times_s: seconds of lead (from a request until an executor works) and hold (for which it must then do).
+        smooth_s: whole seconds over which a policy averages arrivals; the rate learned from is as noisy as what it
+            sees.
         seed: of that noise.
-        many: moments that are looked at, at most.
+        many: most moments to learn from.
+
+    Returns:
+        How the peaks of the two stretches are forecast; None if less than half a day of the past can be used.
     """
     lead_s, offsets_s = times_s[0], offsets(*times_s)
     reach = int(offsets_s[-1])
@@ -63,16 +67,24 @@ def peaks_learned(
 
 
 def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
-    """What a job's past teaches a policy to hear in this forecaster's words; None where it is too short.
+    """Learn from a job's past how the forecaster that serves it tells of peaks.
 
-    Learned as a backtest of the job learns it, but by the forecaster's own steps and the shorter smoothing of a live
-    job. A forecaster that was fitted to this past teaches nothing: it is too sure there.
+    As in a backtest of the job, but by the forecaster's own steps and with the smoothing of a live job. A third of the
+    past is history for the forecaster only.
 
     Args:
         forecaster: that serves.
-        series: the job's load, records per wall second, on its own clock.
-        planning: lead and hold.
+        series: the job's load, records per wall second, on the job's clock.
+        planning: lead and hold, in wall seconds.
         scale: seconds of the job's clock per wall second.
+
+    Returns:
+        None where the past is too short (less than 12 wall hours to learn from, or fewer than two known steps), where
+        the
+        lead is under a second, or for a fitted forecaster, which is too certain on the past it was fitted to.
+
+    Raises:
+        SeriesError: the series has another step than the forecaster, or a rate is negative or infinite.
     """
     if not isinstance(forecaster, UNFITTED) or planning.lead_s < 1:
         return None
@@ -89,12 +101,17 @@ def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, sc
 
 
 def looked_back(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
-    """(N,) records/s of the last seconds at moments, and (N, trends) how much more than `TRENDS_S` ago.
+    """Average arrivals before each moment, and compare with the averages some time earlier.
 
     Args:
         arrived: (T + 1,) records before each second.
         moments: (N,) seconds.
-        smooth_s: seconds that are averaged.
+        smooth_s: whole seconds that are averaged.
+
+    Returns:
+        (N,) records/s, and (N, 5) how much more that is than 30, 60, 120, 300 and 900 s earlier (`TRENDS_S`). Before
+        the
+        beginning the load counts as what it was at first.
     """
     now = _mean(arrived, moments, smooth_s)
     return now, np.stack([now - _mean(arrived, moments - ago, smooth_s) for ago in TRENDS_S], axis=1)

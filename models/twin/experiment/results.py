@@ -1,4 +1,4 @@
-"""What a contest came to: points per policy, costs at equal violation with their range over seeds."""
+"""Results of a comparison of policies: points per policy, and costs at equal violation with their range over seeds."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ AS_GOOD_AS_NONE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class TraceResult:
-    """A trace's contest.
+    """The results of all policies on one trace.
 
     Attributes:
-        scenario: on which it was.
-        sheets: by name, the optimum's among them where it was made.
-        settings: hyper-parameters that were chosen, by name.
-        bound: executor-hours that no policy can go below, by allowed violation.
+        scenario: on which they ran.
+        sheets: results by policy; the clairvoyant optimum's under "optimum", where it was computed.
+        settings: chosen hyper-parameters by policy.
+        bound: executor-hours that no policy can go below, by allowed violation (share of the seconds over the target).
     """
 
     scenario: Scenario
@@ -38,21 +38,44 @@ class TraceResult:
     bound: dict[float, float] = field(default_factory=dict)
 
     def hours_at(self, name: str, allowed: float) -> float:
-        """Executor-hours of a policy at an allowed violation, over all seeds; NaN where it breaks more."""
+        """Interpolate a policy's mean executor-hours at an allowed violation; NaN where it violates more.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
         return self.sheets[name].hours_at(allowed)
 
     def seeds_at(self, name: str, allowed: float) -> Floats:
-        """(seeds,) executor-hours of a policy at an allowed violation, seed by seed; NaN where it breaks more."""
+        """Interpolate a policy's executor-hours at an allowed violation, (seeds,); NaN where it violates more.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
         sheet = self.sheets[name]
         return np.array([cheapest_at(v, h, allowed) for v, h in zip(sheet.violation.T, sheet.hours.T, strict=True)])
 
     def between(self, name: str, allowed: float) -> tuple[float, float]:
-        """The lowest and the highest of the seeds' own costs; NaN where none keeps the promise."""
+        """Return the lowest and the highest of `seeds_at`, without NaN; both NaN where no seed has a cost.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
         known = [cost for cost in self.seeds_at(name, allowed).tolist() if math.isfinite(cost)]
         return min(known, default=math.nan), max(known, default=math.nan)
 
     def points(self, name: str) -> list[dict[str, Any]]:
-        """One per knob value, means over the seeds; `between` holds the least and the most of them."""
+        """List a policy's results, one dict per knob value, by rising value.
+
+        Returns:
+            Means over the seeds: "knob", "executor_hours", "violation" (share of the seconds over the target),
+                "p99_latency_s"
+            and "actions"; the maximum "worst_latency_s"; sums "clamped" and "not_a_number" (decisions);
+            "ratio_to_optimum" at
+            the same violation (NaN without an optimum); and "between", [least, most] of the seeds' hours and violation.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
         sheet = self.sheets[name]
         violation, hours = sheet.means
         return [
@@ -67,7 +90,21 @@ class TraceResult:
         ]  # fmt: skip
 
     def shipped(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
-        """The policy as it is shipped, and what rivals pay at its own violation; None where no one ships a value."""
+        """Return a policy at its vendor's default parameter, and what rivals cost at the same violation.
+
+        Args:
+            name: of the policy, as in the catalogue.
+            rivals: names of policies that took part.
+
+        Returns:
+            "knob" (the default), "executor_hours" and "violation" there, and "others": executor-hours by rival, NaN
+            where it
+            violates more. A violation below 0.0001 counts as that. None where no vendor ships a default.
+
+        Raises:
+            SettingsError: the catalogue has no such policy.
+            KeyError: the policy or a rival did not take part.
+        """
         knob, sheet = entry(name).upstream, self.sheets[name]
         if knob is None:
             return None
@@ -82,7 +119,7 @@ class TraceResult:
 
 
 def plain(value: Any) -> Any:
-    """As JSON values, with None for what is no finite number."""
+    """Convert nested dicts, lists and numpy scalars to JSON values: keys to strings, NaN and infinities to None."""
     if isinstance(value, dict):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -25,18 +25,19 @@ GAP_STEPS = 3
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A part of a trace.
+    """A part of a trace, scaled to a job, with what forecasters say of it. Times are seconds of the job's clock.
 
     Attributes:
         name: of the trace.
         setup: of the contest.
         begins_s: epoch seconds, divided by the speed, of its first second.
-        warm_s: seconds at its beginning that do not count, because nobody can do anything about them.
-        rate: (T,) records/s at every second, and (A,) `after` it as far as the trace goes.
+        warm_s: seconds at its beginning that do not count, because executors asked for in it come later.
+        rate: (T,) expected records/s at every second.
+        after: (A,) the same after the end, as far as needed and as the trace goes.
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
-        issued: what forecasters said, records/s.
-        peaks: how its past says that peaks are forecast, by forecaster; those with too short a past are not there.
+        issued: forecasts by forecaster, records/s.
+        peaks: how peaks are forecast, learned from the past, by forecaster; without those whose past is too short.
     """
 
     name: str
@@ -67,13 +68,13 @@ class Scenario:
 
     @cached_property
     def looked_back(self) -> tuple[Floats, Floats]:
-        """(S, D) records/s of the last seconds at every decision, and (S, D, trends) how much more than before."""
+        """(S, D) records/s observed at every decision, and (S, D, 5) how much more than `TRENDS_S` seconds before."""
         both = [looked_back(arrived, self.looks_s, self.setup.looks.smooth_s) for arrived in self.arrived]
         return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
 
     @cached_property
     def forecast_peaks(self) -> dict[str, NDArray[np.float32]]:
-        """(S, D, stretches, levels) quantiles of the peaks at every decision, by forecaster."""
+        """By forecaster, (S, D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under."""
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
@@ -84,12 +85,17 @@ class Scenario:
 
 
 def parts(name: str, series: Series, setup: Setup) -> tuple[range, range]:
-    """Steps of the series in which hyper-parameters are chosen, and those in which policies are judged.
+    """Split a trace in time, into steps to tune hyper-parameters on and newer steps to compare policies on.
 
-    The latter are the newest fifth, at most `test_days`; the former as many before it, at most `tune_days`.
+    The test part is the newest fifth, at most `test_days` long; the tuning part lies before it, as long, at most
+    `tune_days`.
+
+    Returns:
+        (tuning steps, test steps), indices into the series.
 
     Raises:
-        TwinError: the trace is too short for the lead time, a rate in these parts is missing or negative.
+        TwinError: steps shorter than a second of the job's clock, a trace too short for lead time and hold, a negative
+            rate anywhere, or more than 3 rates in a row missing in these parts.
     """
     step = setup.step_s(series)
     if step < 1:
@@ -133,10 +139,18 @@ def _check(name: str, series: Series, first: int) -> None:
 def scenario(
     name: str, series: Series, steps: range, setup: Setup, seeds: range, said: dict[str, IssuedForecasts] | None = None
 ) -> Scenario:
-    """Those steps of a series as a scenario; `said` is in the series' own unit.
+    """Build the scenario of some steps of a trace: scale it to the job, draw its arrivals, learn peaks from its past.
+
+    Args:
+        name: of the trace.
+        series: the whole trace, gaps as NaN.
+        steps: of the trace to run on; before them come up to `setup.warm_s` seconds that do not count.
+        setup: of the contest.
+        seeds: of the Poisson arrivals, one row each; at least one.
+        said: forecasts by forecaster, in the unit of the series.
 
     Raises:
-        TwinError: negative rates.
+        TwinError: a negative or infinite rate, fewer than two known steps, or a trace that is 0 at its 99.9 % quantile.
     """
     factor, step, start = setup.factor(series), setup.step_s(series), series.start / setup.speed
     values = filled(series.values) * factor
@@ -158,5 +172,8 @@ def scenario(
 
 
 def issued_from(series: Series, tune: range, setup: Setup) -> int:
-    """The step from which forecasts are needed, so that the past can teach peaks."""
+    """Return the first step that needs a forecast so that peaks can be learned before the tuning part.
+
+    That is 14 days before it, but not in the first third of the steps before it, which are history for the forecaster.
+    """
     return max(tune.start - round(DAYS * DAY_S / setup.step_s(series)), tune.start // 3)

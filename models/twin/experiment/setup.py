@@ -29,19 +29,22 @@ GUESSED = 1.2, 2.0
 
 @dataclass(frozen=True)
 class Setup:
-    """What is the same for every policy.
+    """What a comparison has in common for every policy: the job, its lead time and how policies look at it.
 
     Attributes:
-        lead_s: from the request of an executor to its first task; with an engine that restarts, what a restart takes.
-        executors: that carry the trace's 99.9 % quantile at full use; None: of a job given, half of its most, else 20.
-        latency_target_s: event time to result.
+        lead_s: seconds from the request of an executor to its first task; if the engine restarts, what a restart takes.
+        executors: that carry the trace's 99.9 % quantile at full use; None: half of a given job's most, else 20.
+        latency_target_s: seconds from event time to result.
         restarts: whether the engine restarts at every change.
-        job: a fitted job; its own start-up delays hold where `lead_s` is their median.
+        job: a fitted job; its own start-up delays hold where `lead_s` is their median within 1 %.
         as_is: the trace is in records/s of the job already and is not scaled.
-        test_days, tune_days: most of the trace's newest part, and of what lies before it; days of the job's own clock.
+        test_days, tune_days: longest test part, and longest tuning part before it; days of the job's own clock.
         speed: seconds of the trace that pass in one of the job's, where a demonstration runs faster than its trace.
         own: the job's own contract, by which its live policies decide; None: one is made.
         every_s: most seconds between two looks, as a live job's learned policy decides more often than a backtest's.
+
+    Raises:
+        TwinError: a lead time of 0 or above a day, `as_is` without a job, or executors beyond the job's.
     """
 
     lead_s: float = 60.0
@@ -75,18 +78,18 @@ class Setup:
 
     @property
     def warm_s(self) -> int:
-        """Seconds before a scenario's first that counts: what was asked for must have come, what is too much gone."""
+        """Seconds before the first that counts, at least 3 lead times and 15 minutes, in whole looks."""
         return self.looks.every_s * math.ceil((3 * self.lead_s + 900.0) / self.looks.every_s)
 
     def step_s(self, series: Series) -> float:
-        """Seconds of the job's clock in a step of a trace."""
+        """Return the seconds of the job's clock in a step of a trace."""
         return series.step_s / self.speed
 
     @cached_property
     def looks(self) -> Looks:
-        """Every 15 s, more often where executors come sooner; batches of 0.4 of the target.
+        """When policies look: every 15 s, or twice within a lead time under 30 s; batches of 0.4 of the latency target.
 
-        A record may wait for one batch and be in the next.
+        Two batches then fit into the target, because a record may wait for one batch and be in the next.
         """
         every = int(np.clip(self.lead_s // 2, 1, 15))
         batch_s = self.own.planning.batch_s if self.own else 0.4 * self.the_job.latency_target_s
@@ -99,7 +102,7 @@ class Setup:
 
     @property
     def planned_s(self) -> tuple[float, float]:
-        """Lead and hold that policies plan with; what executors really take is the job's."""
+        """(lead, hold) in seconds that policies plan with; how long executors really take is in `the_job`."""
         return max(self.contract.planning.lead_s, 1.0), self.hold_s
 
     @cached_property
@@ -109,10 +112,14 @@ class Setup:
 
     @cached_property
     def the_job(self) -> TwinJob:
-        """The job, with start-up delays around the lead time, of a query that is warm.
+        """The simulated job: the given one, or one whose `peak_executors` carry 3000 records/s; its query is warm.
 
-        A contest is days out of the life of a query that began long before, and no policy's merit shows in its first
-        twenty batches.
+        Start-up delays are 0.85 to 1.15 of the lead time, unless the given job's own have it as their median. Bounds
+        and
+        latency target are those of the job's own contract, where there is one.
+
+        Raises:
+            TwinError: a number out of range, as a latency target below 0.1 s.
         """
         times = tuple(self.lead_s * share for share in SPREAD)
         if self.job is not None:
@@ -131,7 +138,12 @@ class Setup:
 
     @cached_property
     def contract(self) -> Contract:
-        """What policies are built from; a made one holds nobody back, and its first guess of the job is wrong."""
+        """The contract that policies are built from: the job's own, or a made one.
+
+        A made contract limits neither steps nor cooldown, and its guesses of overhead and service time are 1.2 and 2
+        times
+        the truth, so policies have to measure.
+        """
         if self.own:
             return self.own
         job, most = self.the_job, self.the_job.most
@@ -145,7 +157,13 @@ class Setup:
         return Contract(job="backtest", latency_target_s=job.latency_target_s, executors=bounds, planning=planning)
 
     def factor(self, series: Series) -> float:
-        """By which the trace's values become records/s."""
+        """Return the factor that turns the trace's values into records/s of the job; 1 for `as_is`.
+
+        With it, the trace's 99.9 % quantile is what `peak_executors` sustain.
+
+        Raises:
+            TwinError: that quantile is 0, fewer than two steps are known, or a rate is negative or infinite.
+        """
         if self.as_is:
             return 1.0
         high = float(np.quantile(filled(series.values), PEAK_QUANTILE))

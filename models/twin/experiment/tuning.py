@@ -1,4 +1,4 @@
-"""What is chosen on a trace's first part: a policy's hyper-parameters, and the range in which its knob is swept."""
+"""Tuning on a trace's older part: a policy's hyper-parameters, and the range of its knob (swept parameter)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,21 @@ _LEAST, _STEEP = 1e-5, 30.0
 
 
 def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Lane]:
-    """For each scenario the setting that is cheapest there at equal violation, and so many values of the knob.
+    """Choose for each scenario the hyper-parameters with the least cost at equal violation, and the knob values to run.
 
-    The scenarios are tuning parts; whoever competes on the test parts takes setting and knobs of the lanes with him.
+    The contender's grids are searched one after the other, each over the catalogue's whole sweep of the knob.
+
+    Args:
+        contender: the policy.
+        scenarios: tuning parts with the same setup, at least one.
+        knobs: values of the knob per scenario.
+
+    Returns:
+        One lane per scenario, whose setting and knobs are for the test part.
+
+    Raises:
+        SettingsError: the policy is unknown or cannot be built.
+        KeyError: a scenario lacks the forecasts that the policy receives.
     """
     wide = np.sort(np.array(entry(contender.policy).sweep(scenarios[0].setup.contract), float))
     lanes = [Lane(scenario, contender.setting, wide) for scenario in scenarios]
@@ -43,14 +55,17 @@ def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> li
 
 
 def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
-    """(count,) values of a knob: most of them even between the ends of `NARROW`, one each half-way to the sweep's ends.
+    """Choose knob values where violations are between 0.0002 and 0.03 (`NARROW`), evenly along the sweep.
 
-    Values are interpolated along the sweep, whose violations are taken as rising or falling as a whole.
+    One further value lies halfway to each end of the sweep. Violations are taken as rising or falling as a whole.
 
     Args:
-        wide: (N,) values, rising.
-        violation: (N,) what each came to.
-        count: how many.
+        wide: (N,) rising values that were swept.
+        violation: (N,) shares of the seconds over the target, of each.
+        count: how many values.
+
+    Returns:
+        (count,) values; evenly over the whole sweep if N or `count` is below 3.
     """
     if len(wide) < 3 or count < 3:
         return np.linspace(wide[0], wide[-1], count)
@@ -64,10 +79,22 @@ def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
 
 
 def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
-    """(count,) further values of a knob, each where the cost at a violation that is compared is known worst.
+    """Choose further knob values, to narrow the violations around those at which costs are compared (`AIMED`).
 
-    That is where the violations next below and next above it are farthest from it on a logarithmic axis. A value is
-    taken to meet what it aims for, so that the next one aims elsewhere; what no value reaches is not aimed for.
+    Each value aims for the violation whose known neighbours, below and above, are farthest from it on a logarithmic
+    axis,
+    and is assumed to meet it. Where all are met or out of reach, the widest gap is halved.
+
+    Args:
+        knobs: (N,) values that were run, at least 2.
+        violation: (N,) shares of the seconds over the target, of each.
+        count: how many values.
+
+    Returns:
+        (count,) values, in the order chosen.
+
+    Raises:
+        ValueError: fewer than 2 values were run.
     """
     order = np.argsort(knobs)
     known, share = knobs[order], np.maximum(violation[order], _LEAST)

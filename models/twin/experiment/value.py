@@ -1,4 +1,7 @@
-"""The value map: what a forecast is worth for a trace, a lead time and an allowed violation, and over all of them."""
+"""The value map: what a forecast saves on a trace, at a lead time and an allowed violation, and over all of them.
+
+Violation is the share of seconds over the latency target.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,19 @@ OPTIMUM_LEAD_S, OPTIMUM_AT = 60.0, 0.01
 
 
 def cells(one: TraceResult) -> list[Cell]:
-    """A trace's cells at its lead time, one per allowed violation."""
+    """Compare the policies on a trace at its lead time, one cell per allowed violation (0.01 and 0.001).
+
+    Returns:
+        Per cell "trace", "lead_s", "violation", "best_reactive" (name of the cheapest policy without a forecast, or
+        None),
+        "gap" (share of its hours that a true forecast saves), "hours" by policy, "ratio" (hours of ours over those of
+        the
+        best reactive) and "captured" (share of the gap that ours saves). NaN where a policy violates more, or, for
+        "captured", where the gap is below 0.05.
+
+    Raises:
+        KeyError: `true_future` did not take part.
+    """
     return [_cell(one, allowed) for allowed in VIOLATIONS]
 
 
@@ -41,7 +56,12 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
 
 
 def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
-    """A trace's policies as people run them, and what ours would cost at their own violations."""
+    """Compare a trace's policies at their vendors' defaults with ours at the same violation.
+
+    Returns:
+        Per policy of `DEFAULTS` that took part: "trace", "lead_s", "policy", "knob" (the default), "executor_hours",
+        "violation" and "ratio": by policy of ours its hours over the default's, NaN where it violates more.
+    """
     ours = [name for name in (*OURS, *UNFORECAST) if name in one.sheets]
     where, found = {"trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s}, []
     for name in DEFAULTS:
@@ -52,13 +72,38 @@ def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
 
 
 def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What each of our policies came to over all cells; a cell in which it breaks its promise counts against it."""
+    """Summarise each of our policies over all cells; where it violates more than allowed, its cost counts as infinite.
+
+    Args:
+        found: of `cells`.
+        shipped: of `as_shipped`.
+
+    Returns:
+        By policy: "cells" compared, "gap_cells" among them, "captured" (median share of the gap),
+            "captured_at_least_half"
+        (share of the gap cells), "all" and "nothing_to_gain" (how often no dearer than the best reactive, in all cells
+        and
+        in those without a gap), "against_defaults", "by_default" and "against_optimum" (median ratios of hours; NaN
+        where
+        there is nothing to compare) and "broken" (cells without a cost).
+
+    Raises:
+        KeyError: a policy is missing in some of the cells.
+    """
     names = [name for name in (*OURS, *UNFORECAST) if any(name in cell["ratio"] for cell in found)]
     return {name: _summed(name, found, shipped) for name in names}
 
 
 def forecast_adds(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
-    """What `mpc` takes of the hours of each of `UNFORECAST`, median over the cells with a gap where both keep it."""
+    """Compare `mpc` with its variants without a forecaster (`UNFORECAST`), over the cells with a gap of 0.05 or more.
+
+    Returns:
+        By variant: "cells", "compared" (cells in which both keep the violation), "hours" (median of the hours of `mpc`
+            over
+        the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and "kept_by_forecast_alone" (cells in
+        which
+        only `mpc` keeps it).
+    """
     said = {}
     for name in UNFORECAST:
         both = [
@@ -111,7 +156,7 @@ def _dearness(name: str, compared: Sequence[Cell]) -> dict[str, Any]:
 
 
 def cheapest(hours: dict[str, float], names: Iterable[str]) -> str | None:
-    """Who of some policies is the cheapest; None where none keeps the promise."""
+    """Return the name of the policy with the fewest hours; None where none of `names` has a finite cost."""
     known = [name for name in names if math.isfinite(hours.get(name, math.nan))]
     return min(known, key=lambda name: hours[name], default=None)
 
