@@ -37,7 +37,18 @@ _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
 def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> FastAPI:
-    """The application: forecasts of jobs with a contract in windows of `step_s` seconds, to who bears the token."""
+    """Build the HTTP application of the fast path.
+
+    `GET /health` needs no token; `/jobs/{job}/forecast`, `/frontier` and `/metrics` need `Authorization: Bearer TOKEN`
+    and answer 401 without it. Errors of the store become 409 (time above the frontier), 410 (pruned), 422 (no valid
+    input) or 503.
+
+    Args:
+        reader: of the store.
+        step_s: seconds per window that is served.
+        jobs: names of the jobs with a contract, looked up with every request; others are answered 404.
+        token: not empty.
+    """
 
     def allowed(authorization: Annotated[str, Header()] = "") -> None:
         if not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
@@ -55,14 +66,19 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
 
     @made.get("/health")
     def health() -> JSONResponse:
-        """Whether a server is at work; no token, and no word more."""
+        """Return `{"serving": true}`, or false with status 503 where the server has not stored its status for 5 s."""
         status = _status(reader)
         alive = status is not None and time.time() - status.wall_time < SILENT_S
         return JSONResponse({"serving": alive}, 200 if alive else 503)
 
     @made.get("/jobs/{job}/forecast", dependencies=guarded)
     def forecast(job: str, as_of: Annotated[int | None, Query(ge=0, description="commit time, ns")] = None) -> Any:
-        """The job's newest forecast, or the newest one known at a commit time."""
+        """Return the job's newest forecast as `shown` has it, or the newest as of a commit time.
+
+        Raises:
+            HTTPException: 404 for a job without a contract or without a forecast.
+            StoreError: answered by 409, 410, 422 or 503.
+        """
         if job not in jobs:
             raise HTTPException(404, f"job {job!r} has no contract")
         key = forecast_key(job, step_s)
@@ -73,20 +89,29 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
 
     @made.get("/frontier", dependencies=guarded)
     def frontier() -> dict[str, int]:
-        """Up to when reads are stable, and up to when they survive a host crash; commit times, ns."""
+        """Return times in ns: newest commit "ts", newest flushed "durable_ts", oldest that can be asked for "low"."""
         ts, durable_ts = reader.frontier()
         return {"ts": ts, "durable_ts": durable_ts, "low": reader.low()}
 
     @made.get("/metrics", dependencies=guarded)
     def metrics() -> Response:
-        """The server's figures as Prometheus reads them."""
+        """Return the server's figures in Prometheus' text format."""
         return Response(exposition(reader, step_s, jobs), media_type=CONTENT_TYPE_LATEST)
 
     return made
 
 
 def shown(record: StoredRecord) -> dict[str, Any]:
-    """A forecast's record as JSON."""
+    """Return a forecast's record as JSON values.
+
+    Returns:
+        "version" (window index), "ts" and "event_time" (ns), "generation", "model_version", "imputed", "since_gap",
+            "doubted", "reason" (None with a forecast), "digests" (hexadecimal, by "weights", "scaler" and "hyper"), and
+            "forecast" (the message as on the topic; None without one).
+
+    Raises:
+        msgspec.DecodeError: the value is no forecast's.
+    """
     fields = msgspec.structs.asdict(unpacked(ForecastValue, record.value))
     digests, message = fields.pop("digests"), fields.pop("message")
     return {
@@ -101,7 +126,20 @@ def shown(record: StoredRecord) -> dict[str, Any]:
 
 
 def exposition(reader: Reads, step_s: float, jobs: Collection[str]) -> bytes:
-    """Counts and ages in Prometheus' text."""
+    """Return the fast path's figures in Prometheus' text format, UTF-8.
+
+    They are `tidecast_fast_events_total{what}`, `tidecast_fast_outbox_messages` and `tidecast_fast_status_age_seconds`
+    (these three only once the server has stored a status), and `tidecast_fast_forecast_age_seconds{job}`, wall seconds,
+    for jobs with a forecast.
+
+    Args:
+        reader: of the store.
+        step_s: seconds per window that is served.
+        jobs: names to report.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
     registry = CollectorRegistry()
     if (status := _status(reader)) is not None:
         registry.register(_Events(status.counts))
@@ -124,7 +162,7 @@ class _Events:
         self._counts = counts
 
     def collect(self) -> Any:
-        """The one family."""
+        """Yield one counter family, `tidecast_fast_events`, with a count per label `what`."""
         events = CounterMetricFamily("tidecast_fast_events", "Samples by what became of them.", labels=["what"])
         for what, count in sorted(self._counts.items()):
             events.add_metric([what], count)
@@ -141,10 +179,14 @@ def _status(reader: Reads) -> Status | None:
 
 
 class Limited(H11Protocol):
-    """uvicorn's own waits for ever for the rest of a head, and takes as many connections as there are descriptors."""
+    """uvicorn's HTTP/1.1 connection with limits that uvicorn lacks: number of connections, and time without a request.
+
+    A connection is closed after `PATIENCE_S` without a request in progress, and after twice that if its client does not
+    read the answer.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, and look after it."""
+        """Accept the connection and start its timer, or close it at once where there are `CONNECTIONS` already."""
         super().connection_made(transport)
         self._seen: Any = None
         if len(self.connections) > CONNECTIONS:
@@ -161,7 +203,7 @@ class Limited(H11Protocol):
             self._later = self.loop.call_later(PATIENCE_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if hasattr(self, "_later"):
             self._later.cancel()
         super().connection_lost(exc)

@@ -25,10 +25,18 @@ CLOSE_S = 10.0
 
 
 class Endpoint:
-    """The process, and the thread that starts it again where it dies; the serving loop notices nothing of it."""
+    """The HTTP endpoint's child process, and the thread that starts it again when it ends by itself."""
 
     def __init__(self, settings: Settings, counts: Counter[str]) -> None:
-        """Start it; its token and address are in the store's folder, for this user only; `counts` gets its restarts."""
+        """Write the token file, remove an old address file, and start the process.
+
+        Args:
+            settings: `serving.token` is the token; a random one if empty. The child reads the other settings itself.
+            counts: its "http restarts" counts up.
+
+        Raises:
+            OSError: a file in the store's folder cannot be written, or the process cannot be started.
+        """
         self._folder, self._counts = settings.store_dir, counts
         self._stop, self._starting = threading.Event(), threading.Lock()
         keep(self._folder / TOKEN, settings.serving.token or secrets.token_urlsafe(32))
@@ -38,7 +46,7 @@ class Endpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """End it."""
+        """End the process by SIGTERM, after 10 s by SIGKILL, and wait until it is gone; it is not started again."""
         with self._starting:
             self._stop.set()
         self.process.terminate()
@@ -70,17 +78,26 @@ class Endpoint:
 
 
 def pause_s(lived_s: float, before_s: float) -> float:
-    """How long to wait before the next start: twice as long each time, from the first again after one that lived."""
+    """Return the seconds to wait before the next start: double the last pause, from 1 s to 60 s.
+
+    Args:
+        lived_s: how long the process ran; 60 s or more begin again at 1 s.
+        before_s: the last pause; 0 before the first.
+    """
     return FIRST_S if lived_s >= LONGEST_S or not before_s else min(2 * before_s, LONGEST_S)
 
 
 def command() -> list[str]:
-    """The process as a command line."""
+    """Return the command line of the endpoint's process; its argument is this process' id."""
     return [sys.executable, "-m", "pipelines.serve.http.process", str(os.getpid())]
 
 
 def keep(path: Path, text: str) -> None:
-    """Write a file that only this user may read, whole or not at all."""
+    """Write text to a file with mode 0600, whole or not at all, by way of a `.new` beside it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -89,7 +106,15 @@ def keep(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Serve until the parent ends, whose process id is the argument: by now it may be gone already."""
+    """Run the HTTP endpoint until SIGTERM, or until the parent process (its id is the first argument) is gone.
+
+    Reads the token from the store's folder, and writes the address there (`http`, for this user only).
+
+    Raises:
+        SettingsError: the settings are not valid.
+        OSError: there is no token file, or the port is taken.
+        StoreError: the store cannot be opened.
+    """
     import uvicorn
 
     from pipelines.serve.http.app import HEAD_BYTES, Limited, app

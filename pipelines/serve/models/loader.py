@@ -23,20 +23,24 @@ AGAIN_S = 30.0
 
 
 class ChampionSource(Protocol):
-    """Where champions come from: `pipelines.registry.Registry`, or what a test puts in its place."""
+    """A source of champions (models to serve): `pipelines.registry.Registry`, or a test's stand-in."""
 
     def champion_versions(self) -> Mapping[str, str]:
-        """Version that serves, of every job that has one; one look-up for all."""
+        """Return the champion's version by job, for every job that has one, in one look-up; may raise RegistryError."""
 
     def model_name(self, job: str) -> str:
-        """Under which it is registered."""
+        """Return the name under which the job's model is registered."""
 
     def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
-        """A version's forecaster, and its network's archive where it has one."""
+        """Return a version's forecaster, and the torch.export archive of its network or None."""
 
 
 class Loader:
-    """Looks every few seconds; what is ready waits in `ready`, and `wake` is called."""
+    """Thread that looks for new champions, checks and warms them; what is ready waits in `ready` to be swapped in.
+
+    A version that cannot serve is printed and not tried again; one that cannot be fetched is tried again after
+    `AGAIN_S`.
+    """
 
     def __init__(
         self, windows: Windows, champions: Callable[[], ChampionSource], jobs: Collection[str], every_s: float,
@@ -64,11 +68,15 @@ class Loader:
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread, which looks at once and then every `every_s` seconds.
+
+        Raises:
+            RuntimeError: it was started before.
+        """
         self._thread.start()
 
     def close(self) -> None:
-        """Look no more; a registry that does not answer is not waited for."""
+        """Tell the thread to end and wait up to 2 s for it; a look-up that takes longer is left behind."""
         self._stop.set()
         self._thread.join(CLOSE_S)
 

@@ -28,10 +28,10 @@ class ModelSetError(ValueError):
 
 @dataclass(frozen=True)
 class ModelSet:
-    """A forecaster and what it was made of.
+    """A forecaster and the bytes it is made of.
 
     Attributes:
-        members: weights, scaler and hyper as bytes; equal sets of two jobs have equal members.
+        members: bytes by "weights", "scaler" and "hyper"; equal forecasters of two jobs have equal members.
         forecaster: what they make.
     """
 
@@ -40,17 +40,22 @@ class ModelSet:
 
     @property
     def digests(self) -> tuple[str, str, str]:
-        """BLAKE2b of weights, scaler and hyper-parameters, hexadecimal."""
+        """BLAKE2b (16 bytes, hexadecimal) of weights, scaler and hyper-parameters, in this order."""
         made = [hashlib.blake2b(self.members[name], digest_size=_DIGEST_BYTES).hexdigest() for name in MEMBERS]
         return made[0], made[1], made[2]
 
 
 def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
-    """The set of a forecaster.
+    """Split a forecaster into weights, scaler and hyper-parameters, and load it from these.
+
+    The set's `forecaster` is the reloaded one, not the one given.
 
     Args:
-        forecaster: any kind.
-        archive: its network as a torch.export archive (`pt2`); exported anew where it is not given.
+        forecaster: any kind of `models.kinds`.
+        archive: its network as a torch.export archive (`pt2`); None to export it here, which takes seconds.
+
+    Raises:
+        ModelSetError: the members cannot be loaded again.
     """
     described = describe(forecaster)
     scaler = {name: described.pop(name) for name in _SCALER if name in described}
@@ -63,10 +68,12 @@ def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
 
 
 def unpack(members: Mapping[str, bytes]) -> ModelSet:
-    """The set that its members make.
+    """Load the forecaster from its members: bytes by "weights", "scaler" and "hyper".
+
+    Weights are a torch.export archive for a network, else JSON or empty; the others are JSON.
 
     Raises:
-        ModelSetError: a member is missing or is not what it should be.
+        ModelSetError: a member is missing or cannot be read, or they make no forecaster.
     """
     if missing := sorted(set(MEMBERS) - set(members)):
         raise ModelSetError(f"the set lacks {', '.join(missing)}. Put all of {', '.join(MEMBERS)} at once.")
@@ -86,16 +93,17 @@ def unpack(members: Mapping[str, bytes]) -> ModelSet:
 
 
 def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> None:
-    """Refuse a set before it is swapped in (seed 6.2, step 1).
+    """Check that a set can serve a job, by one forecast on its newest windows; returns nothing.
 
     Args:
         candidate: to be checked.
         named: its model and version, for errors.
         step_s: seconds per window that is served.
-        recent: the newest windows, on which its output must be finite; may be empty.
+        recent: the newest windows, records/s, NaN where missing; may be empty.
 
     Raises:
-        ModelSetError: another step, or an output of another shape or not finite.
+        ModelSetError: its step is another, it fails on the windows, or its quantiles have not the shape (horizon,
+            levels) or are not finite where it trusts them.
     """
     made = candidate.forecaster
     if made.step_s != step_s:

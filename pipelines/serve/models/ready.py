@@ -17,10 +17,11 @@ class Ready(NamedTuple):
     Attributes:
         job: whose it is.
         model, version: in the registry.
-        made: the set.
-        online: who steps by it.
+        made: weights, scaler and hyper-parameters.
+        online: the model that steps jobs.
         warm: its state after window `warmed_to`.
-        warmed_from, warmed_to: first and last window that it was begun on.
+        warmed_from, warmed_to: index of the first and last window it was warmed on; none where the second is less than
+            the first.
     """
 
     job: str
@@ -33,17 +34,28 @@ class Ready(NamedTuple):
     warmed_to: int
 
     def generation(self, number: int, first_origin: int, step_s: float) -> Generation:
-        """The swap that puts it into service."""
+        """Return the record of its swap, to be stored; it serves from window `first_origin` on."""
         return Generation(
             number, self.model, self.version, self.made.digests, first_origin, self.warmed_from, self.warmed_to, step_s
         )
 
 
 def prepare(windows: Windows, job: str, model: str, version: str, made: ModelSet) -> Ready:
-    """Check a set and warm it on the job's newest windows; in a thread of its own, because it may take a second.
+    """Check a model and warm it on the job's newest `KEPT_STEPS` windows, less the very newest; may take a second.
+
+    What is compiled at first use is compiled here. Nothing in service changes.
+
+    Args:
+        windows: where the job's closed windows are.
+        job: its name.
+        model: its name in the registry.
+        version: in the registry.
+        made: weights, scaler and hyper-parameters, loaded.
 
     Raises:
-        ModelSetError: the set cannot serve; the one in service goes on.
+        ModelSetError: the set cannot serve.
+        SeriesError, OnlineError: the model cannot be started on the windows.
+        StoreError: the windows cannot be read.
     """
     # The newest window is left out: the first generation speaks for it, and a replay must find the same beginning.
     newest = windows.newest(job)

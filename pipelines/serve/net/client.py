@@ -22,7 +22,11 @@ class ClientError(CorrectableError, RuntimeError):
 
 
 class RefusedError(ValueError):
-    """The server refused a request; `code` is one of "message", "unknown_job", "conflict", "gap", "not_stable", ..."""
+    """The server refused a request.
+
+    `code` is "message", "unknown_job", "conflict" or "gap" for a sample; "not_stable", "pruned", "input", "oversized",
+    "model", "frame", "full", "fenced" or "store" for other reasons.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -30,10 +34,15 @@ class RefusedError(ValueError):
 
 
 class Client:
-    """One connection; not to be shared between threads."""
+    """One connection to the fast path's socket; not to be shared between threads. Calls wait for the answer.
+
+    Every call raises `ClientError` where the server is gone or does not answer within the timeout (the connection is
+    useless then), `RefusedError` where it refuses, and `WireError` for a request of more than 1 MiB or an answer that
+    cannot be decoded.
+    """
 
     def __init__(self, path: Path, timeout_s: float = 5.0) -> None:
-        """Connect.
+        """Connect to the socket at `path`; `timeout_s` is for each wait, in wall seconds.
 
         Raises:
             ClientError: nobody serves at the path.
@@ -55,37 +64,61 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._socket.close()
 
     def put(self, sample: MetricSample) -> Took:
-        """Put one sample; the answer holds the forecasts it caused.
+        """Put one sample; the answer holds its verdict and the forecasts it caused (see `Took`).
+
+        A sample put twice counts once, so it may be sent again after a `ClientError`.
 
         Raises:
-            RefusedError: the sample was not accepted; nothing of it is in the store.
+            RefusedError: not accepted ("message", "unknown_job", "conflict", "gap", "full", ...); it changed nothing.
+            MessageError: the sample cannot be encoded.
+            ClientError: the server is gone or does not answer.
+            WireError: the sample is longer than a frame.
         """
         return self._ask(wire.Put(encode(sample)), Took)
 
     def put_all(self, samples: Iterable[bytes]) -> list[Answer]:
-        """Put samples in their bytes, all before the first answer is read; refusals are among the answers."""
+        """Send samples (JSON) all at once, and return an answer for each, in their order; a refusal is an answer, too.
+
+        Raises:
+            ClientError: the server is gone or does not answer; it may have taken some.
+            WireError: a sample is longer than a frame (nothing was sent), or an answer cannot be decoded.
+        """
         frames = [wire.framed(wire.Put(sample)) for sample in samples]
         self._send(b"".join(frames))
         return [wire.read_answer(self._frame()) for _ in frames]
 
     def get(self, key: str, version: int | None = None) -> Found | None:
-        """The newest version of a key, or the one named; None if there is none."""
+        """Return a key's newest version, or the one named; None if there is none.
+
+        Raises:
+            RefusedError: "input" for no valid key, "oversized" for a value of about 1 MiB or more.
+            ClientError: the server is gone or does not answer.
+        """
         return self._one(wire.Get(key, version))
 
     def as_of(self, key: str, t: int) -> Found | None:
-        """A key as it was at a commit time, ns.
+        """Return the key's newest version as of a commit time (ns since the epoch); None if there was none.
 
         Raises:
-            RefusedError: "not_stable" above the frontier, "pruned" below what is kept.
+            RefusedError: "not_stable" above the frontier, "pruned" below what is kept, "input" for no valid key or
+                time.
+            ClientError: the server is gone or does not answer.
         """
         return self._one(wire.AsOf(key, t))
 
     def versions(self, key: str, lo: int = 0, hi: int = 2**63 - 1) -> list[tuple[int, int]]:
-        """(version, commit time in ns), rising in both; asked for page by page."""
+        """Return (version, commit time in ns) of a key's kept versions from lo to hi, both included; rising in both.
+
+        Empty for a key never put. Asks for 10,000 at a time.
+
+        Raises:
+            RefusedError: "input" for no valid key.
+            ClientError: the server is gone or does not answer.
+        """
         found: list[tuple[int, int]] = []
         while True:
             page = self._ask(wire.Versions(key, lo, hi), wire.History).versions
@@ -95,20 +128,40 @@ class Client:
             lo = page[-1][0] + 1
 
     def frontier(self) -> tuple[int, int]:
-        """Commit time last committed and last flushed, ns."""
+        """Return the times (ns since the epoch) of the newest commit and of the newest that is flushed to the disk."""
         edge = self._ask(wire.Frontier(), wire.Edge)
         return edge.ts, edge.durable_ts
 
     def ping(self, payload: bytes = b"") -> bytes:
-        """The same bytes again; the way there and back is the floor under every latency."""
+        """Return the payload as the server sends it back, for measuring the way there and back."""
         return self._ask(wire.Ping(payload), wire.Pong).payload
 
     def what_if(self, job: str, rate: float) -> wire.WireForecast:
-        """What the champion would say if the next window's rate were this; nothing is stored."""
+        """Return the forecast as it would be if the next window had this rate (records/s); nothing is stored.
+
+        Empty quantiles and levels where no model serves the job yet.
+
+        Raises:
+            RefusedError: "unknown_job", "message" (rate negative or not finite), or "model" (the model cannot be
+                stepped).
+            ClientError: the server is gone or does not answer.
+        """
         return self._ask(wire.WhatIf(job, rate), wire.WireForecast)
 
     def forecast(self, job: str, step_s: float, t: int | None = None) -> ForecastValue | None:
-        """The job's newest forecast, or the newest at a commit time, ns."""
+        """Return the job's newest forecast record, or the newest as of a commit time t (ns); None if there is none.
+
+        The record may hold a reason instead of a forecast.
+
+        Args:
+            job: its name.
+            step_s: seconds per window that is served.
+            t: ns since the epoch.
+
+        Raises:
+            RefusedError: with t, "not_stable" or "pruned"; "input" for no valid job name.
+            ClientError: the server is gone or does not answer.
+        """
         key = forecast_key(job, step_s)
         found = self.get(key) if t is None else self.as_of(key, t)
         return None if found is None else unpacked(ForecastValue, found.value)

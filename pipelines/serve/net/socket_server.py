@@ -31,7 +31,15 @@ class SocketError(CorrectableError, RuntimeError):
 
 @dataclass(eq=False)
 class Connection:
-    """One client: what came of its next frame, what it has not read yet, and the last that it will be answered."""
+    """One client of the socket.
+
+    Attributes:
+        socket: non-blocking.
+        coming: bytes received that are no whole frame yet.
+        going: bytes of answers not sent yet.
+        ending: whether it is closed once `going` is sent.
+        refused: its last answer, after which nothing more is read; None while it is served.
+    """
 
     socket: socket.socket
     coming: bytearray = field(default_factory=bytearray)
@@ -41,13 +49,24 @@ class Connection:
 
 
 class SocketServer:
-    """Listens at a path; `ready` is called for every socket that the selector names."""
+    """Listens on a Unix socket for one loop, without a thread and without waiting.
+
+    The loop calls what the selector's keys hold as data (`data(mask)` returns frames) and gives all frames of a round
+    to `answer`.
+    """
 
     def __init__(self, path: Path, selector: selectors.BaseSelector, puts: Puts, read: Read) -> None:
-        """Open the socket, for this user only.
+        """Listen at `path`, for this user only, and register with the selector; a dead server's socket is replaced.
+
+        Args:
+            path: at most 107 bytes; its folder is made.
+            selector: of the loop.
+            puts: takes up to 32 samples (JSON) and returns as many answers.
+            read: answers any other request.
 
         Raises:
-            SocketError: the path is too long for a socket, or somebody serves there.
+            SocketError: the path is too long, or a server answers there.
+            OSError: it cannot be opened for another reason.
         """
         self._path, self._selector, self._puts, self._read = path, selector, puts, read
         self._listening = _listen(path)
@@ -56,7 +75,7 @@ class SocketServer:
         self._paused = False
 
     def close(self) -> None:
-        """Cut off every client and remove the path."""
+        """Cut off every client, stop listening, and remove the socket's path."""
         for connection in list(self.clients):
             self._drop(connection)
         if not self._paused:
@@ -86,7 +105,7 @@ class SocketServer:
         self._selector.unregister(self._listening)
 
     def resume(self) -> None:
-        """Accept again where there was no room; to be called now and then."""
+        """Accept connections again if that was paused for want of room and there is room now; call it now and then."""
         if self._paused and len(self.clients) < CLIENTS:
             self._paused = False
             self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
@@ -118,7 +137,14 @@ class SocketServer:
         return [(connection, frame) for frame in frames]
 
     def answer(self, frames: Sequence[tuple[Connection, bytes]]) -> None:
-        """Answer the frames of this round in their order; puts that follow each other share a transaction."""
+        """Answer (connection, frame) pairs in their order; up to 32 puts in a row are given to `puts` together.
+
+        A frame that is no request is answered by a `Refused`. Answers a client does not read yet are buffered; above 8
+        MiB it is cut off.
+
+        Raises:
+            Exception: what `puts` or `read` raises; the rest is not answered then.
+        """
         waiting: list[tuple[Connection, bytes]] = []
         for connection, frame in frames:
             try:

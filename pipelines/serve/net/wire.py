@@ -64,7 +64,7 @@ class Versions(_Message, tag=4):
 
 
 class Frontier(_Message, tag=5):
-    """Up to when reads are stable; answered by `Edge`."""
+    """Ask for the times of the newest commit and of the newest flushed; answered by `Edge`."""
 
 
 class Ping(_Message, tag=6):
@@ -74,7 +74,7 @@ class Ping(_Message, tag=6):
 
 
 class WhatIf(_Message, tag=7):
-    """What the champion would say if the next window's rate were this, records/s. Writes nothing."""
+    """Ask for the forecast if the next window had this rate, records/s; answered by `WireForecast`. Writes nothing."""
 
     job: str
     rate: float
@@ -90,7 +90,7 @@ class Found(_Message, tag=16):
 
     @classmethod
     def of(cls, record: StoredRecord) -> Self:
-        """The version that a record of the store holds."""
+        """Copy version, times and value of a store's record."""
         return cls(record.version, record.ts, record.event_time, record.value)
 
 
@@ -110,7 +110,7 @@ class Took(_Message, tag=17):
 
 
 def took(verdict: str, forecasts: list[Found]) -> Took:
-    """What a sample did, with as many of its newest forecasts as a frame has room for."""
+    """Build the answer to a sample, with as many of its newest forecasts (given oldest first) as fit a frame."""
     room, first = ROOM, len(forecasts)
     while first and (room := room - len(forecasts[first - 1].value) - 64) >= 0:
         first -= 1
@@ -122,13 +122,13 @@ class Absent(_Message, tag=18):
 
 
 class History(_Message, tag=19):
-    """(version, commit time in ns), rising in both."""
+    """(version, commit time in ns) of at most 10,000 versions, rising in both."""
 
     versions: list[tuple[int, int]]
 
 
 class Edge(_Message, tag=20):
-    """Commit time last committed and last flushed, ns."""
+    """Times (ns since the epoch) of the newest commit and of the newest that is flushed to the disk."""
 
     ts: int
     durable_ts: int
@@ -141,7 +141,7 @@ class Pong(_Message, tag=21):
 
 
 class WireForecast(_Message, tag=22):
-    """(horizon, levels) records/s and the levels; empty where there is nothing to go by."""
+    """Quantiles (horizon, levels) in records/s, and the levels between 0 and 1; both empty where no model serves."""
 
     quantiles: list[list[float]]
     levels: list[float]
@@ -161,10 +161,10 @@ _REQUEST, _ANSWER = msgspec.msgpack.Decoder(Request), msgspec.msgpack.Decoder(An
 
 
 def framed(message: Request | Answer) -> bytes:
-    """The message as a frame.
+    """Encode a message as a frame: its length (u32, little-endian), then MessagePack.
 
     Raises:
-        WireError: it is longer than MOST.
+        WireError: it is longer than MOST bytes ("oversized").
     """
     body = _ENCODER.encode(message)
     if len(body) > MOST:
@@ -173,10 +173,14 @@ def framed(message: Request | Answer) -> bytes:
 
 
 def unframe(buffer: bytearray) -> list[bytes]:
-    """Take the whole frames off the front of a buffer; what is left of it is the beginning of the next.
+    """Remove the whole frames from the front of a buffer and return their bodies, in order; empty if none is whole.
+
+    What is left in the buffer is the beginning of the next frame. If an announced length is above MOST, the frames
+    before it are returned first and the next call raises.
 
     Raises:
-        WireError: the first frame is announced as longer than MOST; where the next one begins cannot be known.
+        WireError: the first frame is announced as longer than MOST bytes ("oversized"); the connection is to be closed,
+            because the next frame cannot be found.
     """
     found: list[bytes] = []
     at = 0
@@ -193,13 +197,21 @@ def unframe(buffer: bytearray) -> list[bytes]:
 
 
 def read_request(frame: bytes) -> Request:
-    """The request in a frame; WireError where it is none."""
+    """Decode the request in a frame's body.
+
+    Raises:
+        WireError: it is none ("frame").
+    """
     request: Request = _read(_REQUEST, frame, "request", "")
     return request
 
 
 def read_answer(frame: bytes) -> Answer:
-    """The answer in a frame; WireError where it is none."""
+    """Decode the answer in a frame's body.
+
+    Raises:
+        WireError: it is none ("frame").
+    """
     answer: Answer = _read(_ANSWER, frame, "answer", ". Is the server older?")
     return answer
 
