@@ -84,7 +84,7 @@ def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...
         identity: columns that together name a row.
 
     Raises:
-        QualityError: an expectation failed to run (e.g. no such column), or a row would be lost or doubled.
+        QualityError: an expectation failed to run, or a row would be lost or doubled.
         KeyError: a column of `identity` is missing.
     """
     from pyspark.sql import functions as F
