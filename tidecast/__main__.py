@@ -13,7 +13,11 @@ HINT = (
 
 
 def main() -> None:
-    """Run the pipeline's command line where it is installed; otherwise say in one line how to get it."""
+    """Run the pipeline's command line; where the pipeline is not installed, exit with status 1 and say how to get it.
+
+    Raises:
+        SystemExit: the pipeline is not installed, or its command line exits.
+    """
     try:
         found = importlib.util.find_spec("pipelines.cli.app") is not None
     except ModuleNotFoundError:

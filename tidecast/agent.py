@@ -46,32 +46,38 @@ def attach(
     lost_contact_s: float = 60.0,
     prefix: str | None = None,
 ) -> Agent:
-    """Watch a running streaming query of this driver; with `mode="act"` also apply the decisions made for it.
+    """Start Tidecast's agent for a running streaming query of this driver; with `mode="act"` it also applies decisions.
 
-    Nothing that goes wrong later reaches the query: the agent logs it (logger `tidecast`) and goes on. It touches
-    nothing in the application before Tidecast's broker and its topic `control` have answered.
+    Four daemon threads report metrics and follow decisions until the query ends. Errors after the start never reach the
+    query: they are logged (logger `tidecast`) and retried. The application is not touched before Tidecast's broker and
+    its topic `control` have answered.
 
     Args:
         query: what `.start()` returned.
         job: its name on Tidecast's topics.
-        bootstrap: broker of Tidecast's topics, `host:port`; by default that of the query's own Kafka source, then the
-            environment's.
-        mode: the most that the agent may do; a word on topic `control` may narrow it. `observe` touches nothing in the
-            application; `act` owns its executors; `freeze` owns and keeps them.
+        bootstrap: broker of Tidecast's topics, `host:port`; default: that of the query's own Kafka source, else the
+            environment's TIDECAST_KAFKA__BOOTSTRAP.
+        mode: the most that the agent may do; a message on topic `control` may narrow it. `observe` changes nothing in
+            the application, `act` sets its executors, `freeze` takes them over and keeps their number.
         clock: the job's own time; None waits until a replay's clock is announced on topic `control`.
-        security: client options of kafka-python for that broker, e.g. `{"security_protocol": "SASL_SSL", ...}`; by
-            default those of the query's own source, where its broker is the same.
-        executors: least and most that a decision may ask for.
-        cores_per_executor: by default what the application is configured with.
-        source_bootstrap: broker of the topics whose arrivals are the job's load; by default that of the query's own
-            Kafka source, then `bootstrap`.
-        source_security: client options for it; by default translated from the source's own `kafka.*` options.
-        lost_contact_s: silence of the autoscaler after which an acting agent hands back: it sets the executors to the
+        security: client options of kafka-python for that broker, e.g. `{"security_protocol": "SASL_SSL", ...}`;
+            default: those of the query's own source, where its broker is the same.
+        executors: (least, most) that a decision may ask for.
+        cores_per_executor: default: `spark.executor.cores`, else 1.
+        source_bootstrap: broker of the topics whose arrivals are the job's load; default: that of the query's own Kafka
+            source, else `bootstrap`.
+        source_security: client options for it; default: translated from the source's own `kafka.*` options.
+        lost_contact_s: wall seconds of the autoscaler's silence after which an acting agent sets the executors to the
             most of what it found, what runs and what was decided last, until it hears of the autoscaler again.
-        prefix: of the names of Tidecast's own topics (`kafka.prefix`); by default the environment's, else none.
+        prefix: of the names of Tidecast's own topics (`kafka.prefix`); default: the environment's
+            TIDECAST_KAFKA__PREFIX, else none.
+
+    Returns:
+        The running agent; `stop` ends it before the query.
 
     Raises:
-        ValueError: an argument makes no sense, or no broker is known.
+        ValueError: an argument is out of range, `job` is no valid name (`MessageError`), `ssl_check_hostname` is
+            neither true nor false, or no broker is known.
         tidecast.spark.cluster.ClusterError: the query is not run by this process.
     """
     least, most = executors
@@ -118,11 +124,15 @@ class Agent:
 
     @property
     def mode(self) -> str:
-        """What the agent does now: observe, act or freeze."""
+        """Present mode: observe, act or freeze."""
         return self._job.mode
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Publish what is queued and end; executors stay as they are. Call it before `spark.stop()`, or leave it be."""
+        """Stop the agent's threads, send what is queued and keep the executors; blocks up to `timeout_s` seconds.
+
+        Call it before `spark.stop()`; without it the agent ends with the query. Threads that are still busy at the
+        timeout end later.
+        """
         self._job.stop.set()
         deadline = time.monotonic() + timeout_s
         for thread in self._threads:

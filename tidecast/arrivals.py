@@ -1,4 +1,4 @@
-"""The thread that asks the broker: end offsets twice a second, one `interval` metric a second."""
+"""The thread that polls the broker: end offsets twice a second, one `interval` metric a second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAST_S = tuple(2.0**i for i in range(17, -1, -1))
 
 
 class Arrivals:
-    """Arrival rate and lag of a job's Kafka topics, at the broker that the query reads; `step` every `SAMPLE_S`."""
+    """Arrival rate and lag of a job's Kafka topics, at the broker that the query reads; call `step` every SAMPLE_S."""
 
     def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any]) -> None:
         self._job, self._bootstrap, self._security = job, bootstrap, security
@@ -33,7 +33,18 @@ class Arrivals:
         self._published: tuple[float, Offsets] | None = None
 
     def step(self) -> None:
-        """Sample the end offsets; publish an interval when one is due. Raises when the broker does not answer."""
+        """Sample the topics' end offsets into the job's state, and queue an interval metric once a second.
+
+        Connects at the first call, looks for new partitions every REDISCOVER_S, and does nothing while the job's topics
+        are unknown. Blocks on the broker for up to ANSWER_MS per request. No metric is queued before the job's clock is
+        known and has begun; after an outage one interval spans it all.
+
+        Raises:
+            UnreachableError: the broker cannot be connected to; the message says why.
+            LookupError: a topic is not on the broker.
+            kafka.errors.KafkaError: no answer in time.
+            ValueError: a security option makes no sense.
+        """
         if not self._job.topics:
             return  # found in the first batch's progress, if the query reads Kafka at all
         if self._client is None:
@@ -52,7 +63,7 @@ class Arrivals:
         self._publish(wall, ends)
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the Kafka client if there is one; waits up to 1 s."""
         if self._client is not None:
             self._client.close(timeout_ms=1000)
 

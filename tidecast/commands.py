@@ -1,4 +1,4 @@
-"""The thread that obeys: decisions, control words and heartbeats from the broker, judged, applied and answered."""
+"""The thread that follows decisions, control messages and heartbeats, applies them and reports the outcome."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LOOK_S = 10.0
 
 
 class Commands:
-    """Follows decisions and heartbeats from now on and `control` from its beginning; `step` waits up to `WAIT_MS`.
+    """Follows `decisions` and `heartbeats` from now on and `control` from its beginning; call `step` again and again.
 
-    Until the control topic has been read to the end that it had at first, the agent observes, whatever `attach` allows,
-    and decisions wait: of several words that are kept there the last alone counts.
+    Until `control` has been read to the end that it had at first, the agent observes, whatever `attach` allows, and
+    decisions wait: only the last of several kept messages counts.
     """
 
     def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any], waits_for_clock: bool) -> None:
@@ -44,7 +44,18 @@ class Commands:
         self._undone: int | None = None
 
     def step(self) -> None:
-        """Take what has come. Raises when the broker cannot be reached, or does not give what is needed."""
+        """Poll once (up to WAIT_MS) and handle each record: apply decisions, change mode or clock, note signs of life.
+
+        Connects at the first call. Outcomes and rejects are queued in the job's outbox. Every call also checks how long
+        the autoscaler has been silent, and hands back (`tidecast.modes.watch`) when it is too long.
+
+        Raises:
+            UnreachableError: the broker cannot be connected to; the message says why.
+            LookupError: the topic `decisions` or `control` is not there, or may not be read.
+            kafka.errors.KafkaError: the broker stopped answering.
+            tidecast.spark.actuator.ActuatorError: the cluster refused the executors at handing back.
+            ValueError: a security option makes no sense.
+        """
         if self._client is None:
             self._client = self._connect()
         for records in self._client.poll(timeout_ms=WAIT_MS).values():
@@ -57,7 +68,7 @@ class Commands:
         watch(self._job, time.time())
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the Kafka client if there is one; waits up to 1 s."""
         if self._client is not None:
             self._client.close(timeout_ms=1000)
 

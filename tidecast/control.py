@@ -1,4 +1,4 @@
-"""What stands on the compacted topic `control` for a running agent: its mode, and the clock of a replay."""
+"""The compacted topic `control`: the latest mode and the latest replay clock for every agent."""
 
 from __future__ import annotations
 
@@ -25,11 +25,21 @@ def clock_key(job: str) -> str:
 
 
 def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "") -> None:
-    """Switch an agent to `observe`, `freeze` or `act`, at most to what it was attached with; later agents obey it too.
+    """Send a job's agent the mode `observe`, `freeze` or `act`; agents attached later obey it too.
+
+    The agent goes no further than the mode it was attached with. Blocks until the broker has the message: some 10 s to
+    connect and 10 s to send at most.
+
+    Args:
+        bootstrap: broker of Tidecast's topics, `host:port`.
+        job: name of the job.
+        mode: the mode to send.
+        security: client options of kafka-python.
+        prefix: of the names of Tidecast's topics.
 
     Raises:
-        ValueError: no such mode.
-        ConnectionError: the broker did not take the message within 10 s.
+        ValueError: no such mode, no valid job name (`MessageError`), or a security option that makes no sense.
+        ConnectionError: the broker cannot be reached (`UnreachableError`), or did not take the message in time.
     """
     from kafka.errors import KafkaError
 
@@ -58,7 +68,7 @@ class Clock:
     scale: float = 1.0
 
     def at(self, wall: float) -> float:
-        """Job time at a wall time."""
+        """Convert wall time to job time, both in epoch seconds."""
         return self.trace_start + (wall - self.wall_start) * self.scale
 
 
@@ -67,7 +77,7 @@ WALL = Clock()
 
 
 def announced(control: Control) -> Clock | None:
-    """The clock that a control message announces, None if it announces none."""
+    """Return the clock in a control message; None if it lacks `wall_start`, `trace_start` or `time_scale`."""
     if control.wall_start is None or control.trace_start is None or not control.time_scale:
         return None
     return Clock(control.wall_start, control.trace_start, control.time_scale)

@@ -1,4 +1,4 @@
-"""What may stand in a record: type and limits of a field are declared once, in its annotation, for every reader."""
+"""Types and limits of message fields: declared once, in the field's annotation, and checked by every reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
     above: bool = False
 
     def objection(self, value: Any) -> str | None:
-        """What would be right; None where the value is."""
+        """Describe the expected range if `value` is outside it; None if it is inside."""
         if value < self.least or (self.above and value == self.least):
             return f"{'above' if self.above else 'at least'} {self.least} is expected"
         return f"at most {self.most} is expected" if value > self.most else None
@@ -44,7 +44,7 @@ class OneOf(NamedTuple):
     words: tuple[str, ...]
 
     def objection(self, value: Any) -> str | None:
-        """What would be right; None where the value is."""
+        """List the allowed words if `value` is none of them; None if it is one."""
         return None if value in self.words else f"one of {', '.join(self.words)} is expected"
 
 
@@ -55,7 +55,7 @@ class Matching(NamedTuple):
     words: str
 
     def objection(self, value: Any) -> str | None:
-        """What would be right; None where the value is."""
+        """Describe the expected text if `value` does not match the whole pattern; None if it does."""
         return None if self.pattern.fullmatch(value) else f"{self.words} are expected"
 
 
@@ -94,7 +94,11 @@ class Field(NamedTuple):
     limits: Limits | None
 
     def checked(self, value: Any) -> Any:
-        """The JSON value as the field's type has it; `MessageError` if it is another type, or beyond its limits."""
+        """Validate a JSON value and convert it to the field's type, as `checked` does; None passes where `optional`.
+
+        Raises:
+            MessageError: another type, or beyond the limits.
+        """
         return None if value is None and self.optional else checked(self.name, value, self.kind, self.limits)
 
 
@@ -120,19 +124,29 @@ def _field(spec: Any, hint: Any) -> Field:
 
 
 def job_name(name: str) -> str:
-    """The name, if a job may have it: it becomes part of keys, paths, SQL and registry filters.
+    """Return `name` if it is a valid job name (see JOB_NAME): it becomes part of keys, paths, SQL and registry filters.
 
     Raises:
-        MessageError: it may not.
+        MessageError: it is not valid.
     """
     return str(checked("job", name, str, JOB_NAME))
 
 
 def checked(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
-    """The JSON value as the declared type has it.
+    """Validate one JSON value against a declared type and its limits.
+
+    Args:
+        name: the field's name, for the error.
+        value: as `json.loads` gives it.
+        kind: str, int, float, dict or a (nested) list of one of these; types must match exactly: no bool as int, no
+            text as a number.
+        limits: of the value or of each value in a list; None for none.
+
+    Returns:
+        The value; an int for a float field becomes a float, and a list is copied.
 
     Raises:
-        MessageError: another type, or beyond its limits.
+        MessageError: another type, or beyond its limits; the message gives field, value and what is expected.
     """
     if typing.get_origin(kind) is list:
         if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Whether a decision is applied: a pure judgement, with its reason in words."""
+"""Decides whether an agent applies a decision, without side effects, and says why in words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 from tidecast.messages import Decision
 
 REMEMBERED = 500
-"""Decision ids kept to tell a replay: many times what can be made while a decision stays fresh."""
+"""Decision ids kept to recognise duplicates: many times what can be made while a decision stays fresh."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is accepted: executors within the bounds and the useful ceiling, decisions not older than `fresh_s`."""
+    """What is accepted: `least` to `most` executors, up to the useful ceiling, decided at most `fresh_s` s ago."""
 
     least: int
     most: int
@@ -24,14 +24,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the agent remembers of earlier decisions: their ids, and when the last accepted one was made."""
+    """Earlier decisions: ids of the last REMEMBERED, id and wall time of the last accepted one (-inf before any)."""
 
     ids: tuple[str, ...] = ()
     accepted_at: float = -math.inf
     accepted_id: str = ""
 
     def after(self, decision: Decision, accepted: bool) -> Seen:
-        """The memory with one decision more."""
+        """Return a copy that has seen `decision` too; `accepted` also makes it the last accepted one."""
         seen = self if decision.id in self.ids else replace(self, ids=(*self.ids, decision.id)[-REMEMBERED:])
         return replace(seen, accepted_at=decision.wall_time, accepted_id=decision.id) if accepted else seen
 
@@ -52,10 +52,24 @@ def judge(
     decision: Decision, job: str, mode: str, current: int, limits: Limits, ceiling_tasks: int | None, seen: Seen,
     now: float,
 ) -> GuardVerdict:  # fmt: skip
-    """Judge one decision at wall time `now`.
+    """Decide what an agent does with one decision; the reason names the first objection found. Changes nothing.
 
-    `current` is the executors' target (or their number before the first decision), `ceiling_tasks` the tasks of the
-    stage that takes the time, None while unknown. The first objection found is the reason.
+    Checked in this order: job, whether decision and agent act at all, duplicate id, age, order, bounds, useful ceiling.
+
+    Args:
+        decision: the one to judge.
+        job: name of the agent's job.
+        mode: the agent's mode; decisions are applied in `act` alone.
+        current: the executors' target, or their number before the first decision.
+        limits: bounds, cores per executor and freshness.
+        ceiling_tasks: tasks of the stage that takes the time, beyond which more cores are of no use; None while
+            unknown.
+        seen: earlier decisions.
+        now: the agent's wall time, epoch seconds.
+
+    Returns:
+        `reject` for another job's decision; `ignore` where decision or agent does not act, or an objection would change
+        nothing; `refuse` for an objection; `hold` where `current` is as decided; else `apply`.
     """
     if decision.job != job:
         return GuardVerdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")

@@ -1,4 +1,4 @@
-"""What the agent's threads know of the job together."""
+"""The state of a job that the agent's threads share."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from tidecast.spark.sensors import Curve, HeavyStage, Offsets, Partition
 
 @dataclass
 class Job:
-    """One job under the agent's eyes.
+    """The state that the agent's threads share about one job; times are wall times in epoch seconds.
 
     Attributes:
         granted: the widest mode that `attach` allows.
         clock: the job's own; None while a replay's has not been announced.
+        limits: what decisions may ask for.
+        lost_contact_s: silence of the autoscaler after which an acting agent hands back.
+        mode: the present one.
         prefix: of the names of Tidecast's own topics.
         lock: guards what several threads change together: mode, target, tracker.
+        stop: set when the agent's threads are to end.
+        curves: sampled end offsets over time, by (topic, partition).
         ends: newest sampled end offsets of its topics.
         committed: end offsets of its last finished batch; None before one.
         executors: cores of every registered executor by id.
+        owns_executors: whether this agent sets the application's executor target.
         found: executors that were there when the agent took over.
         heard_at: wall time of the autoscaler's last sign of life.
         handed_back: whether its silence was answered (`tidecast.modes.watch`).
@@ -58,11 +64,14 @@ class Job:
 
     @property
     def time(self) -> Clock:
-        """The job's clock; the wall's while a replay's has not been announced."""
+        """The job's clock; wall time while a replay's has not been announced."""
         return self.clock or WALL
 
     def ceiling(self) -> int | None:
-        """Tasks of the stage that takes the time; before a batch has shown it, the partitions of the topics."""
+        """Return the tasks of the stage that takes the time, beyond which more cores are of no use.
+
+        Before it is known, the number of partitions of the topics; None before those are known.
+        """
         return self.heavy.tasks() or len(self.ends) or None
 
     def live(self) -> list[str]:
@@ -74,7 +83,17 @@ class Job:
         return [i for i in self.executors if i in self.actuator.asked]
 
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
-        """Send what was measured from `since` to `until`, wall seconds; nothing while a replay has not begun."""
+        """Queue one `MetricSample` of the wall time `[since, until)` on `metrics`, with executors, cores and mode.
+
+        Nothing is queued while the job's clock is unknown. Floats are rounded to 3 digits.
+
+        Args:
+            kind: "interval" or "batch".
+            since: begin, wall epoch seconds.
+            until: end, wall epoch seconds.
+            measured_at: the sample's `wall_time`, epoch seconds.
+            **measured: further fields of `MetricSample`.
+        """
         clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked]
         if clock is None:
             return

@@ -1,7 +1,8 @@
-"""The records on Tidecast's topics: frozen, JSON on the wire, checked when they are read.
+"""The messages on Tidecast's topics: frozen dataclasses, JSON on the wire, validated when they are read.
 
-Times are seconds since the epoch. `time` is the job's own time (trace time in a replay), `wall_time` the clock on the
-wall, `time_scale` how many seconds of the first pass in one of the second; rates and durations are per wall second.
+Times are epoch seconds. `time` is the job's own time (trace time in a replay), `wall_time` the clock on the wall,
+`time_scale` how many job seconds pass in one wall second. Rates are records per wall second; durations are wall
+seconds, except `span_s` and `step_s`, which are job seconds.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ _BY = ("serving", "autoscaler")
 
 @dataclass(frozen=True)
 class MetricSample:
-    """One second (`kind="interval"`) or one micro-batch (`kind="batch"`) of a job.
+    """One interval (`kind="interval"`, usually a second) or one micro-batch (`kind="batch"`) of a job.
 
-    An interval carries what was seen from outside: arrivals by the broker's end offsets, lag, executors. A batch
-    carries what Spark said of it. An interval covers the job's own time `[time, time + span_s)` and was measured at its
-    end, `wall_time`; a back-dated history record is one with a long span.
+    An interval carries what is measured at the broker: arrivals by end offsets, and lag. A batch carries what Spark
+    reports. Both carry the executors. The sample covers job time `[time, time + span_s)`; `wall_time` is when it was
+    measured. Rates are records per wall second and durations wall seconds, but `span_s` is job seconds. A back-dated
+    history record is an interval with a long span.
     """
 
     job: JobName
@@ -63,17 +65,22 @@ class MetricSample:
     schema: int = SCHEMA
 
     def check(self) -> None:
-        """Refuse what no field alone shows."""
+        """Check that an interval has an arrival rate.
+
+        Raises:
+            MessageError: `arrival_rps` is missing.
+        """
         if self.kind == "interval" and self.arrival_rps is None:
             raise MessageError("arrival_rps is missing from an interval")
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Quantiles of the arrival rate for the next steps.
+    """Quantiles of the arrival rate for the next steps of `step_s` job seconds.
 
-    `quantiles[h][q]` is records/s in the step that begins `h` steps after `time`, at `levels[q]`; `last_rps` are those
-    of the step before it, where they are known.
+    `quantiles[h][q]` is records per wall second in the step that begins `h` steps after `time`, at `levels[q]` (rising,
+    between 0 and 1); `last_rps` is the rate of the step before `time`, None while unknown. `epoch` is the fencing
+    number of the server that made it: the wall time in ms at which it took over; a higher one replaces a lower.
     """
 
     job: JobName
@@ -93,7 +100,12 @@ class Forecast:
     schema: int = SCHEMA
 
     def check(self) -> None:
-        """Refuse what no field alone shows."""
+        """Check the shapes and the order of levels and quantiles.
+
+        Raises:
+            MessageError: no steps or no levels, levels that do not rise strictly between 0 and 1, a row with another
+                number of values than levels, or quantiles that fall within a row.
+        """
         if not self.quantiles or not self.levels:
             raise MessageError("a forecast without steps or without levels")
         if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
@@ -107,7 +119,11 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Decision:
-    """One evaluation of a policy, holds included; `inputs` alone determine all that follows from them."""
+    """One evaluation of a policy, also one that changes nothing; `inputs` alone determine what follows from them.
+
+    `mode` is "act" or "observe" (a recommendation). `executors` is how many are wanted, `codes` are the reasons as
+    fixed words, `reason` is the same for a person. `expected` holds what the policy predicts.
+    """
 
     id: str
     job: JobName
@@ -155,7 +171,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Control:
-    """A word to an agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
+    """A message to a job's agent: its mode, or the clock of a replay (`trace_start` is job time at `wall_start`)."""
 
     job: JobName
     wall_time: Time
@@ -170,12 +186,12 @@ class Control:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life of who forecasts or decides for a job, at most 10 s apart, and what stands meanwhile.
+    """A sign of life of who forecasts (`by="serving"`) or decides (`by="autoscaler"`) for a job, at most 10 s apart.
 
-    A record that only says again what stands is not repeated on its topic: this one vouches for it, and its age is
-    judged by `wall_time` here. `standing` is the id of the decision, or the epoch of the forecast as text; None while
-    there is none. `since` is the wall time at which it was made, `executors` what a standing decision asks for,
-    `repeats` how many evaluations have come to the same since.
+    A decision or forecast that stays the same is not sent again: the heartbeat confirms it, and its age counts from
+    `wall_time` here. `standing` is the id of the decision, or the forecast's `epoch` as text; None while there is none.
+    `since` is the wall time at which it was made, `executors` what a standing decision asks for, `repeats` how many
+    evaluations have come to the same since.
     """
 
     job: JobName
@@ -192,7 +208,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class ContractText:
-    """What a decision's `contract_hash` stands for: the contract as JSON; `time` is the wall's, when it was accepted.
+    """The contract, as JSON in `text`, that a decision's `contract_hash` names; `time` is when it was accepted (wall).
 
     The key on its topic is the hash, so that compaction keeps one of each.
     """
@@ -226,7 +242,17 @@ class Reject:
         cls, topic: str, partition: int, offset: int, by: str, reason: object, raw: bytes | bytearray | str | None,
         now: float,
     ) -> Reject:  # fmt: skip
-        """The reject of a record as it lies on its topic, short enough for every producer however long that was."""
+        """Build the reject of one record; the reason and the record's text are cut to REPEATED characters.
+
+        Args:
+            topic: name of the record's topic, without the prefix.
+            partition: of the record.
+            offset: of the record.
+            by: who refused it.
+            reason: error or text.
+            raw: the record's value; bytes that are not UTF-8 are replaced, None becomes "".
+            now: wall time, epoch seconds.
+        """
         text = raw.decode("utf-8", "replace") if isinstance(raw, (bytes, bytearray)) else raw or ""
         kept = text[:REPEATED].encode("utf-8", "replace").decode()
         return cls(topic, int(partition), int(offset), by, str(reason)[:REPEATED], kept, now)

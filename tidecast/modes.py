@@ -1,4 +1,4 @@
-"""Switching an agent between observing, acting and freezing, and what it does when the autoscaler falls silent."""
+"""Switching an agent between observing, acting and freezing, and handing back when the autoscaler falls silent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _owner_lock = threading.Lock()
 
 
 def obey(job: Job, word: str | None) -> None:
-    """Take the mode that a control word asks for (None: there is no word), at most as wide as `attach` allowed.
+    """Switch to the mode that a control message asks for, but never to a wider one than `attach` allowed.
 
-    A word is kept on its topic and outlives the code that it was meant for: it may narrow what the code says, no more.
+    A kept message outlives the code that it was meant for: it may narrow the mode, no more; asking for more is logged.
+    None means that there is no message, so the mode of `attach` applies.
     """
     mode = min(job.granted, word or job.granted, key=WIDTH.index)
     if word is not None and word != mode:
@@ -32,10 +33,11 @@ def obey(job: Job, word: str | None) -> None:
 
 
 def switch(job: Job, mode: str) -> None:
-    """Change the job's mode. Acting or freezing makes its agent the one owner of the application's executor target.
+    """Change the job's mode; for `act` and `freeze` take over the application's executor target first.
 
-    An application runs in one driver, so one owner per process is one per application. An agent that cannot own the
-    target keeps its mode and says why.
+    Only one agent per process (a driver runs one application) may own the target. An agent that cannot take it over,
+    because another owns it or the cluster refuses, keeps its mode and logs why. Switching off again does not give Spark
+    its own allocation back.
     """
     with job.lock:
         if mode == job.mode or (mode != "observe" and not job.owns_executors and not _own(job)):
@@ -45,7 +47,7 @@ def switch(job: Job, mode: str) -> None:
 
 
 def release(job: Job) -> None:
-    """Give up ownership when the agent ends, so that another query of the application may be acted on."""
+    """Give up ownership of the executor target, if this job has it, so that another query's agent may act."""
     global _owner
     with _owner_lock:
         if _owner is job:
@@ -75,7 +77,11 @@ def _own(job: Job) -> bool:
 
 
 def heard(job: Job, made_at: float, now: float) -> None:
-    """The autoscaler made a decision or a heartbeat at wall time `made_at`; an old one is no sign of life."""
+    """Note a sign of life of the autoscaler (a decision or heartbeat), made at wall time `made_at`, epoch seconds.
+
+    If the agent had handed back and the sign is at most `lost_contact_s` old, decisions are applied again. A sign older
+    than the last changes nothing.
+    """
     with job.lock:
         silent = now - job.heard_at
         job.heard_at = max(job.heard_at, min(made_at, now))
@@ -85,10 +91,10 @@ def heard(job: Job, made_at: float, now: float) -> None:
 
 
 def watch(job: Job, now: float) -> None:
-    """Hand back once when the autoscaler has been silent for `lost_contact_s`.
+    """In mode `act`, hand the executors back once the autoscaler has been silent for more than `lost_contact_s`.
 
-    The executors become those that were found, that run, or that are still to come by the last decision, whichever is
-    most: nobody is there any more to take back a step down.
+    The executors are set to the most of those found at the start, those that run and those last decided, because nobody
+    is there to correct a step down. `now` is wall time, epoch seconds.
 
     Raises:
         tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.

@@ -1,4 +1,4 @@
-"""The thread that asks Spark: finished batches, executors, and whether what was decided has come true."""
+"""The thread that polls Spark: finished batches, executors, and what became of decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIDY_S = 1.0
 
 
 class Observer:
-    """Batches, executors and outcomes of one query; `step` is to be called every `LOOK_S`."""
+    """Reports batches, executors and outcomes of one query; call `step` every LOOK_S."""
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
         self._job, self._cluster = job, cluster
@@ -27,7 +27,14 @@ class Observer:
         self._said_no_topics = False
 
     def step(self) -> None:
-        """Look once. When the query has ended, its last batches are published and the agent's threads end with it."""
+        """Poll Spark once: queue metrics of finished batches and outcomes of decisions, and update the job's state.
+
+        In mode `act` also asks executors to leave that registered late, at most once in TIDY_S. When the query has
+        ended, its last batches are queued and `job.stop` is set, which ends the agent.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer or has ended.
+        """
         ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
         for batch in self._reader.new():
             self._saw(batch)

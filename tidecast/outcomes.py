@@ -25,9 +25,9 @@ STARTS = 50
 
 
 def patience(starts: Sequence[float]) -> float:
-    """Seconds within which executors are expected, after those that earlier ones took.
+    """Return the wall seconds to wait for requested executors, from how long earlier ones took to start.
 
-    `TIMES` the `QUANTILE` quantile of the starts and one of `PRIOR_S`, between `LEAST_S` and `MOST_S`.
+    TIMES (4) times the 0.9 quantile of `starts` (seconds, may be empty) and one of PRIOR_S, between LEAST_S and MOST_S.
     """
     ordered = sorted([*starts, PRIOR_S])
     return min(MOST_S, max(LEAST_S, TIMES * ordered[math.ceil(QUANTILE * len(ordered)) - 1]))
@@ -35,10 +35,10 @@ def patience(starts: Sequence[float]) -> float:
 
 @dataclass
 class Action:
-    """A decision under way; `before` are the executors that were there when it was applied.
+    """An applied decision whose outcome is still open; `before` are the ids of the executors at that time.
 
-    `passed_over`: a batch that began after the new executors came has finished without them. `overdue`: they had not
-    come when patience ended, which was said.
+    Times are wall times, epoch seconds. `passed_over`: a batch that began after the new executors came has finished
+    without them. `overdue`: they had not come when patience ended, and an outcome said so.
     """
 
     decision: Decision
@@ -64,11 +64,11 @@ class Action:
 
 
 class Tracker:
-    """The actions under way. Every method returns the outcomes that became certain by what it was told.
+    """Follows applied decisions until executors and batches show what they did, and returns the outcomes found.
 
-    Executors that do not come in time are said to be ineffective, and looked for up to `MOST_S`: a later outcome of the
-    same decision replaces the earlier one. How long they took, or did not come, is `observed["waited_s"]`; where they
-    had not come it is a lower bound, `observed["censored"]`.
+    Executors that do not come within `patience` are reported as ineffective, and looked for up to MOST_S: a later
+    outcome of the same decision replaces the earlier one. `observed["waited_s"]` is how long they took; where they had
+    not come it is a lower bound, and `observed["censored"]` is True.
     """
 
     def __init__(self) -> None:
@@ -77,15 +77,23 @@ class Tracker:
         self._last: Batch | None = None
 
     def awaits_use(self) -> bool:
-        """Whether it must be known on which executors the next batch runs."""
+        """Return whether a scale-up is open, so that `saw_batch` needs the executors that the next batch used."""
         return any(a.grows for a in self._open)
 
     def started(
         self, decision: Decision, before: Collection[str], lag: int | None, now: float, clock: Clock
     ) -> list[Outcome]:
-        """A decision was handed to the cluster; those under way in the other direction can no longer come true.
+        """Start to follow a decision that was handed to the cluster, and close those that it makes impossible.
 
-        `lag` is in records, None while unknown.
+        Args:
+            decision: the applied one.
+            before: ids of the executors that are there to stay.
+            lag: records that wait; None while unknown.
+            now: wall time, epoch seconds.
+            clock: the job's clock, for the outcomes' `time`.
+
+        Returns:
+            One `ineffective` outcome for each open decision in the other direction; those on the way there stay open.
         """
         action = Action(decision, frozenset(before), now, {"lag_records_before": lag})
         if self._last is not None:
@@ -102,7 +110,18 @@ class Tracker:
         return outcomes
 
     def saw_executors(self, live: Collection[str], leaving: Collection[str], now: float, clock: Clock) -> list[Outcome]:
-        """The executors registered at `now`: those there to stay, and those asked to leave but not gone."""
+        """Compare the registered executors with the open decisions and return the outcomes that this settles.
+
+        A scale-down is confirmed when enough have left, a scale-up when a batch has used the new executors.
+        `ineffective` are executors that are not there after `patience` (reported once, then again after MOST_S if still
+        missing), and new ones that no batch used in LEAST_S or USE_S.
+
+        Args:
+            live: ids of those that are there to stay.
+            leaving: ids of those asked to leave and still there.
+            now: wall time, epoch seconds.
+            clock: the job's clock, for the outcomes' `time`.
+        """
         outcomes = []
         for action in list(self._open):
             reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
@@ -134,7 +153,13 @@ class Tracker:
         return outcomes
 
     def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
-        """A batch finished on these executors (`used` need only be known while `awaits_use`); `lag` in records."""
+        """Note a finished batch: its rate and lag for `observed`, and whether it ran on a scale-up's new executors.
+
+        Args:
+            batch: the finished batch.
+            used: ids of the executors it ran on; needed only while `awaits_use`.
+            lag: records that wait after it; None while unknown.
+        """
         self._last = batch
         for action in self._open:
             action.observed |= {"processed_rps_after": round(batch.processed_rps, 3), "lag_records_after": lag}
@@ -158,7 +183,7 @@ class Tracker:
 
 
 def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clock, **facts: Any) -> Outcome:
-    """The record of what a decision came to by wall time `now`; `facts` are further fields of `Outcome`."""
+    """Build the `Outcome` of a decision at wall time `now` (epoch seconds); `facts` are further fields of `Outcome`."""
     return Outcome(
         decision_id=decision.id, job=decision.job, time=clock.at(now), wall_time=now, time_scale=clock.scale,
         status=status, reason=reason, target=decision.executors, decided_at=decision.wall_time,

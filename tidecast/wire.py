@@ -1,4 +1,4 @@
-"""Records as bytes: what is written leaves out what is not there, what is read is sound, declared and in time."""
+"""Messages to and from JSON bytes; everything that is read is validated, its times included."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from tidecast.fields import SHOWN, MessageError, fields_of, shown
 
 SCHEMA = 1
-"""Of a reader that ignores what it does not know: a new field needs no new number, a changed meaning does."""
+"""Raised when a field changes its meaning; a new field needs no new number, because readers ignore unknown ones."""
 FUTURE_S = 300.0
 """A record whose `wall_time` lies further ahead than this is refused: its sender's clock is wrong."""
 RECORD_MOST = 1 << 20
@@ -20,7 +20,14 @@ M = TypeVar("M")
 
 
 def encode(message: Any) -> bytes:
-    """The message as JSON, without optional fields that are None; numbers that are not finite are refused here."""
+    """Serialise a message dataclass as compact UTF-8 JSON.
+
+    Fields whose default is None are left out when their value is None.
+
+    Raises:
+        MessageError: a number is NaN or infinite.
+        TypeError: a field holds a value that JSON does not know.
+    """
     said = {
         spec.name: value
         for spec in dataclasses.fields(message)
@@ -33,12 +40,19 @@ def encode(message: Any) -> bytes:
 
 
 def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None = None) -> M:
-    """Read one record; with `now` (wall time), one from the far future is refused too.
+    """Parse and validate one record into a message of class `kind`.
 
-    Fields that the class does not have are ignored: their sender is of a newer version.
+    Fields that `kind` does not declare are ignored, so that a newer sender is understood.
+
+    Args:
+        kind: message dataclass of `tidecast.messages`.
+        raw: the record's value; None or blank is refused.
+        now: wall time, epoch seconds; with it, a record from more than FUTURE_S ahead is refused too.
 
     Raises:
-        MessageError: not one sound JSON object, an unknown schema, a missing, mistyped or out-of-range field.
+        MessageError: not one valid JSON object (see `parsed`), another `schema`, a field that is missing, mistyped or
+            out of range, fields that contradict each other (the class's `check`), or times too far ahead (see
+            `in_time`).
     """
     data = parsed(raw)
     if data.get("schema") != SCHEMA:
@@ -57,10 +71,10 @@ def decode(kind: type[M], raw: bytes | bytearray | str | None, now: float | None
 
 
 def keyed(kind: type[M], key: str | None, raw: bytes | bytearray | str | None, now: float | None = None) -> M:
-    """`decode` for a follower of a topic, on which a record lies under its job.
+    """Decode one record as `decode` does, and check that its Kafka key is the message's job (or its class's KEY field).
 
     Raises:
-        MessageError: as `decode`; or the key is another's.
+        MessageError: as `decode`, or the key differs.
     """
     message = decode(kind, raw, now)
     under(key, message)
@@ -68,10 +82,10 @@ def keyed(kind: type[M], key: str | None, raw: bytes | bytearray | str | None, n
 
 
 def under(key: str | None, message: Any) -> None:
-    """Refuse a message whose record has another key than its job, or than what its class names as KEY.
+    """Check that a message's job (or the field that its class names as KEY) equals its record's Kafka key.
 
     Raises:
-        MessageError: it has.
+        MessageError: they differ.
     """
     name = getattr(message, "KEY", "job")
     if (value := getattr(message, name)) != key:
@@ -79,14 +93,16 @@ def under(key: str | None, message: Any) -> None:
 
 
 def in_time(message: Any, now: float | None) -> None:
-    """Refuse what is ahead of its reader, or of its own clock where the job's is the wall's.
+    """Check that a message's times are at most FUTURE_S (300 s) ahead of the reader's clock and of its own `wall_time`.
+
+    `time` is compared with `wall_time` only where job time is wall time (`time_scale` 1), not in a sped-up replay.
 
     Args:
-        message: anything with the fields of a message.
-        now: wall time; None where the reader's clock says nothing, as of a record of long ago.
+        message: anything with `wall_time` (epoch seconds) and perhaps `epoch` (ms since 1970), `time` and `time_scale`.
+        now: the reader's wall time, epoch seconds; None (an old record is read) compares `time` with `wall_time` alone.
 
     Raises:
-        MessageError: it is ahead.
+        MessageError: `wall_time`, `epoch` or `time` is too far ahead.
     """
     wall = message.wall_time
     if now is not None and wall > now + FUTURE_S:
@@ -100,10 +116,14 @@ def in_time(message: Any, now: float | None) -> None:
 
 
 def parsed(raw: bytes | bytearray | str | None) -> dict[str, Any]:
-    """The one JSON object in a record: strict UTF-8 and JSON, no name twice, numbers finite, nested not too deep.
+    """Parse a record as one JSON object, strictly.
+
+    Refused are: more than RECORD_MOST bytes, nothing but blanks, invalid UTF-8 or JSON, another JSON type than an
+    object, a name that occurs twice, NaN or infinite numbers, nesting deeper than NESTED_MOST, half of a surrogate
+    pair.
 
     Raises:
-        MessageError: it is something else, or longer than RECORD_MOST.
+        MessageError: the record is refused; the message says why.
     """
     found = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else bytes(raw or b"")
     if len(found) > RECORD_MOST:

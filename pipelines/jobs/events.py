@@ -27,16 +27,20 @@ class LoadEvent(NamedTuple):
 
 
 def encode_event(event: LoadEvent) -> bytes:
-    """The event as JSON; times to the millisecond."""
+    """Serialise an event as compact JSON bytes; its time is rounded to the millisecond."""
     return json.dumps(event._replace(time=round(event.time, 3))._asdict(), separators=(",", ":")).encode()
 
 
 def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
-    """Read one record; `produced_at` is its Kafka timestamp, epoch seconds. Unknown fields are allowed.
+    """Parse and validate one event; unknown fields are ignored.
+
+    Args:
+        raw: the record's value.
+        produced_at: the record's Kafka timestamp, epoch seconds.
 
     Raises:
-        EventError: not JSON, not an object, a missing, mistyped, non-finite or out-of-range field, or a time that lies
-            more than FUTURE_S after the moment it was produced.
+        EventError: not a JSON object; `seq` no int of 0 to MAX_SEQ; `time` no finite number of at least 0, or more than
+            FUTURE_S after `produced_at`; `key` no valid text of 1 to MAX_KEY characters.
     """
     try:
         data = json.loads(raw if raw is not None else "")

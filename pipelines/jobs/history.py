@@ -19,22 +19,28 @@ from tidecast.messages import MetricSample
 
 
 def publish_history(settings: Settings) -> int:
-    """Publish one interval per step of the trace before the live part; returns how many.
+    """Publish the steps of the trace before the live part as back-dated intervals on `metrics`; return how many.
+
+    Blocks until all are acknowledged. `time` is trace time, `wall_time` the moment of sending.
 
     Raises:
         TraceError: the trace cannot be used.
-        BrokerError: no broker, or no topic `metrics`.
+        BrokerError: no broker, or a record was not accepted.
+        kafka.errors.KafkaTimeoutError: topic `metrics` is not there, or the broker stopped answering.
     """
     trace = load_trace(settings.replay)
     return _publish(settings, settings.job.name, *trace.history(), trace.step_s)
 
 
 def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
-    """Publish one interval per known step of the newcomer's first days; returns how many.
+    """Publish the first days of the newcomer's load as back-dated intervals on `metrics`; return how many.
+
+    Steps without a value are left out. Blocks until all are acknowledged.
 
     Raises:
-        SettingsError: see `newcomer_load`.
-        BrokerError: no broker, or no topic `metrics`.
+        SettingsError, SeriesError: as `newcomer_load`.
+        BrokerError: no broker, or a record was not accepted.
+        kafka.errors.KafkaTimeoutError: topic `metrics` is not there, or the broker stopped answering.
     """
     load = newcomer_load(settings.replay, newcomer)
     known = np.flatnonzero(np.isfinite(load.values))
@@ -43,10 +49,15 @@ def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
 
 
 def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
-    """The first days of the newcomer's trace, records/s: their highest value becomes `replay.peak_rps`.
+    """Return the first `newcomer.days` days of the newcomer's series, scaled so that their peak is `replay.peak_rps`.
+
+    Returns:
+        Records per wall second for each step; NaN where the series lacks one.
 
     Raises:
-        SettingsError: no such series, or the load that is replayed, or one that is shorter or zero in these days.
+        SettingsError: no such series, it is the one that is replayed, it is shorter than these days, or 0 throughout
+            them.
+        SeriesError: its file cannot be read.
     """
     named = f"replay.newcomer.trace={newcomer.trace!r}"
     try:

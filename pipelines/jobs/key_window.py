@@ -25,9 +25,16 @@ PATIENCE = "60 seconds"
 
 
 def checked(events: DataFrame) -> DataFrame:
-    """Decode Kafka records by the rules of `events.decode_event`, except that a number as key is taken as text.
+    """Decode and validate Kafka records by the rules of `events.decode_event`, as Spark columns.
 
-    Returns the columns at (moment of production), key (null if refused), rejected (the record for `rejects`, or null).
+    One rule differs: a number as key is taken as text.
+
+    Args:
+        events: columns of Spark's Kafka source (topic, partition, offset, value, timestamp).
+
+    Returns:
+        Columns `at` (timestamp of production, the batch's time at the latest), `key` (null if refused) and `rejected`
+        (JSON of a `Reject` for the topic `rejects`; null if accepted).
     """
     from pyspark.sql import functions as F
 
@@ -64,10 +71,17 @@ def _reason() -> Column:
 
 
 def windows(events: DataFrame) -> DataFrame:
-    """Count per key and window, and refused events, as records for Kafka: columns topic, key, value.
+    """Count events per key and window of WINDOW, and collect refused events, as records for Kafka.
 
-    A refused event is a group of its own, so that it leaves with the batch that read it, as a result does, and is
-    forgotten with its window.
+    Each event also sleeps SERVICE_MS in the JVM, and the totals `seen` and `rejected` are observed under "events". A
+    refused event is a group of its own: it is sent with the batch that read it and forgotten with its window.
+
+    Args:
+        events: columns of Spark's Kafka source.
+
+    Returns:
+        Columns topic ("windows" or "rejects"), key (`<key>@<begin, epoch seconds>`, or "events") and value (JSON of
+        key, begin and n, or of a `Reject`).
     """
     from pyspark.sql import functions as F
 
@@ -92,7 +106,7 @@ def windows(events: DataFrame) -> DataFrame:
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Read, check, count, publish."""
+    """Start the job's query: from `events` through `windows` to Kafka."""
     return launch.to_kafka(windows(launch.events()))
 
 

@@ -1,4 +1,4 @@
-"""The load generator: replays a trace into `events`, keeps to its plan, and writes down the truth of what it produced.
+"""The load generator: replays a trace into `events` on schedule, and records what it produced (the truth of a run).
 
 `python -m pipelines.jobs.load_generator --run-dir DIR` announces the replay's clock on `control`, produces, waits until
 everything is acknowledged and leaves in DIR:
@@ -9,7 +9,7 @@ everything is acknowledged and leaves in DIR:
 - `produced.npz`: partition, offset, produced_at (epoch seconds) and late of every acknowledged record of the replay.
 
 `--warm-up` instead sends a few records to every partition, so that the first real batch does not meet a cold job; they
-are kept in `warmup.json` and belong to the truth. SIGTERM ends a replay early; the truth is written all the same.
+are kept in `warmup.json` and counted in the truth. SIGTERM ends a replay early; the truth is written all the same.
 """
 
 from __future__ import annotations
@@ -51,11 +51,27 @@ Sent = list[tuple[LoadEvent, Any]]
 
 
 def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str, Any]:
-    """Produce the live part of the trace and write the truth; returns it.
+    """Produce the live part of the trace in wall time, then write and return the truth; blocks for the whole replay.
+
+    Announces the replay's clock on `control` to every job with a contract. Records that fall behind are sent at once;
+    `stop` ends it early, with the truth of what was sent. Waits up to 120 s for acknowledgements.
+
+    Args:
+        settings: trace, broker and contracts.
+        run_dir: folder for `truth.json`, `produced.csv` and `produced.npz`; `warmup.json` in it is counted too.
+        stop: set from elsewhere.
+
+    Returns:
+        The content of `truth.json`: `produced` (acknowledged records, warm-up included), `warm_up`, `late`, `planned`,
+        `unacknowledged` (numbers of records), `wall_start`, `wall_end` (epoch seconds), and `per_key`: {key: {"n",
+        "seq_sum"}}.
 
     Raises:
-        TraceError: the trace cannot be replayed.
-        BrokerError: no broker, or no topic `events`.
+        TraceError: the trace cannot be used, or its live part ends in the future.
+        BrokerError: no broker, no topic `events`, or the clock was not accepted.
+        kafka.errors.KafkaTimeoutError: the clock was not acknowledged within 120 s, or a record not queued within 5
+            minutes.
+        OSError: the truth cannot be written.
     """
     trace = load_trace(settings.replay)
     if trace.live_end > time.time():
@@ -81,7 +97,17 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
 
 def warm_up(settings: Settings, run_dir: Path) -> int:
-    """Send a few records to every partition, some batches long; returns how many were acknowledged."""
+    """Send a few records to every partition of `events`, in three rounds 1.5 s apart; return how many arrived.
+
+    They are appended to `warmup.json` in `run_dir`; their sequence numbers begin at a billion. Waits up to 120 s for
+    acknowledgements; records without one are not counted.
+
+    Raises:
+        TraceError: the trace, from which they take their time, cannot be used.
+        BrokerError: no broker, or no topic `events`.
+        kafka.errors.KafkaTimeoutError: a record could not be queued within 5 minutes.
+        OSError: `warmup.json` cannot be written.
+    """
     earlier = read_warm_up(run_dir)
     time_of_all = load_trace(settings.replay).live_start
     publisher, partitions = _publisher(settings)
@@ -99,7 +125,7 @@ def warm_up(settings: Settings, run_dir: Path) -> int:
 
 
 def key_name(index: int) -> str:
-    """The key of this rank."""
+    """Return the key of rank `index` (0 is the most frequent), e.g. "key-007"."""
     return f"key-{index:03d}"
 
 
@@ -153,7 +179,15 @@ def _acknowledged(sent: Sent) -> NDArray[np.bool_]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Command line; 0 if everything planned (or, after SIGTERM, everything sent) was acknowledged."""
+    """Run the command line until the replay ends, or SIGTERM or ctrl-C ends it early.
+
+    Returns:
+        0 if every record that was sent was acknowledged; else 1, as for settings, trace or broker that are wrong.
+
+    Raises:
+        SystemExit: wrong arguments (status 2) or `--help`.
+        kafka.errors.KafkaTimeoutError: as `replay`.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.jobs.load_generator", description="Replay a trace into Kafka."
     )

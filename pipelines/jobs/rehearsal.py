@@ -24,7 +24,21 @@ _BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
 
 
 def rehearse(settings: Settings) -> Path | None:
-    """Run the job on a few records and keep the archive; None if none was written (executors start slower then)."""
+    """Run `word_count` with one executor on a few records and keep the class archive that the executor's JVM writes.
+
+    Takes about 25 s, at most some minutes; sends warm-up records to `events`. An existing archive is replaced only when
+    the new one is complete.
+
+    Returns:
+        Path of the archive; None if none was written within 60 s (executors then start more slowly).
+
+    Raises:
+        SettingsError: no contract for `word_count`, or no Spark master.
+        BrokerError: no broker, or a topic is not there.
+        JavaError, JarsError: Spark cannot start.
+        TraceError: the trace of the settings cannot be used.
+        tidecast.spark.actuator.ActuatorError: the cluster refused.
+    """
     archive = class_archive.path()
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new")
@@ -68,7 +82,14 @@ def _written(path: Path) -> bool:
 
 
 def main() -> int:
-    """Rehearse unless the archive is there; 0 also when none could be written, because nothing depends on it."""
+    """Rehearse unless the archive is already there.
+
+    Returns:
+        0, also when no archive could be written, because nothing depends on it; 1 for an error in PERSONS.
+
+    Raises:
+        TraceError, tidecast.spark.actuator.ActuatorError: as `rehearse`.
+    """
     try:
         if class_archive.path().is_file():
             return 0

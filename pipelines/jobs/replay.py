@@ -1,4 +1,4 @@
-"""The plan of a replay: when each record is produced, with which key, where, and which come late. Pure, from a seed."""
+"""The plan of a replay: when each record is produced, with which key, and which come late. Random, from a seed."""
 
 from __future__ import annotations
 
@@ -47,11 +47,16 @@ class ReplayPlan:
 
 
 def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
-    """Lay out the live part of a trace in wall time. The same trace and settings give the same plan.
+    """Plan every record of the live part of a trace in wall time. The same trace and settings give the same plan.
 
-    The rate is continuous: the derivative of a monotone cubic through the cumulated steps, so that every step keeps
-    its mean although a step of half an hour lasts seconds. Record k happens where the cumulated rate passes k + u,
-    u uniform in [0, 1): locally random, in total exact to one record.
+    The rate is continuous: the derivative of a monotone cubic through the cumulated steps, so that every step keeps its
+    mean although a step of half an hour lasts seconds. Record k happens where the cumulated rate passes k + u, u
+    uniform in [0, 1): locally random, in total exact to one record.
+
+    Args:
+        trace: the load; rates in records per wall second, times in epoch seconds.
+        replay: `speed` (trace seconds per wall second), `keys` and `zipf`, `burst_share` (of the seconds, at BURST
+            times the load), `late_share` (of the records, produced up to `late_s` wall seconds later), `seed`.
     """
     # One generator per concern: a changed share of late records leaves keys and bursts as they are.
     arrivals, bursts, keys, lateness = (np.random.default_rng(s) for s in np.random.SeedSequence(replay.seed).spawn(4))
@@ -68,7 +73,7 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
 
 
 def zipf(keys: int, exponent: float) -> Floats:
-    """Probability of each of `keys` keys, proportional to 1 / rank**exponent."""
+    """Return the (keys,) probabilities, proportional to 1 / rank**exponent, ranks from 1; they sum to 1."""
     weights = 1.0 / np.arange(1, keys + 1) ** exponent
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 

@@ -30,12 +30,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PERSONS = (SettingsError, BrokerError, JarsError, JavaError)
-"""What a person can put right: said in a line, without a traceback."""
+"""Errors that a person can correct: printed in one line, without a traceback."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a job's query is built from: its name, session, settings, and where it begins and checkpoints."""
+    """What a job's query is built from.
+
+    Attributes:
+        job: name of the job; also of its query and of `<job>.checkpoint` in `run_dir`.
+        spark: the session.
+        settings: all of them.
+        run_dir: folder of the run.
+        start: first offset of the run, by topic and partition.
+    """
 
     job: str
     spark: SparkSession
@@ -44,7 +52,13 @@ class Launch:
     start: Mapping[str, Mapping[int, int]]
 
     def events(self) -> DataFrame:
-        """The topic `events` as a stream."""
+        """Return the topic `events`, from `start` on, as a streaming DataFrame (columns of Spark's Kafka source).
+
+        Raises:
+            BrokerError: no broker is set.
+            SettingsError: a security option that Spark's client cannot follow.
+            KeyError: `start` lacks `events`.
+        """
         kafka = self.settings.kafka
         options = {
             "subscribe": kafka.topic("events"),
@@ -58,7 +72,13 @@ class Launch:
         return self.spark.readStream.format("kafka").options(**spark_options(kafka), **options).load()
 
     def to_kafka(self, frame: DataFrame) -> StreamingQuery:
-        """Start the query: columns topic, key, value in update mode to Kafka."""
+        """Start the query that writes `frame` (columns topic, key, value) to Kafka in update mode, and return it.
+
+        Its checkpoint is `<job>.checkpoint` in the run folder.
+
+        Raises:
+            BrokerError, SettingsError: as `events`.
+        """
         return (
             frame.selectExpr(topic_out(self.settings.kafka), "key", "value")
             .writeStream.queryName(self.job).format("kafka").options(**spark_options(self.settings.kafka))
@@ -68,11 +88,22 @@ class Launch:
 
 
 def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None) -> int:
-    """Run a managed job until SIGTERM; 0 after a clean stop, 1 if the query failed or could not start.
+    """Run a managed job from the command line until SIGTERM or ctrl-C; for the main thread (it sets signal handlers).
 
     Leaves in the run folder: `<job>.start.json` (where it began), `<job>.progress.jsonl` (every progress of the query),
-    `<job>.json` (what it did, written at the end and every few batches), `eventlog/`, and the checkpoint, from which
-    the same command goes on.
+    `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same command goes on.
+
+    Args:
+        job: name of the job and of its contract.
+        start_query: builds and starts its query.
+        argv: arguments; default: those of the process.
+
+    Returns:
+        0 after a clean stop; 1 if the query failed, or could not be prepared for an error in PERSONS.
+
+    Raises:
+        SystemExit: wrong arguments (status 2) or `--help`.
+        ValueError: the agent cannot be attached (`tidecast.agent.attach`); what `start_query` raises comes through too.
     """
     parser = argparse.ArgumentParser(prog=f"python -m pipelines.jobs.{job}", description="Run a managed job.")
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
@@ -116,13 +147,24 @@ def _attached(query: StreamingQuery, job: str, settings: Settings, contract: Con
 
 
 def start_of(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
-    """First offset per topic and partition that belongs to the run in this folder."""
+    """Read the run's first offset per topic and partition from `<job>.start.json`.
+
+    Raises:
+        OSError: the run folder has no such file.
+    """
     written = json.loads(_start(run_dir, job).read_text())
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
 def begin(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
-    """Where `events` and `results` end before a new run's first record; a run that goes on keeps its own begin."""
+    """Return where `events` and `results` begin for this run, as {topic: {partition: offset}}.
+
+    A new run begins at their present ends, written to `<job>.start.json`; a run that goes on keeps those in the file.
+
+    Raises:
+        BrokerError: no broker, or a topic is not there.
+        OSError: the file cannot be written or read.
+    """
     if not _start(run_dir, job).is_file():
         known = {topic: offsets(settings.kafka, topic) for topic in ("events", "results")}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
@@ -135,7 +177,11 @@ def _start(run_dir: Path, job: str) -> Path:
 
 
 class ProgressLog:
-    """Writes every progress as one line, and keeps the totals of what the job observed."""
+    """Writes every progress of a query to `<job>.progress.jsonl`, and the totals since the start to `<job>.json`.
+
+    `totals` counts batches, rows, and late and rejected events; `application`, `ui` and `started` (epoch seconds) name
+    the Spark application.
+    """
 
     def __init__(self, run_dir: Path, job: str, context: SparkContext) -> None:
         self._lines = run_dir / f"{job}.progress.jsonl"
@@ -146,7 +192,12 @@ class ProgressLog:
         }  # fmt: skip
 
     def add(self, line: str) -> None:
-        """Take in one progress, as JSON."""
+        """Append one StreamingQueryProgress (JSON) to the log, add it to `totals`, and rewrite `<job>.json`.
+
+        Raises:
+            ValueError: `line` is no JSON.
+            OSError: a file cannot be written.
+        """
         progress = json.loads(line)
         seen = progress.get("observedMetrics", {}).get("events", {})
         self.totals["batches"] += 1

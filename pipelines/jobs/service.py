@@ -1,4 +1,4 @@
-"""The managed job's heavy stage: decode each event, call the (simulated) service, set bad events aside."""
+"""The heavy stage of `word_count`: decode each event, call the (simulated) service, reject invalid events."""
 
 from __future__ import annotations
 
@@ -26,20 +26,24 @@ Stage = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 
 def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
-    """A function for `mapInArrow` over the columns of `SOURCE`; without pandas a cold worker starts twice as fast.
+    """Build a function for `mapInArrow`, from the columns of SOURCE to those of OUTPUT.
 
-    Every good event takes `service_s` seconds, as a call to another service does; a chunk waits for all of its events
-    at once. A bad event is on `rejects` before its task ends, and a task that is repeated rejects it again: readers
-    know it by topic, partition and offset. An event is late if a newer one stood before it in its partition in the
-    same batch.
+    Each valid event takes `service_s` seconds (one sleep per Arrow batch). Invalid events are sent to `rejects` and
+    acknowledged before their task ends; a task that is repeated sends them again, so readers tell them apart by topic,
+    partition and offset. An event is late if one with a newer time stood before it in its partition in the same task.
+    Without pandas a cold worker starts twice as fast.
 
     Args:
-        service_s: service time per record, seconds.
+        service_s: service time per record, wall seconds.
         kafka: the settings' section, as plain values: tasks get it without loading the settings' classes.
         by: name of the job, for `rejects`.
+
+    Returns:
+        The function; in the task it raises BrokerError or kafka.errors.KafkaError if rejects cannot be sent.
     """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Serve the Arrow batches of one task."""
         newest: dict[int, float] = {}
         for batch in batches:
             good, bad = _decoded(batch, newest)

@@ -21,7 +21,7 @@ Counts = Mapping[str, Mapping[str, int]]
 
 
 def per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
-    """Number of events and sum of their sequence numbers, by key."""
+    """Return number (`n`) and sum of sequence numbers (`seq_sum`) of the events of each key, sorted by key."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: {"n": 0, "seq_sum": 0})
     for event in events:
         counts[event.key]["n"] += 1
@@ -30,13 +30,21 @@ def per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
 
 
 def read_warm_up(run_dir: Path) -> list[LoadEvent]:
-    """The warm-up events of this run so far."""
+    """Read the run's warm-up events from `warmup.json`; empty if there is no such file.
+
+    Raises:
+        ValueError: the file is no JSON.
+    """
     path = run_dir / "warmup.json"
     return [LoadEvent(*entry) for entry in json.loads(path.read_text())] if path.is_file() else []
 
 
 def write_warm_up(run_dir: Path, events: Sequence[LoadEvent]) -> None:
-    """Replace the warm-up events of this run."""
+    """Write the run's warm-up events to `warmup.json`, in place of those there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     (run_dir / "warmup.json").write_text(json.dumps(events))
 
 
@@ -44,14 +52,21 @@ def write_truth(
     run_dir: Path, truth: dict[str, Any], places: Sequence[Any], produced_at: NDArray[np.float64],
     late: NDArray[np.bool_],
 ) -> None:  # fmt: skip
-    """Write `truth.json`, `produced.csv` and `produced.npz`.
+    """Write `truth.json`, `produced.csv` (records per second) and `produced.npz` (one entry per record).
+
+    `truth.json` is written last, so that its presence shows that all three are complete.
 
     Args:
         run_dir: folder of the run.
-        truth: content of `truth.json`; `wall_start` is second 0 of `produced.csv`.
-        places: (N,) partition and offset of every acknowledged record of the replay.
+        truth: content of `truth.json`; `wall_start` (epoch seconds) is second 0 of `produced.csv`.
+        places: (N,) objects with the `partition` and `offset` of every acknowledged record of the replay.
         produced_at: (N,) epoch seconds at which it was produced.
         late: (N,) whether that was later than it happened.
+
+    Raises:
+        OSError: a file cannot be written.
+        ValueError: a record was produced 1 s or more before `wall_start`.
+        KeyError: `truth` lacks `wall_start`.
     """
     np.savez_compressed(
         run_dir / "produced.npz",
@@ -68,11 +83,19 @@ def write_truth(
 
 
 def counted(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
-    """The running total of every key on `results`: its last record is the one that holds.
+    """Read the job's final count of every key from `results`: the last record of a key holds.
 
     Args:
         kafka: the broker.
         start: first offset per partition that belongs to this run (`running.start_of`); None reads the whole topic.
+
+    Returns:
+        {key: {"n": events, "seq_sum": sum of their sequence numbers}}.
+
+    Raises:
+        BrokerError: no broker answers, or the topic is not there.
+        ValueError: a record is no JSON.
+        KeyError: a record lacks `key`, `n` or `seq_sum`.
     """
     first, records = start or {}, read_all(kafka, "results")
     totals = (json.loads(r.value) for r in records if r.value is not None and r.offset >= first.get(r.partition, 0))
@@ -80,10 +103,19 @@ def counted(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, d
 
 
 def compare(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
-    """Records lost and duplicated, key by key: `truth` is `truth.json`, `found` comes from `counted`.
+    """Compare the job's counts with what was produced.
 
-    Counts that agree while the sums of the sequence numbers differ mean that one record at least was lost and
-    another counted twice.
+    Equal numbers of a key with different sums of sequence numbers count as one record lost and one duplicated.
+
+    Args:
+        truth: content of `truth.json`; `produced` and `per_key` are read.
+        found: counts by key, from `counted`.
+
+    Returns:
+        Numbers of records: `produced`, `counted`, `lost` and `duplicated`, the last two summed over the keys.
+
+    Raises:
+        KeyError: `truth` lacks `produced` or `per_key`.
     """
     expected: Counts = truth["per_key"]
     lost = duplicated = 0

@@ -1,7 +1,7 @@
-"""The managed job: running counts per key of everything on `events`, at a service time per record.
+"""The first managed job: running counts per key of everything on `events`, with a simulated service time per record.
 
 `python -m pipelines.jobs.word_count --run-dir DIR [--no-agent]`. Not windowed: late events count too, and are reported.
-What goes to `results` is each key's running total, so that a repeated batch changes nothing: the last record of a key
+Each record on `results` is a key's running total, so that a repeated batch changes nothing: the last record of a key
 holds.
 """
 
@@ -21,7 +21,16 @@ JOB = "word_count"
 
 
 def totals(served: DataFrame) -> DataFrame:
-    """Running total per key, as records for `results`: columns topic, key, value."""
+    """Aggregate served events to running totals per key, as records for `results`; rejected ones are left out.
+
+    The numbers of seen, late and rejected (null key) events are observed under "events".
+
+    Args:
+        served: columns of `service.TYPED`: key, seq, late.
+
+    Returns:
+        Columns topic ("results"), key and value (JSON of key, n and seq_sum).
+    """
     from pyspark.sql import functions as F
 
     observed = served.observe(
@@ -41,7 +50,7 @@ def totals(served: DataFrame) -> DataFrame:
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Read, serve, count, publish."""
+    """Start the job's query: from `events` through the service stage and the totals to `results`."""
     settings = launch.settings
     stage = service_stage(settings.job.service_ms / 1000, settings.kafka.model_dump(), JOB)
     served = launch.events().selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)

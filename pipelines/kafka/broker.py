@@ -45,7 +45,12 @@ class Record:
 
 
 class Publisher:
-    """Sends messages; `close` waits until everything sent is acknowledged."""
+    """Sends messages to Kafka, acknowledged by all replicas; `close` waits until everything sent is acknowledged.
+
+    Raises:
+        BrokerError: no broker is set or answers.
+        ValueError: an unknown security option.
+    """
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
         self._address, self._name = address(kafka), kafka.topic
@@ -53,28 +58,54 @@ class Publisher:
         self._producer = client(producer, kafka, **options)
 
     def send(self, topic: str, key: str, message: Message) -> None:
-        """Queue one message; its failure shows at `flush`."""
+        """Queue one message as JSON; a failed delivery shows at `flush`.
+
+        Raises:
+            MessageError: a number in it is not finite.
+            kafka.errors.KafkaError: as `send_bytes`.
+        """
         self.send_bytes(topic, key.encode(), encode(message))
 
     def send_bytes(
         self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
     ) -> Any:
-        """Queue raw bytes; returns the client's future of the record's metadata."""
+        """Queue one record and return kafka-python's future of its metadata; a failed delivery also shows at `flush`.
+
+        Blocks up to the producer's `max_block_ms` while topic or memory is not available.
+
+        Args:
+            topic: name without the prefix.
+            key: the record's key.
+            value: the record's value.
+            partition: default: by the key's hash.
+            timestamp_s: the record's timestamp, epoch seconds; default: now.
+
+        Raises:
+            kafka.errors.KafkaError: the topic stayed unknown (KafkaTimeoutError), or the record is too large.
+        """
         stamp = None if timestamp_s is None else int(timestamp_s * 1000)
         future = self._producer.send(self._name(topic), key=key, value=value, partition=partition, timestamp_ms=stamp)
         future.add_errback(self._failed)
         return future
 
     def reject(self, record: Record, by: str, reason: object) -> None:
-        """Put a record that could not be accepted on `rejects`, with the reason."""
+        """Queue a record that could not be accepted, with the reason, for the topic `rejects`; `by` is who refused it.
+
+        Raises:
+            kafka.errors.KafkaError: as `send_bytes`.
+        """
         at = record.topic, record.partition, record.offset
         self.send("rejects", record.topic, Reject.of(*at, by, reason, record.value, time.time()))
 
     def flush(self, timeout: float = 120) -> None:
-        """Wait until everything sent is acknowledged.
+        """Wait until everything sent is acknowledged or has failed.
+
+        Args:
+            timeout: seconds.
 
         Raises:
-            BrokerError: a record sent since the last flush was not; the others may have been.
+            BrokerError: a record sent since the last flush failed; others may have been delivered.
+            kafka.errors.KafkaTimeoutError: not everything was settled in time.
         """
         self._producer.flush(timeout=timeout)
         failure, self._failure = self._failure, None
@@ -82,7 +113,11 @@ class Publisher:
             raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. Send it again.")
 
     def close(self) -> None:
-        """Flush and leave."""
+        """Flush and close the producer, which is closed even if the flush fails.
+
+        Raises:
+            BrokerError, kafka.errors.KafkaTimeoutError: as `flush`.
+        """
         try:
             self.flush()
         finally:
@@ -93,7 +128,11 @@ class Publisher:
 
 
 class Follower:
-    """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`)."""
+    """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
+
+    Raises:
+        BrokerError: no broker is set or answers, or a topic is not there.
+    """
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
         self._consumer, self._prefix = client(consumer, kafka), kafka.prefix
@@ -108,12 +147,19 @@ class Follower:
             self._consumer.position(partition)  # resolves the seek now, so that "latest" means this moment
 
     def poll(self, wait_s: float) -> list[Record]:
-        """What came within the wait, in order per partition; may be empty."""
+        """Return the records that came within `wait_s` seconds, in order per partition; may be empty."""
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r, self._prefix) for records in found.values() for r in records]
 
     def go_to(self, wall_time: float) -> None:
-        """Go on with the first record of each partition that the broker stamped at a wall time or later."""
+        """Continue with the first record of each partition whose timestamp is at or after `wall_time`, epoch seconds.
+
+        A partition without such a record continues at its end.
+
+        Raises:
+            ValueError: `wall_time` is negative.
+            kafka.errors.KafkaTimeoutError: the broker does not answer.
+        """
         assigned = self._consumer.assignment()
         found = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in assigned})
         for partition in assigned:
@@ -123,12 +169,17 @@ class Follower:
                 self._consumer.seek(partition, at.offset)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the consumer."""
         self._consumer.close()
 
 
 def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
-    """First and next offset of every partition of a topic."""
+    """Return (first offset, next offset to be written) of every partition of a topic, by partition number.
+
+    Raises:
+        BrokerError: no broker is set or answers, or the topic is not there.
+        kafka.errors.KafkaTimeoutError: the broker stopped answering.
+    """
     with closing(client(consumer, kafka)) as reader:
         name = kafka.topic(topic)
         partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
@@ -137,10 +188,15 @@ def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
 
 
 def read_all(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
-    """Every record of a topic up to its end at the time of the call; with `newest`, so many per partition at most.
+    """Iterate over a topic's records up to its end at the time of the first `next`, in order per partition.
+
+    Args:
+        kafka: the broker.
+        topic: name without the prefix.
+        newest: at most so many offsets at the end of each partition; None reads all.
 
     Raises:
-        BrokerError: the broker does not answer, or no longer.
+        BrokerError: no broker is set or answers, the topic is not there, or nothing more came for STUCK_S (30 s).
     """
     known = {p: (first, end) for p, (first, end) in offsets(kafka, topic).items() if end > first}
     if not known:
@@ -166,10 +222,11 @@ def read_all(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Re
 
 
 def spark_options(kafka: Kafka) -> Mapping[str, str]:
-    """The same connection as options of Spark's Kafka source and sink.
+    """Return the connection (`kafka.bootstrap.servers` and security) as options of Spark's Kafka source and sink.
 
     Raises:
         SettingsError: a security option that Java's client cannot follow.
+        BrokerError: no broker is set.
     """
     secured = {f"kafka.{name}": value for name, value in java(kafka.security).items()}
     return {"kafka.bootstrap.servers": address(kafka), **secured}
@@ -186,10 +243,11 @@ def topic_out(kafka: Kafka) -> str:
 
 
 def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
-    """What `make` connects to the broker of the settings.
+    """Connect a kafka-python client to the broker of the settings: calls `make(address, security, **options)`.
 
     Raises:
-        BrokerError: no broker answers.
+        BrokerError: no broker is set or answers; the message says why and what to do.
+        ValueError: an unknown security option.
     """
     try:
         return make(address(kafka), kafka.security, **options)
@@ -200,7 +258,7 @@ def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
 
 
 def address(kafka: Kafka) -> str:
-    """The broker's address in the settings.
+    """Return the broker's address in the settings, `host:port`.
 
     Raises:
         BrokerError: none is set.

@@ -1,4 +1,4 @@
-"""Kafka where a tenth of a millisecond counts: librdkafka's client, the only owner of `confluent_kafka`.
+"""Kafka by librdkafka's client, for the fast path, where 0.1 ms counts; the only user of `confluent_kafka`.
 
 Offsets and everything that is not on the fast path stay with `pipelines.kafka.broker`; both take the same settings.
 """
@@ -47,7 +47,12 @@ _PASSING = (
 
 
 class Sender:
-    """Sends without waiting; reports by a callback what the broker has taken. `poll` makes the callbacks."""
+    """Sends records without waiting and retries for ever; delivery is reported by callbacks, which `poll` makes.
+
+    Raises:
+        BrokerError: no broker is set; whether it answers is not checked.
+        SettingsError: a security option without a counterpart.
+    """
 
     def __init__(self, kafka: Kafka) -> None:
         self._refused: int | None = None
@@ -57,10 +62,18 @@ class Sender:
     def send(
         self, topic: str, key: str, value: bytes, headers: Headers, taken: Callable[[bool], None] | None = None
     ) -> None:
-        """Queue one record; `taken` is called later with whether the broker has it.
+        """Queue one record; never waits.
+
+        Args:
+            topic: name without the prefix.
+            key: the record's key.
+            value: the record's value.
+            headers: (name, value) pairs.
+            taken: called later, by `poll` or `close`, with whether the broker has acknowledged the record.
 
         Raises:
             BrokerError: the queue is full, because the broker has been away for long; the record was not queued.
+            confluent_kafka.KafkaException: the client refuses the record, e.g. as too large.
         """
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -76,18 +89,22 @@ class Sender:
             raise BrokerError(f"{len(self._producer)} records wait for the broker. Is it there?") from None
 
     def poll(self) -> None:
-        """Make the callbacks that are due; never waits."""
+        """Make the delivery callbacks that are due; never waits."""
         self._producer.poll(0)
 
     def close(self, wait_s: float = 5.0) -> None:
-        """Wait for what is queued, but not long: what was not taken is in the outbox."""
+        """Wait up to `wait_s` seconds until what is queued is delivered; the rest stays in the caller's outbox."""
         self._producer.flush(wait_s)
 
 
 class Feed:
-    """One topic from given offsets on, read by a thread that hands records to `sink` as they come.
+    """Reads one topic in a thread, from given offsets on, and calls `sink` with up to BATCH records as they come.
 
-    What ends the reading, also an error of `sink`, is in `failure`.
+    `failure` is the error that ended the reading, `sink`'s own included; None while it goes on. Outages are waited out.
+
+    Raises:
+        BrokerError: no broker is set, or the client cannot be made.
+        SettingsError: a security option without a counterpart.
     """
 
     def __init__(
@@ -101,7 +118,7 @@ class Feed:
         self._thread.start()
 
     def close(self) -> None:
-        """Leave."""
+        """Tell the thread to end and wait up to 5 s for it; it closes the consumer."""
         self._stop.set()
         self._thread.join(5)
 

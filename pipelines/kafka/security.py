@@ -27,10 +27,10 @@ _MODULES = {
 
 
 def librdkafka(security: Mapping[str, str]) -> dict[str, str]:
-    """As librdkafka's options.
+    """Translate the settings' security options (kafka-python's names) into librdkafka's.
 
     Raises:
-        SettingsError: an option without a counterpart.
+        SettingsError: an option without a counterpart, or `ssl_check_hostname` is neither true nor false.
     """
     _check(security)
     options = {_LIBRDKAFKA[name]: value for name, value in security.items() if name in _LIBRDKAFKA}
@@ -40,10 +40,13 @@ def librdkafka(security: Mapping[str, str]) -> dict[str, str]:
 
 
 def java(security: Mapping[str, str]) -> dict[str, str]:
-    """As options of Kafka's Java clients; certificates and keys are read here, so that executors need no files.
+    """Translate the settings' security options (kafka-python's names) into those of Kafka's Java clients.
+
+    PEM files are read here and put into the options as text, so that executors need no files.
 
     Raises:
-        SettingsError: an option without a counterpart, a file that is missing, a key or a login in another form.
+        SettingsError: an option without a counterpart, an unreadable file, a key that is not PKCS#8, an incomplete or
+            unsupported login, or `ssl_check_hostname` is neither true nor false.
     """
     _check(security)
     options = {}

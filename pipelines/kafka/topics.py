@@ -20,7 +20,14 @@ _KNOWN_S = 30
 
 
 def create_topics(kafka: Kafka) -> None:
-    """Create every topic that does not exist, and wait for it; `events` and `results` get the event partitions."""
+    """Create Tidecast's missing topics and wait up to 30 s until a broker leads each of their partitions.
+
+    `events` and `results` get `event_partitions` partitions, the others one; existing topics are left as they are.
+
+    Raises:
+        BrokerError: no broker is set or answers, or topics have no leader after 30 s.
+        kafka.errors.KafkaError: the broker refuses, e.g. for want of replicas or rights.
+    """
     with _admin(kafka) as admin:
         existing = set(admin.list_topics())
         wanted = [
@@ -61,13 +68,25 @@ def _configuration(kafka: Kafka, topic: str) -> dict[str, str]:
 
 
 def topic_id(kafka: Kafka, topic: str) -> str:
-    """The id that a topic got at its creation; one of the same name on a fresh broker has another."""
+    """Return the id that a topic got at its creation; a topic of the same name that is made anew has another.
+
+    Raises:
+        BrokerError: no broker is set or answers.
+    """
     with _admin(kafka) as admin:
         return str(admin.describe_topics([kafka.topic(topic)])[0]["topic_id"])
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
-    """What each topic takes on the brokers' disks, replicas included, in bytes."""
+    """Return the bytes that each topic takes on the brokers' disks, replicas included; 0 for one that is not there.
+
+    Args:
+        kafka: the brokers.
+        topics: names without the prefix.
+
+    Raises:
+        BrokerError: no broker is set or answers.
+    """
     found = dict.fromkeys(topics, 0)
     with _admin(kafka) as admin:
         brokers = admin.describe_log_dirs([kafka.topic(topic) for topic in topics])

@@ -1,7 +1,8 @@
-"""What was learned, on its way into the query: fetched by alias in the driver, read from plain files in a worker.
+"""Learned artifacts (agents, calibrators) for the autoscaler query: fetched by the driver, read from files by workers.
 
 A worker keeps no object from batch to batch, and opening the registry there would cost seconds. So the driver fetches
-each new version once, tries it, and only then lets a small file point to it, which a worker reads at every decision.
+each new version once, reads it as a test, and only then points a small JSON file to it, which a worker reads at every
+decision.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from configs.contract import Contract
 from pipelines.scale.contracts import replaced
 
 Read = Callable[[Path, Contract], Any]
-"""From a version's files to what they hold; a function of a module, because it is sent to the workers by name.
+"""Loads a version's files; a module's function, because workers get it by name.
 
-It raises ValueError for what is none of this code's, or does not fit the contract.
+It raises ValueError for files of another release, and for those that do not fit the contract.
 """
 
 
 class ArtifactSource(NamedTuple):
-    """Where what was learned comes from, of one kind.
+    """One kind of learned artifact, and where it comes from.
 
     Attributes:
-        what: it is, in words.
-        version_of: the version that an alias points to, by job; None without one.
-        fetch: puts the files of a job's version into a folder.
-        read: reads them.
+        what: its name, for messages.
+        version_of: the version to use, by job; None without one; raises RuntimeError if the registry does not answer.
+        fetch: downloads (job, version) into a folder; raises RuntimeError or OSError if it cannot.
+        read: loads the files.
     """
 
     what: str
@@ -41,9 +42,9 @@ class ArtifactSource(NamedTuple):
 
 
 class ArtifactSync:
-    """The driver's part: fetches new versions to where the workers look.
+    """The driver's part: downloads new versions to `<folder>/<job>/<version>`, named in the file `<folder>/<job>.json`.
 
-    A registry that is away may hold it up for minutes, so it runs in a thread of its own.
+    A registry that does not answer may hold it up for minutes, so it runs in a thread of its own.
     """
 
     def __init__(
@@ -54,7 +55,21 @@ class ArtifactSync:
         self._tried: dict[str, str] = {}
 
     def tick(self, clock: float | None = None) -> list[str]:
-        """Look at the aliases if it is time to; what changed or went wrong, in words. `clock` only ever rises."""
+        """Look up every job's version if `every_s` seconds have passed, and fetch, test and publish those that are new.
+
+        Blocks while it downloads. Versions other than the new and the one before are deleted from disk. What fails
+        leaves the present version in place: unreadable files are not tried again, a failed download is.
+
+        Args:
+            clock: monotonic seconds, never falling; default: `time.monotonic()`.
+
+        Returns:
+            One line per change or new problem, each said once; empty if there is none or it is not time yet.
+
+        Raises:
+            OSError: the pointer file cannot be written.
+            ValueError: an earlier pointer file is no JSON.
+        """
         clock = time.monotonic() if clock is None else clock
         if clock - self._looked < self._every_s:
             return []
@@ -98,18 +113,19 @@ class ArtifactSync:
 
 
 class SyncedArtifacts(NamedTuple):
-    """The workers' part: where the driver put it, and how it is read."""
+    """The workers' part: reads the version that the driver put into `folder`, with the function `read`."""
 
     folder: Path
     read: Read
 
     def newest(self, contract: Contract) -> tuple[str, Any] | None:
-        """The version that has come for a contract's job, and what it holds; None before one.
+        """Return (version, content) of the artifact that was synced last for the contract's job; None before any.
 
-        It is read once per worker process.
+        The content is read once per worker process and cached.
 
         Raises:
-            ValueError, OSError: it cannot be read: what an earlier process fetched may be of another age.
+            ValueError: the files cannot be parsed or do not fit the contract; an earlier release may have fetched them.
+            OSError: the files are gone.
         """
         pointer = _pointer(self.folder, contract.job)
         if not pointer.exists():

@@ -1,4 +1,4 @@
-"""A job's forecast out of the fast path's store, as of a micro-batch's time, instead of off the topic."""
+"""A job's forecast from the fast path's store as of a micro-batch's time, in place of the topic `forecasts`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class StoreReading(NamedTuple):
 
     Attributes:
         forecast: fields as in `tidecast.messages.Forecast`; None without a usable one.
-        used: for the decision's log: `as_of` and the record's `ts` (ns), its `version` and `generation`, or what was
-            in the way as `problem`.
+        used: for the decision's log: `as_of` and the record's `ts` (ns), its `version` (index of the window) and
+            `generation` (which loaded model), or the reason for no forecast as `problem`.
     """
 
     forecast: dict[str, Any] | None
@@ -28,25 +28,33 @@ class StoreReading(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class StoreForecasts:
-    """Where a worker of the query reads forecasts; it travels to the workers, an open store would not.
+    """Reads a job's forecasts from the store at `folder`; picklable, so that each worker opens the store itself.
 
     Attributes:
         folder: of the store.
-        step_s: of the windows whose forecasts are read.
+        step_s: length of the windows whose forecasts are read, job seconds.
     """
 
     folder: Path
     step_s: float
 
     def read(self, job: str, batch_s: float) -> StoreReading:
-        """The job's newest forecast as of the batch's time, or as of the frontier if that is not so far.
+        """Read the job's newest forecast as of the batch's time, or of the store's newest commit if that is earlier.
 
-        Between the frontier and the batch's time nothing can be committed any more, because a commit takes the time of
-        its own clock: a batch that is tried again sees what it saw.
+        Nothing can be committed any more for a time between the two, so a micro-batch that is tried again reads the
+        same. `wall_time` of the forecast is raised to the time of reading, because the store is current by itself.
 
         Args:
-            job: whose.
-            batch_s: wall time at which the micro-batch was planned; the same if it is tried again.
+            job: name of the job.
+            batch_s: wall time, epoch seconds, at which the micro-batch was planned; the same if it is tried again.
+
+        Returns:
+            The forecast and what it was read as; without a forecast, `used["problem"]` says why: no store, none yet,
+            warming up, a model error, a recent gap in the metrics, or an invalid record. `used` lacks `as_of` only
+            where the store could not be read.
+
+        Raises:
+            msgspec.DecodeError: the stored value is of another release.
         """
         try:
             reader = _reader(self.folder)

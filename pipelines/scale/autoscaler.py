@@ -37,9 +37,20 @@ LOOK_S = 1.0
 
 
 def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING) -> StreamingQuery:
-    """Start the query; it begins at the newest records, or where its checkpoint stopped.
+    """Start the streaming query from `metrics` and forecasts to `decisions`; a checkpoint that is there is resumed.
 
-    Forecasts come off their topic, or out of the fast path's store where that serves.
+    Without a checkpoint it begins at the newest record of each partition. Forecasts come from their topic, or from the
+    fast path's store where `serving.path` is "fast".
+
+    Args:
+        spark: a session with the Kafka connector.
+        settings: policy, mode, trigger, broker and store.
+        checkpoint: folder of the query's state; the accepted contracts are read beside it.
+        learned: synced agents and calibrators.
+
+    Raises:
+        BrokerError: no broker, or a topic is not there.
+        SettingsError: a security option that Spark's client cannot follow.
     """
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
@@ -85,7 +96,10 @@ def _newest(settings: Settings) -> str:
 
 
 def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
-    """Who looks after the contracts' folder and puts the text of each on the topic `contracts`."""
+    """Build the watch of the contracts' folder; it sends the text of each accepted contract to the topic `contracts`.
+
+    It connects to the broker when it first has one to send, and then waits up to 5 s for the acknowledgement.
+    """
     opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
 
     def announce(contract: Contract) -> None:
@@ -98,11 +112,20 @@ def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
 
 
 def run(settings: Settings, checkpoint: Path) -> None:
-    """Run until SIGTERM or ctrl-C; a failed query ends the process with its error.
+    """Run the autoscaler until SIGTERM or ctrl-C; for the main thread, because it sets signal handlers.
+
+    Creates missing topics, accepts contracts, syncs what the policy has learned, and prints what happens, one line
+    each; `autoscaler: ready` after the first micro-batch.
 
     Args:
         settings: policy, broker, contracts and registry.
-        checkpoint: where the query keeps its state; contracts and what was learned are kept beside it.
+        checkpoint: folder of the query's state; contracts and learned artifacts are kept beside it.
+
+    Raises:
+        SystemExit: the query failed; the message holds its error.
+        BrokerError: no broker, or topics cannot be created.
+        JavaError, JarsError: Spark cannot start.
+        SettingsError: a security option that Spark's client cannot follow.
     """
     policy = settings.autoscaler.policy
     sources = {

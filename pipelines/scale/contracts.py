@@ -18,18 +18,18 @@ from configs.contract import Contract, read_contracts
 
 
 def accepted_file(checkpoint: Path) -> Path:
-    """Where the accepted contracts of a query lie."""
+    """Return the path of the JSON file, beside the checkpoint, that holds a query's accepted contracts."""
     return checkpoint.with_name(f"{checkpoint.name}.contracts.json")
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """The contracts that a query goes by, as the driver last wrote them down."""
+    """The contracts that the driver accepted, as last written to `file`; read anew when the file changes."""
 
     file: Path
 
     def all(self) -> dict[str, Contract]:
-        """By job; none before the driver wrote any."""
+        """Return the contracts by job; empty before the driver wrote any, or if the file is another release's."""
         try:
             stat = self.file.stat()
         except OSError:
@@ -37,7 +37,7 @@ class Accepted:
         return _read(self.file, (stat.st_mtime_ns, stat.st_ino, stat.st_size))
 
     def of(self, job: str) -> Contract | None:
-        """A job's contract; None where it has none."""
+        """Return a job's contract; None if it has none."""
         return self.all().get(job)
 
 
@@ -50,19 +50,28 @@ def _read(file: Path, state: tuple[int, ...]) -> dict[str, Contract]:
 
 
 class ContractWatch:
-    """The driver's part: looks at the folder and accepts what is right in it.
+    """The driver's part: reads the contracts' folder and writes the valid contracts to the `accepted` file.
 
-    A contract that is no longer right stays as it was accepted last, also over a restart.
+    A contract that becomes invalid stays as it was accepted last, also over a restart; one whose file is deleted goes.
     """
 
     def __init__(self, folder: Path, accepted: Accepted, announce: Callable[[Contract], None]) -> None:
-        """`announce` makes a contract's text known before a decision names its hash; a RuntimeError: not now."""
+        """Watch `folder`; `announce` publishes a contract's text, and is called again after a RuntimeError."""
         self._folder, self._accepted, self._announce = folder, accepted, announce
         self._announced: set[str] = set()
         self._reported: dict[str, str] = {}
 
     def look(self) -> list[str]:
-        """Accept what has changed in the folder; what that was, and what is wrong there, in words and once."""
+        """Read the folder, announce new contracts, and rewrite the accepted file if anything changed.
+
+        A contract that cannot be announced is accepted all the same, and announced at a later call.
+
+        Returns:
+            One line per change or problem, each said once, such as `<job>: contract <hash>`.
+
+        Raises:
+            OSError: the accepted file cannot be written.
+        """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
         found, wrong = read_contracts(self._folder)
@@ -99,7 +108,12 @@ class ContractWatch:
 
 
 def replaced(file: Path, data: Any) -> None:
-    """Write JSON to a file that others read meanwhile: they see the old or the new, never a part."""
+    """Write JSON to a file atomically: readers see the old or the new content. Creates the folder if need be.
+
+    Raises:
+        OSError: it cannot be written.
+        TypeError: `data` is not JSON.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}")
     new.write_text(json.dumps(data))

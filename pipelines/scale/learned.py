@@ -1,4 +1,4 @@
-"""What decisions go by that was learned: agents of the policy `dqn`, and calibrators of peaks beside the forecasters.
+"""Learned parts of decisions: agents of the policy `dqn`, and calibrators of peaks kept with the forecasters.
 
 The driver takes them out of the registry, a worker reads them from plain files.
 """
@@ -23,11 +23,11 @@ from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
 STAND_IN = "forecast"
-"""Who decides while a policy lacks its agent or its timetable."""
+"""Name of the policy that decides while another lacks its agent or its timetable."""
 
 
 def agents(settings: Settings) -> ArtifactSource:
-    """Where the agents of `dqn` come from: every job's champion in the registry."""
+    """Source of the agents of the policy `dqn`: every job's champion in the registry, opened at the first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
         "agent", lambda job: opened().champion_version(job), lambda *which: opened().download(*which), read_policy
@@ -35,7 +35,7 @@ def agents(settings: Settings) -> ArtifactSource:
 
 
 def peaks(settings: Settings) -> ArtifactSource:
-    """Where calibrators of peaks come from: beside every job's champion among the forecasters."""
+    """Source of the calibrators of peaks kept with every job's champion forecaster; opened at the first look-up."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
         "model of peaks", lambda job: opened().champion_peaks(job),
@@ -44,19 +44,23 @@ def peaks(settings: Settings) -> ArtifactSource:
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:
-    """The policy of the agent in a version's files.
+    """Load the `dqn` policy from the files of an agent's version.
 
     Raises:
-        AgentError: there is none, or its spaces do not fit this code's.
+        AgentError: there is no agent, or its spaces do not fit this code's.
+        SettingsError: it cannot be made a policy of this contract.
+        OSError: a file cannot be read.
     """
     return Dqn.of("dqn", contract, read_agent(files))
 
 
 def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
-    """The calibrator in a version's files.
+    """Load the peak calibrator from a version's files, and check that it fits the contract.
 
     Raises:
-        PeakCalibratorError: they are none of this code's, or were learned for other times than the contract's.
+        PeakCalibratorError: there is none, it is not of this release, or it was learned for another lead or hold time
+            than the contract's.
+        OSError: a file cannot be read.
     """
     found, planning = read_peaks(files), contract.planning
     if not found.fits(planning, found.scale):
@@ -68,7 +72,7 @@ def read_calibrator(files: Path, contract: Contract) -> PeakCalibrator:
 
 
 class Instant(NamedTuple):
-    """Wall time, the job's own time, and how many seconds of the second pass in one of the first."""
+    """One moment: wall time and job time, both in epoch seconds, and job seconds per wall second."""
 
     now_s: float
     job_s: float
@@ -76,7 +80,7 @@ class Instant(NamedTuple):
 
 
 class Decider(NamedTuple):
-    """Who decides now: the policy, the version of its agent, and why it stands in for another (empty: it does not)."""
+    """The policy that decides now, the version of its agent, and why it replaces the one asked for ("" if not)."""
 
     policy: Policy
     version: str | None = None
@@ -84,13 +88,21 @@ class Decider(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What a worker finds of it; None where nothing of the kind is synced."""
+    """A worker's access to the synced agents and calibrators; None where that kind is not synced."""
 
     agents: SyncedArtifacts | None = None
     peaks: SyncedArtifacts | None = None
 
     def decider(self, name: str, contract: Contract, clock: Instant) -> Decider:
-        """The policy of that name, with the job's newest agent where it needs one, or who stands in."""
+        """Return the policy of that name, with the job's newest agent if it needs one.
+
+        If the agent or the timetable is missing or unreadable, the policy STAND_IN decides, and `stand_in` says why.
+
+        Args:
+            name: of the policy, as in the settings.
+            contract: of the job.
+            clock: the present moment.
+        """
         try:
             if name not in LEARNED:
                 return Decider(policy_of(name, contract, *clock))
@@ -103,7 +115,10 @@ class Learned(NamedTuple):
         return Decider(policy, version)
 
     def calibrator(self, contract: Contract, version: str | None) -> PeakCalibrator | None:
-        """That of the version whose forecast is held; None where there is none that can be read."""
+        """Return the peak calibrator that belongs to forecaster version `version`.
+
+        None if `version` is None, or the calibrator of this version is not synced or cannot be read.
+        """
         if self.peaks is None or version is None:
             return None
         try:

@@ -17,18 +17,17 @@ from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageErr
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
 BEAT_S = 7.0
-"""Between two signs of life; with the watchdog's time and a slow micro-batch on top still under 10 s."""
+"""Seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s."""
 UNKNOWN_S = 600.0
-"""A job without a contract is rejected once in so many seconds; what was known of it is forgotten as late."""
+"""Seconds between two rejects of a job without a contract, and until its memory is dropped."""
 
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "heartbeats": Heartbeat}
 
 
 class Scaler:
-    """One job's part of the autoscaler, without Spark: `step` from what is remembered and came to what is to be sent.
+    """One job's part of the autoscaler, without Spark: call `step` with the memory and new records.
 
-    A step is to `take` records, to `decide` if a second of metrics was among them, else to `watch` for silence, and to
-    write what does not come to the same as the standing decision.
+    A job without a contract (`contract=None`) is only rejected.
     """
 
     def __init__(
@@ -43,13 +42,24 @@ class Scaler:
     def step(
         self, memory: Memory | None, rows: list[dict[str, Any]], now: float, batch_s: float
     ) -> tuple[Memory | None, Sent]:
-        """What is remembered then, None for nothing, and what is to be sent.
+        """Take new records, decide if a second of metrics was among them, and return the new memory and what to send.
+
+        Without metrics, a hold is decided when they have been missing too long. A decision that repeats the one that
+        stands is not sent; a heartbeat is, every BEAT_S.
 
         Args:
-            memory: of the job, None before the first record.
-            rows: records of the topics that are followed.
-            now: wall time.
-            batch_s: wall time at which the micro-batch was planned; the same if it is tried again.
+            memory: of the job; None before the first record.
+            rows: records with topic, partition, offset and value.
+            now: wall time, epoch seconds.
+            batch_s: wall time, epoch seconds, at which the micro-batch was planned; the same if it is tried again.
+
+        Returns:
+            (memory, or None to forget the job; (topic, key, message) of rejects, decisions and heartbeats in this
+            order).
+
+        Raises:
+            KeyError: a row of another topic than metrics, forecasts and heartbeats.
+            msgspec.DecodeError: as `StoreForecasts.read`.
         """
         if self.unknown:
             return self._left(memory, rows, now)
@@ -63,7 +73,20 @@ class Scaler:
         return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written]
 
     def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
-        """Memory after the records, whether a second of metrics was among them, and what could not be accepted."""
+        """Update the memory with new records, by rising `wall_time`.
+
+        Args:
+            memory: of the job.
+            rows: records with topic (metrics, forecasts, heartbeats), partition, offset and value.
+            now: wall time, epoch seconds; records far ahead of it are rejected.
+
+        Returns:
+            (memory, whether an interval with executors was among them, rejects of invalid records and of forecasts that
+            begin after what the job can have reached).
+
+        Raises:
+            KeyError: a row of another topic.
+        """
         messages, rejects, ticked = [], [], False
         for row in rows:
             try:
@@ -86,7 +109,14 @@ class Scaler:
         return memory, ticked, rejects
 
     def look(self, memory: Memory, batch_s: float) -> Memory:
-        """Memory with the forecast that the store holds as of the micro-batch's time; as it is without a store."""
+        """Return the memory with the store's forecast as of the micro-batch's time `batch_s`, epoch seconds.
+
+        Unchanged without a store. If the store has no usable forecast, the held one is dropped; if it cannot be read,
+        the held one stays and ages.
+
+        Raises:
+            msgspec.DecodeError: as `StoreForecasts.read`.
+        """
         if self.store is None:
             return memory
         reading = self.store.read(self.job, batch_s)
@@ -97,7 +127,12 @@ class Scaler:
         return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
 
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
-        """The memory and the record of one evaluation; None before the job has shown itself."""
+        """Evaluate the policy once at wall time `now`, epoch seconds.
+
+        Returns:
+            (memory, decision); the decision is None before the job has shown its executors, or when its metrics are too
+            old. Its id follows from the newest metric, so a micro-batch that is tried again writes the same id.
+        """
         contract = self.contract
         decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
         version = memory.forecast.get("version")
@@ -119,7 +154,10 @@ class Scaler:
         )  # fmt: skip
 
     def watch(self, memory: Memory, now: float) -> Decision | None:
-        """A hold that says so when a known job's metrics have stopped coming."""
+        """Return a decision to hold if metrics have been missing for more than `planning.metrics_age_s` wall seconds.
+
+        None otherwise, and for a job that has never shown metrics or has no target. `now` is wall time, epoch seconds.
+        """
         if memory.metric_at is None or memory.target is None:
             return None
         silent = now - memory.metric_at

@@ -1,4 +1,4 @@
-"""`Scaler` as Spark runs it: the memory as text in a keyed state, a timer as the watchdog."""
+"""`Scaler` as Spark runs it: the memory as JSON in a keyed state, a timer that fires when no records come."""
 
 from __future__ import annotations
 
@@ -23,7 +23,18 @@ WATCHDOG_MS = 2000
 def stateful_processor(
     accepted: Accepted, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
 ) -> Any:
-    """The Spark `StatefulProcessor` around `Scaler`: memory as JSON in a value state, a timer as the watchdog."""
+    """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
+
+    The memory is kept as JSON in a value state. Without new records a processing-time timer calls it after WATCHDOG_MS,
+    or after UNKNOWN_S where the job has no contract.
+
+    Args:
+        accepted: where contracts are read, at every micro-batch.
+        policy: name of the policy.
+        mode: "act" or "observe", for the decisions.
+        learned: synced agents and calibrators.
+        store: where forecasts are read; None takes them from the topic.
+    """
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 

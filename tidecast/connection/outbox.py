@@ -18,7 +18,7 @@ KEPT = 20_000
 
 
 class Outbox:
-    """A queue in front of a Kafka producer. `send` never blocks and never raises."""
+    """A queue of up to KEPT messages in front of a Kafka producer; `send` never blocks and never raises."""
 
     def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "") -> None:
         self._address, self._security, self._client_id, self._prefix = bootstrap, security, client_id, prefix
@@ -26,7 +26,10 @@ class Outbox:
         self._producer: Any = None
 
     def send(self, topic: str, key: str, message: Message) -> None:
-        """Queue one message."""
+        """Queue one message for the thread that calls `step`; returns at once.
+
+        A message that cannot be encoded is logged and dropped; when the queue is full, the oldest message is dropped.
+        """
         try:
             entry = (topic, key, encode(message))
         except MessageError as error:
@@ -40,7 +43,19 @@ class Outbox:
                 self._queue.get_nowait()
 
     def step(self, wait_s: float = 0.2) -> bool:
-        """Send what is queued; whether there was anything. Raises `UnreachableError` before the broker has answered."""
+        """Hand one queued message to the Kafka producer; waits up to `wait_s` seconds for one.
+
+        Connects at the first call. A message that the broker does not acknowledge within two minutes is logged as lost.
+
+        Returns:
+            Whether there was a message.
+
+        Raises:
+            UnreachableError: the broker has not answered yet; the queue is kept.
+            kafka.errors.KafkaError: the topic is not there or the producer's memory is full for 5 s; the message is
+                lost.
+            ValueError: a security option makes no sense.
+        """
         if self._producer is None:
             self._producer = producer(self._address, self._security, client_id=self._client_id, max_block_ms=5000)
             for topic in TOPICS:  # known before an outage, so that sending needs no answer during one
@@ -53,7 +68,13 @@ class Outbox:
         return True
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Send the rest, as far as the time allows, and leave."""
+        """Send the rest of the queue, wait up to `timeout_s` seconds for acknowledgements, and close the producer.
+
+        What is queued is dropped if the broker was never reached.
+
+        Raises:
+            kafka.errors.KafkaError: not everything was acknowledged in time; the producer is closed all the same.
+        """
         if self._producer is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""Why a broker does not answer, found step by step, so that a person need not: address, port, TLS, login."""
+"""Diagnosis of a broker that does not answer, step by step: address, port, TLS, login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ class UnreachableError(ConnectionError):
 
 
 def unreachable(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
-    """The error that says why a client could not connect, with the remedy; `error` is what the client raised."""
+    """Find out why a Kafka client could not connect, and return the error to raise, with the remedy in its message.
+
+    Opens connections to the broker: up to LOOK_S (3 s) for each address and for a TLS handshake.
+
+    Args:
+        bootstrap: `host:port`, several separated by commas.
+        security: client options of kafka-python.
+        error: what the client raised; quoted where no better reason is found.
+
+    Raises:
+        ValueError: the first of several addresses has no port number.
+    """
     protocol = str(security.get("security_protocol", "PLAINTEXT"))
     what = _port(bootstrap) or (_tls(bootstrap, security) if protocol.endswith("SSL") else _plain(bootstrap, protocol))
     if not what and protocol.startswith("SASL"):

@@ -15,7 +15,7 @@ _REMEDY = "Give attach(..., source_security={...}) with kafka-python's options o
 
 
 def client_options(security: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as kafka-python's clients take them: truth values may be given as text, as settings files do.
+    """Copy kafka-python's options, with `ssl_check_hostname` as a bool where it is given as text.
 
     Raises:
         ValueError: `ssl_check_hostname` is neither true nor false.
@@ -29,10 +29,19 @@ def client_options(security: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_spark(options: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's options for the broker that a Spark source reads; `options` are its own, keys in lower case.
+    """Translate the security options of a Spark Kafka source (`kafka.*`) into kafka-python's.
+
+    Args:
+        options: the source's options, keys in lower case; others than `kafka.*` are ignored.
+
+    Returns:
+        `security_protocol`, and as far as they apply `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`,
+        `ssl_cafile`, `ssl_certfile`, `ssl_password`, `ssl_check_hostname`, or a ready `ssl_context`.
 
     Raises:
-        ValueError: an option has no counterpart; the message names it and the remedy.
+        ValueError: no counterpart: a login other than PLAIN or SCRAM, a store that is no PEM, an inline client
+            certificate. The message names option and remedy.
+        ssl.SSLError: `kafka.ssl.truststore.certificates` is no valid PEM.
     """
     java = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
     found: dict[str, Any] = {"security_protocol": java.get("security.protocol", "PLAINTEXT")}

@@ -25,9 +25,13 @@ _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_m
 
 
 def producer(bootstrap: str, security: Mapping[str, Any] | None = None, **options: Any) -> KafkaProducer:
-    """A producer that loses nothing over a broker outage of two minutes; raises as `connected` does.
+    """Connect a KafkaProducer: acks from all replicas, gzip, and retries for two minutes of broker outage.
 
-    It waits for no second record, and packs each by itself: 20 to 40 µs for half of its size, with what Python brings.
+    Each record is sent by itself, at once (no linger). `options` are further ones of kafka-python; they win.
+
+    Raises:
+        tidecast.connection.reach.UnreachableError: as `connected`.
+        ValueError: as `connected`.
     """
     settings = {
         "linger_ms": 0, "acks": "all", "delivery_timeout_ms": 120_000, "compression_type": "gzip", **_COMMON, **options,
@@ -36,7 +40,14 @@ def producer(bootstrap: str, security: Mapping[str, Any] | None = None, **option
 
 
 def consumer(bootstrap: str, security: Mapping[str, Any] | None = None, **options: Any) -> KafkaConsumer:
-    """A consumer that keeps no position in the broker; assign or subscribe it yourself. Raises as `connected` does."""
+    """Connect a KafkaConsumer without a group and without commits; assign partitions or subscribe it yourself.
+
+    `options` are further ones of kafka-python; they win.
+
+    Raises:
+        tidecast.connection.reach.UnreachableError: as `connected`.
+        ValueError: as `connected`.
+    """
     settings = {
         "group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest",
         "fetch_max_wait_ms": 50, **_COMMON, **options,
@@ -45,12 +56,18 @@ def consumer(bootstrap: str, security: Mapping[str, Any] | None = None, **option
 
 
 def connected(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None, **options: Any) -> C:
-    """A client of kafka-python once the broker has answered it.
+    """Create a kafka-python client and wait until the broker has answered it.
+
+    Args:
+        kind: KafkaProducer, KafkaConsumer or KafkaAdminClient.
+        bootstrap: `host:port`, several separated by commas.
+        security: security options under kafka-python's names; they win over `options`.
+        **options: further options; `bootstrap_timeout_ms` is how long to wait, by default CONNECT_MS.
 
     Raises:
-        tidecast.connection.reach.UnreachableError: it did not within `bootstrap_timeout_ms`, or refused; nothing is
-            left behind.
-        ValueError: a security option makes no sense.
+        tidecast.connection.reach.UnreachableError: no answer within `bootstrap_timeout_ms`, or a refusal; the failed
+            client's network threads are closed.
+        ValueError: a security option is unknown, or `ssl_check_hostname` is neither true nor false.
     """
     made: list[Any] = []
 

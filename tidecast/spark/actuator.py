@@ -14,11 +14,11 @@ class ActuatorError(RuntimeError):
 
 
 class ExecutorActuator:
-    """The one owner of the executor target of a standalone, YARN or Kubernetes application, while the agent acts.
+    """Sets the number of executors of a standalone, YARN or Kubernetes application while the agent acts.
 
     Attributes:
         target: executors asked for; None before the first request.
-        asked: ids of the executors that were ever asked to leave; ids are not used again.
+        asked: ids of the executors that were ever asked to leave; Spark does not use an id again.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -29,7 +29,11 @@ class ExecutorActuator:
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
 
     def take_over(self, least: int) -> None:
-        """Stop Spark's allocation manager, whose wishes would overwrite ours, and pin the executors that are there."""
+        """Stop Spark's dynamic allocation for good, and request the executors that are there, at least `least`.
+
+        Raises:
+            ActuatorError: local mode, or the cluster manager refused.
+        """
         if self._cluster.jsc.isLocal():
             raise ActuatorError(f"master {self._cluster.jsc.master()!r} has no executors to add; use a cluster to act")
         manager = self._cluster.jsc.executorAllocationManager()
@@ -38,24 +42,32 @@ class ExecutorActuator:
         self._request(max(least, len(self.live())))
 
     def live(self) -> list[str]:
-        """Ids of the registered executors, those asked to leave excluded, oldest first."""
+        """List the ids of the registered executors, without those asked to leave, oldest first."""
         return [i for i in self._registered() if i not in self.asked]
 
     def set_target(self, executors: int) -> None:
-        """Ask for this many executors; the newest leave first, because the oldest are warm.
+        """Request this many executors, and ask the newest of any surplus to leave; returns before that has happened.
 
-        The total is always stated outright. Lowering it takes back what is still pending and removes nobody, so the
-        surplus is asked to leave on top; leaving then needs no change of the total, and an executor that dies on its
-        own is replaced by the cluster manager.
+        With `spark.decommission.enabled` they are decommissioned; otherwise they are killed and their tasks run again.
+        The newest leave because the oldest are warm. The total is always requested outright: lowering it cancels what
+        is pending and removes nobody, and an executor that dies on its own is replaced by the cluster manager.
 
         Raises:
-            ActuatorError: the cluster manager refused.
+            ActuatorError: the cluster manager refused the total, or (`target` is changed then) a live executor could
+                not be asked to leave.
         """
         self._request(executors)
         self._dismiss(self.live()[executors:])
 
     def reconcile(self) -> str | None:
-        """Ask those to leave that registered after the target was lowered; what was done, in words."""
+        """Ask executors beyond the target to leave that registered after it was lowered.
+
+        Returns:
+            What was done, in words; None if there was nothing to do.
+
+        Raises:
+            ActuatorError: a live executor could not be asked to leave.
+        """
         surplus = [] if self.target is None else self.live()[self.target :]
         self._dismiss(surplus)
         late = f"executors {', '.join(surplus)} came too late and were asked to leave; the target is {self.target}"

@@ -23,7 +23,7 @@ class ClusterError(RuntimeError):
 
 @dataclass(frozen=True)
 class Stage:
-    """One finished stage of a batch: `run_s` is summed over its tasks, `wall_s` from submission to completion."""
+    """One finished stage of a batch; seconds: `run_s` summed over its tasks, `wall_s` from submission to completion."""
 
     stage_id: int
     attempt: int
@@ -33,7 +33,12 @@ class Stage:
 
 
 class Cluster:
-    """Read-only view of the Spark application that runs a query."""
+    """Read-only view of the Spark application that runs a query.
+
+    Raises:
+        ClusterError: `query` is no classic (not Spark Connect) streaming query of this process, or Spark is not
+            running.
+    """
 
     def __init__(self, query: Any) -> None:
         from pyspark import SparkContext
@@ -55,16 +60,24 @@ class Cluster:
         self._next_stage: int = self.jsc.dagScheduler().nextStageId()
 
     def cores_per_executor(self) -> int:
-        """Cores of one executor as configured, 1 where nothing is."""
+        """Return `spark.executor.cores` as configured, 1 where it is not set."""
         return int(self.jsc.conf().get("spark.executor.cores", "1"))
 
     def executors(self) -> dict[str, int]:
-        """Cores by id of the registered executors; in local mode the driver is the one executor."""
+        """Return the cores of every registered executor by id; in local mode the driver is the one executor."""
         found = self._read(self._store.executorList(True))
         return {e["id"]: e["totalCores"] for e in found if e["id"] != "driver" or e["maxTasks"] > 0}
 
     def stages(self, run_id: str, batch_id: int) -> list[Stage]:
-        """Finished stages of one batch of one query; every stage of the application is asked for about once."""
+        """Return the complete stages of one batch of one query, by rising stage id.
+
+        Reads only stages that are newer than the last call's, except those then unfinished, and the newest 200 at most;
+        so a batch can be asked for once. Skipped, failed and forgotten stages are left out.
+
+        Args:
+            run_id: the query's, as in its progress.
+            batch_id: of the finished batch.
+        """
         from py4j.protocol import Py4JJavaError
 
         upto: int = self.jsc.dagScheduler().nextStageId()
@@ -85,7 +98,11 @@ class Cluster:
         return found
 
     def used(self, stages: list[Stage]) -> set[str]:
-        """Executors on which tasks of these stages finished."""
+        """Return the ids of the executors on which a task of these stages succeeded.
+
+        Raises:
+            py4j.protocol.Py4JJavaError: the status store has forgotten a stage.
+        """
         ids: set[str] = set()
         for stage in stages:
             summary = self._read(self._store.executorSummary(stage.stage_id, stage.attempt))
@@ -93,7 +110,10 @@ class Cluster:
         return ids
 
     def source_options(self) -> list[Mapping[str, str]]:
-        """Options of the query's Kafka sources as the user gave them, keys in lower case; empty where it has none."""
+        """Return the options of each Kafka source in the query's plan, as the user gave them, keys in lower case.
+
+        Empty if there is none. Reads private API: any Py4J error comes through.
+        """
         leaves = self.jquery.streamingQuery().analyzedPlan().collectLeaves()
         found: list[Mapping[str, str]] = []
         for i in range(leaves.size()):

@@ -38,7 +38,15 @@ class Batch:
 
 
 def parse(text: str) -> Batch | None:
-    """The batch in a progress report (JSON of Spark's StreamingQueryProgress); None for a report that ran no batch."""
+    """Parse one StreamingQueryProgress (JSON) into a batch.
+
+    Returns:
+        The batch; None for a report without a batch (an idle trigger).
+
+    Raises:
+        ValueError: no JSON, or a time that is not ISO 8601.
+        KeyError: `timestamp`, `batchId` or `runId` is missing.
+    """
     report = json.loads(text)
     durations = report.get("durationMs") or {}
     if "addBatch" not in durations:
@@ -61,7 +69,10 @@ def parse(text: str) -> Batch | None:
 
 
 def offsets(value: Any) -> Offsets:
-    """Kafka offsets in a source's offset, `{topic: {partition: offset}}` as JSON or object; empty for other sources."""
+    """Convert a Kafka source's offset, `{topic: {partition: offset}}` as JSON or dict, to {(topic, partition): offset}.
+
+    Empty for anything else, such as another source's offset or None.
+    """
     try:
         found = json.loads(value) if isinstance(value, str) else value
         return {
@@ -74,10 +85,10 @@ def offsets(value: Any) -> Offsets:
 
 
 class ProgressReader:
-    """Every batch of a query once, by asking for its newest progress and for what lies between it and the last seen.
+    """Polls a query for its finished batches and yields each once.
 
-    Asking costs 0.03 ms of CPU and needs neither a listener nor a callback server in the user's driver. Spark keeps the
-    last 100 reports (`spark.sql.streaming.numRecentProgressUpdates`), so nothing is missed at a poll of 0.25 s.
+    Spark keeps the last 100 reports (`spark.sql.streaming.numRecentProgressUpdates`), so nothing is missed at a poll of
+    0.25 s. A poll costs 0.03 ms of CPU and needs no listener in the user's driver.
     """
 
     def __init__(self, jquery: Any) -> None:
@@ -86,7 +97,13 @@ class ProgressReader:
         self._seen = -1 if last is None else last.batchId() - 1  # of what ended before, the newest is enough
 
     def new(self) -> list[Batch]:
-        """Batches that finished since the last call, in order."""
+        """Return the batches that finished since the last call, by rising id; empty if none.
+
+        The first call also returns the newest batch that had finished before this reader was made.
+
+        Raises:
+            ValueError, KeyError: Spark's report is not as `parse` knows it.
+        """
         last = self._jquery.lastProgress()
         if last is None or last.batchId() <= self._seen:
             return []

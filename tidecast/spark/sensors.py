@@ -19,14 +19,19 @@ PROBES = 64
 
 
 class Curve:
-    """One partition's end offset over wall time: a rising polyline, from which an offset's arrival time is read."""
+    """One partition's end offset over wall time, as a rising polyline from which an offset's arrival time is read."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.ends: list[int] = []
 
     def add(self, wall: float, end: int) -> None:
-        """Add one observation; one from the past is sorted in, an offset below what was already seen starts afresh."""
+        """Add the end offset observed at wall time `wall`, epoch seconds.
+
+        An older observation is sorted in, unless it contradicts its neighbours; a newest one below the last known
+        offset means that the topic was made anew and drops all earlier ones. Beyond KNOTS points the older half is
+        thinned.
+        """
         at = bisect.bisect(self.times, wall)
         if at and end < self.ends[at - 1]:
             if at < len(self.times):
@@ -44,7 +49,10 @@ class Curve:
             self.times[:half], self.ends[:half] = self.times[:half:2], self.ends[:half:2]
 
     def arrival(self, offset: float) -> float | None:
-        """Wall time at which a record arrived; None if that was before the first or after the last observation."""
+        """Interpolate the wall time, epoch seconds, at which the record at `offset` arrived.
+
+        None if it arrived before the first or after the last observation.
+        """
         right = bisect.bisect_right(self.ends, offset)
         if right == 0 or right == len(self.ends):
             return None
@@ -53,13 +61,13 @@ class Curve:
         return self.times[right - 1] + share * (self.times[right] - self.times[right - 1])
 
     def forget_before(self, offset: int) -> None:
-        """Drop what no later batch can ask for: everything below the last knot at or under `offset`."""
+        """Drop the points before the last one at or under `offset`; later batches do not need them."""
         keep = max(0, bisect.bisect_right(self.ends, offset) - 1)
         del self.times[:keep], self.ends[:keep]
 
 
 class Latency(NamedTuple):
-    """Arrival to committed result, seconds."""
+    """Seconds from a record's arrival at the broker to the commit of its batch: median, 95th percentile, maximum."""
 
     latency_p50_s: float
     latency_p95_s: float
@@ -67,10 +75,19 @@ class Latency(NamedTuple):
 
 
 def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, finished: float) -> Latency | None:
-    """Latency quantiles of the records `starts[p] <= offset < ends[p]` of a batch that committed at `finished`.
+    """Estimate the latency quantiles of a batch: its records are those with `starts[p] <= offset < ends[p]`.
 
-    Arrival times are interpolated between samples of the end offsets, so they are right to half a sampling step.
-    Records from before the first sample are left out; None when no record's arrival is known.
+    Arrival times are interpolated between samples of the end offsets (accurate to half a sampling step) at up to PROBES
+    offsets per partition, weighted by records. Records whose arrival is unknown are left out.
+
+    Args:
+        curves: sampled end offsets by partition.
+        starts: the batch's start offsets; a partition without one counts nothing.
+        ends: its end offsets.
+        finished: when it committed, wall epoch seconds.
+
+    Returns:
+        p50, p95 and maximum in wall seconds; None when no record's arrival is known.
     """
     weighted: list[tuple[float, float]] = []
     for partition, end in ends.items():
@@ -86,7 +103,16 @@ def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, f
 
 
 def first_starts(curves: Mapping[Partition, Curve], ends: Offsets, rows: int) -> Offsets:
-    """Where a query's first batch began, which Spark does not tell: at the first offsets known if the rows allow."""
+    """Guess the start offsets of a query's first batch, which Spark does not report, as the first offsets known.
+
+    Args:
+        curves: sampled end offsets by partition; partitions without any are left out.
+        ends: the batch's end offsets.
+        rows: the batch's records.
+
+    Returns:
+        Offset by partition; empty if they would span more records than the batch had.
+    """
     starts = {p: curves[p].ends[0] for p in ends if p in curves and curves[p].ends}
     return starts if sum(max(0, ends[p] - start) for p, start in starts.items()) <= rows else {}
 
@@ -101,15 +127,18 @@ def _quantile(weighted: Sequence[tuple[float, float]], level: float) -> float:
 
 
 def arrived(before: Offsets, after: Offsets) -> int:
-    """Records produced between two looks at the end offsets; partitions seen once and rewound ones count nothing."""
+    """Count the records produced between two samples of end offsets.
+
+    A partition that is missing in `before`, or whose offset fell, counts 0.
+    """
     return sum(max(0, end - before[p]) for p, end in after.items() if p in before)
 
 
 def lag(ends: Offsets, committed: Offsets | None) -> int | None:
-    """Records in the broker that no finished batch covers: sum of ends minus sum of the last batch's end offsets.
+    """Return the records that no finished batch has read: sum over partitions of end offset minus committed offset.
 
-    Over the topics that the query reads, new partitions included; None before the first batch, when nobody knows where
-    the query stands.
+    Counts the topics in `committed`, with their new partitions (from offset 0). None if `committed` is None: before the
+    first batch nobody knows where the query stands.
     """
     if committed is None:
         return None
@@ -118,7 +147,7 @@ def lag(ends: Offsets, committed: Offsets | None) -> int | None:
 
 
 class HeavyStage:
-    """Which stage takes the job's time, by its number of tasks: the ceiling of useful task slots (invariant 6).
+    """Finds the stage that takes the job's time; its number of tasks is the ceiling of useful task slots.
 
     Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading). What grows with the load
     is `b`; the fixed cost `a`, such as a state store's commit, is all there is in an idle batch and says nothing. A
@@ -140,7 +169,12 @@ class HeavyStage:
         self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
 
     def saw(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
-        """One batch: `stages` are (tasks, run time summed over tasks in seconds); equally wide ones are one stage."""
+        """Add one batch to the fit; empty batches and the first COLD ones are left out.
+
+        Args:
+            rows: records of the batch.
+            stages: (tasks, run time in seconds summed over tasks) of each; stages with as many tasks count as one.
+        """
         self._batches += rows > 0
         if rows <= 0 or self._batches <= self.COLD:
             return
@@ -153,7 +187,10 @@ class HeavyStage:
             self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
 
     def tasks(self) -> int | None:
-        """Tasks of the heavy stage, the widest one's without clear evidence; None before a warm batch was seen."""
+        """Return the number of tasks of the stage that takes the time; None before a warm batch was seen.
+
+        It is the widest stage unless a narrower one's run time grows more than CLEAR times as fast with the rows.
+        """
         if not self._sums:
             return None
         widest = max(self._sums)

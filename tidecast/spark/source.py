@@ -17,7 +17,10 @@ Place = tuple[str, Mapping[str, Any]]
 
 
 def sources(cluster: Cluster) -> list[Mapping[str, str]]:
-    """Options of the query's Kafka sources at the broker of the first; empty where they cannot be read."""
+    """Return the options of the query's Kafka sources that read the same broker as the first one.
+
+    Empty if there are none or the plan cannot be read; that, and further brokers, are logged as warnings.
+    """
     try:
         found = cluster.source_options()
     except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
@@ -33,7 +36,24 @@ def places(
     address: str, security: Mapping[str, Any] | None, own: str,
     source_security: Mapping[str, Any] | None, found: Sequence[Mapping[str, str]],
 ) -> tuple[Place, Place]:  # fmt: skip
-    """Tidecast's broker and the source's, with the options for each; one's own serve the other where they are one."""
+    """Choose address and security options of Tidecast's broker and of the one that the query reads.
+
+    Where both addresses are the same, the options of one serve for the other too. Source options that cannot be
+    translated are logged and left out.
+
+    Args:
+        address: Tidecast's broker, `host:port`.
+        security: kafka-python's options for it, as given; None if not given.
+        own: broker of the query's source.
+        source_security: kafka-python's options for that, as given; None if not given.
+        found: options of the query's Kafka sources, as from `sources`.
+
+    Returns:
+        (address, options) of Tidecast's broker, then of the source's.
+
+    Raises:
+        ssl.SSLError: the source's inline truststore is no valid PEM.
+    """
     read: Mapping[str, Any] | None = source_security
     if read is None and security is not None and own == address:
         read = security
@@ -47,7 +67,10 @@ def places(
 
 
 def subscribed(found: Sequence[Mapping[str, str]]) -> list[str]:
-    """Topics named by the sources' `subscribe`; patterns and assignments are resolved by the first batch."""
+    """Return the sorted topics in the sources' `subscribe` option; empty if any source uses a pattern or an assignment.
+
+    The first batch then shows the topics.
+    """
     if any("subscribe" not in source for source in found):
         return []
     return sorted({topic.strip() for source in found for topic in source["subscribe"].split(",")})
