@@ -10,7 +10,17 @@ from pipelines.figures.form import FigureError
 
 
 def main(check: bool) -> int:
-    """Render, or check that every page is what its figures render; 1 where it is not."""
+    """Render the figures into the pages under `docs` and `README.md`, or check them; prints what it finds.
+
+    Args:
+        check: write nothing, and count pages that differ from what their figures render.
+
+    Returns:
+        Exit status: 1 if a page differs (with `check`) or has a table of measurements outside of a figure, else 0.
+
+    Raises:
+        FigureError: a figure is missing or not in the form.
+    """
     known = pages.figures(ROOT / "docs" / "figures")
     wrong = 0
     for page in pages.pages(ROOT):

@@ -11,12 +11,12 @@ from pipelines.figures.form import Figure
 
 
 def older(known: Mapping[str, Figure], root: Path) -> list[str]:
-    """A line per figure whose rooms have changed since its commit, or whose age nobody can tell."""
+    """Return a line per figure whose measured folders changed since its commit, or of unknown age; runs git."""
     return [f"{name}: {why}" for name, figure in known.items() if (why := _older(figure, root))]
 
 
 def missing(known: Mapping[str, Figure]) -> list[str]:
-    """The commands that have goals, and no figure."""
+    """Return the commands of `goals.yaml` that no figure is of."""
     measured = {asked.command for one in known.values() if (asked := goals.of(one.command))}
     return [one.command for one in goals.known() if one.command not in measured]
 

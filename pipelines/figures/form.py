@@ -17,12 +17,20 @@ _SIGNS = {"<=": le, ">=": ge, "==": eq, "<": lt, ">": gt, "within": le}
 
 
 class FigureError(CorrectableError):
-    """A figure is not in the form; the message names file, row and remedy."""
+    """A figure file or its use in a page is wrong; the message names file, row and remedy."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of a table; `measured` is None where nothing was measured, `goal` where there is only a figure."""
+    """One row of a figure.
+
+    Attributes:
+        what: was measured.
+        goal: such as "<= 1.05" or "within 3" (of zero); None where there is none.
+        measured: a number or text; None where nothing was measured.
+        n: sample size.
+        interval: [low, high] of the number.
+    """
 
     what: str
     goal: str | None
@@ -32,7 +40,11 @@ class Finding:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the goal is met; None where there is none, or nothing was measured."""
+        """Whether the goal is met; None where there is none, or nothing was measured.
+
+        Raises:
+            FigureError: the goal is not in its form, or what it judges is text.
+        """
         if self.goal is None or self.measured is None:
             return None
         asked = GOAL.fullmatch(self.goal)
@@ -45,13 +57,27 @@ class Finding:
         return bool(_SIGNS[asked[1]](measured, float(asked[2])))
 
     def plain(self) -> dict[str, Any]:
-        """As JSON values, in the order of the form."""
+        """Return the row as JSON values, in the order of the file, with `holds`.
+
+        Raises:
+            FigureError: as `holds`.
+        """
         return {"what": self.what, "goal": self.goal, "measured": self.measured, "holds": self.holds, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What one command measured once; `seconds` and `commit` are None where they were not written down."""
+    """What one run of a command measured.
+
+    Attributes:
+        command: the command line that measures again.
+        commit: of the code; None where it is not known.
+        date: ISO date.
+        machine: cores and memory.
+        seconds: the run took; None where it is not known.
+        rows: what is judged and shown.
+        data: JSON values, all that the command found.
+    """
 
     command: str
     commit: str | None
@@ -62,7 +88,11 @@ class Figure:
     data: Any
 
     def text(self) -> str:
-        """The file's text; one row per line, so that a change of one figure is a change of one line."""
+        """Return the JSON text of the figure's file, one row per line so that a changed row is one changed line.
+
+        Raises:
+            FigureError: a row's goal cannot be judged.
+        """
         head = "".join(f' "{key}": {json.dumps(getattr(self, key), ensure_ascii=False)},\n' for key in KEYS[:5])
         rows = ",".join(f"\n  {json.dumps(row.plain(), ensure_ascii=False)}" for row in self.rows)
         end = "\n " if rows else ""
@@ -71,10 +101,13 @@ class Figure:
 
 
 def read(path: Path) -> Figure:
-    """The figure of a file.
+    """Read a figure from its JSON file and check it.
 
     Raises:
-        FigureError: not JSON, keys that the form does not know, or a verdict that goal and measured do not give.
+        FigureError: not JSON, other keys than `KEYS`, an unknown key in a row, or a `holds` that goal and measured do
+            not give.
+        KeyError, TypeError: a row lacks a key.
+        OSError: the file cannot be read.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -14,14 +14,20 @@ from pipelines.figures.form import Finding
 
 @dataclass(frozen=True)
 class Goals:
-    """Of one command: its rows, and the rooms whose change makes its figures old."""
+    """What `goals.yaml` says of one command.
+
+    Attributes:
+        command: its words, in order; options of a command line may stand between them.
+        measures: folders whose change makes its figures old.
+        rows: what, goal, and the paths of the numbers in the command's data.
+    """
 
     command: str
     measures: list[str]
     rows: list[dict[str, Any]]
 
     def answered(self, data: Any) -> list[Finding]:
-        """The rows with what was measured; None where the data do not say it."""
+        """Return the rows with what was measured, taken from the command's data; None where the data lack it."""
         return [
             Finding(row["what"], row.get("goal"), _measured(data, row), _at(data, row.get("n")), _both(data, row))
             for row in self.rows
@@ -30,13 +36,13 @@ class Goals:
 
 @cache
 def known() -> tuple[Goals, ...]:
-    """All of them, in the order of the file."""
+    """Return the goals of all commands, in the order of `goals.yaml`; the file is read once per process."""
     read = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
     return tuple(Goals(command, given["measures"], given.get("rows", [])) for command, given in read.items())
 
 
 def of(command: str) -> Goals | None:
-    """Those of a command line, whatever options stand in it; None where nothing is asked of it."""
+    """Return the goals of a command line, whatever options stand in it (the longest match), or None."""
     fitting = [goals for goals in known() if _within(goals.command.split(), command.split())]
     return max(fitting, key=lambda goals: len(goals.command), default=None)
 

@@ -16,17 +16,21 @@ VERDICT = {True: "yes", False: "**no**", None: ""}
 
 
 def figures(folder: Path) -> dict[str, Figure]:
-    """All figures of a folder, by name."""
+    """Read all figures of a folder, by file name without ending.
+
+    Raises:
+        FigureError: a file is not in the form.
+    """
     return {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
 
 
 def pages(root: Path) -> list[Path]:
-    """The pages that hold figures."""
+    """Return the paths of the pages that may hold figures: `README.md` and `docs/*.md`."""
     return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 
 
 def rendered(text: str, known: Mapping[str, Figure]) -> str:
-    """A page with its regions made anew.
+    """Return a page's text with its regions rendered anew.
 
     A region names figures, whose rows become one table, or a table in a figure's data as NAME.KEY.KEY.
 
@@ -37,7 +41,7 @@ def rendered(text: str, known: Mapping[str, Figure]) -> str:
 
 
 def typed(text: str) -> list[str]:
-    """Heads of tables outside of regions that claim a measurement."""
+    """Return the head lines of tables outside of regions that have a column "measured"."""
     outside = REGION.sub("", text).splitlines()
     return [
         line for line, below in pairwise(outside) if re.fullmatch(r"\|[-:| ]+\|", below) and "measured" in line.lower()
@@ -45,7 +49,7 @@ def typed(text: str) -> list[str]:
 
 
 def named(text: str) -> list[str]:
-    """The figures that a page shows."""
+    """Return the names of the figures that a page shows, in order, repeated ones too."""
     return [name.split(".")[0] for region in REGION.finditer(text) for name in region["names"].split()]
 
 

@@ -22,11 +22,18 @@ OUTPUTS = ("--json", "--page")
 
 
 def write(path: Path | None, data: Any) -> None:
-    """Write what a command measured where a file was given, in a new folder if need be; rows as `goals.yaml` asks.
+    """Write a command's figure to a file; does nothing for None. Folders are made if need be.
+
+    The command line is that of this process, the seconds are those since it began; rows and goals come from
+    `goals.yaml`.
 
     Args:
         path: of the file.
         data: JSON values; all that the command found.
+
+    Raises:
+        FigureError: a goal judges something that is no number.
+        OSError: the file cannot be written.
     """
     if path is None:
         return
@@ -40,7 +47,7 @@ def write(path: Path | None, data: Any) -> None:
 
 
 def command(words: list[str]) -> str:
-    """The command line that measures again: without the files that it wrote."""
+    """Return the command line that measures again: "tidecast" and the words, without the options of `OUTPUTS`."""
     kept, skip = ["tidecast"], False
     for word in words:
         if skip or word in OUTPUTS:
@@ -51,7 +58,7 @@ def command(words: list[str]) -> str:
 
 
 def commit() -> str | None:
-    """The code that measured, `-dirty` where it was changed since; None outside of a clone."""
+    """Return the commit of the running code, with `-dirty` where files differ from it; None outside of a clone."""
     asked = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
@@ -60,6 +67,6 @@ def commit() -> str | None:
 
 
 def machine() -> str:
-    """Cores that this process may use, and the memory there is."""
+    """Return the number of usable cores and the memory of this machine as text, e.g. "8 cores, 16 GB"."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {psutil.virtual_memory().total / GIB:.0f} GB"

@@ -7,7 +7,11 @@ from typing import Any
 
 
 def aligned(lines: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """A string per line, as wide as each column's longest cell; columns but those of `left` end at their right."""
+    """Return a string per line, cells padded to their column's width: aligned left in columns `left`, else right.
+
+    Raises:
+        ValueError: lines of different lengths.
+    """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join(c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
@@ -16,6 +20,11 @@ def aligned(lines: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> lis
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The same of rows whose values stand under their names; None is left empty."""
+    """Return rows as aligned text under the keys of the first one; None is left empty.
+
+    Raises:
+        IndexError: there are no rows.
+        ValueError: rows of different lengths.
+    """
     cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
     return aligned([list(rows[0]), *cells])

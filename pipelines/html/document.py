@@ -21,7 +21,16 @@ NUMBER, NOWRAP, PLAIN = "number", "nowrap", ""
 
 @dataclass(frozen=True)
 class Tile:
-    """One headline figure: what it is, its value and unit, a line about it, and whether it is as it should be."""
+    """One headline figure of a page.
+
+    Attributes:
+        label: what it is.
+        value: as text.
+        unit: behind it.
+        detail: a smaller line under it.
+        good: whether it is as it should be; None where nobody says.
+        versus: a line of comparison with another run; "" for none.
+    """
 
     label: str
     value: str
@@ -32,7 +41,16 @@ class Tile:
 
 
 def document(title: str, body: str, figures: dict[str, Chart]) -> str:
-    """A whole HTML page around a body, with everything it needs; `figures` are drawn into the elements of `holder`."""
+    """Return a whole HTML page that opens without a network: styles, scripts and Plotly are in it.
+
+    Args:
+        title: plain text.
+        body: HTML.
+        figures: charts by name, drawn into the element that `holder` makes for the name.
+
+    Raises:
+        ValueError: a chart holds NaN or infinity.
+    """
     from plotly.offline import get_plotlyjs
 
     assets = files("pipelines.html") / "assets"
@@ -63,37 +81,63 @@ def document(title: str, body: str, figures: dict[str, Chart]) -> str:
 
 
 def holder(name: str, height: int, label: str, identity: str = "") -> str:
-    """The place of a figure; `label` says what it shows to those who cannot see it."""
+    """Return the HTML element that a figure of `document` is drawn into.
+
+    Args:
+        name: of the figure.
+        height: pixels.
+        label: what it shows, for screen readers.
+        identity: `id` of the element; "" for none.
+    """
     mark = f' id="{identity}"' if identity else ""
     drawn = f'data-chart="{name}" data-height="{height}" role="img" aria-label="{escape(label)}"'
     return f'<div class="chart"{mark} {drawn}></div>'
 
 
 def section(title: str, note: str, body: str) -> str:
-    """A part of the page under a heading, with a line that says what it shows."""
+    """Return an HTML section: title, a note in small type ("" for none), and `body`, which is HTML."""
     said = f'<p class="note">{escape(note)}</p>' if note else ""
     return f"<section><h2>{escape(title)}</h2>{said}{body}</section>"
 
 
 def table(titles: list[str], kinds: list[str], rows: Iterable[str], mark: str = "") -> str:
-    """A table of rows made by `row`, scrolling by itself where it is too wide or long; `mark` are its attributes."""
+    """Return an HTML table that scrolls by itself where it is too wide or long.
+
+    Args:
+        titles: of the columns, plain text.
+        kinds: of each column: `NUMBER`, `NOWRAP` or `PLAIN`.
+        rows: HTML made by `row`.
+        mark: attributes of the table element.
+
+    Raises:
+        ValueError: not as many kinds as titles.
+    """
     head = "".join(f'<th class="{kind}">{escape(title)}</th>' for title, kind in zip(titles, kinds, strict=True))
     body = "".join(rows)
     return f'<div class="scroll"><table {mark}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def row(cells: list[str], kinds: list[str], mark: str = "") -> str:
-    """A row of cells, which are HTML; `mark` are its attributes."""
+    """Return an HTML table row.
+
+    Args:
+        cells: HTML, a cell per column.
+        kinds: of each column, as in `table`.
+        mark: attributes of the row element.
+
+    Raises:
+        ValueError: not as many kinds as cells.
+    """
     return f"<tr {mark}>" + "".join(f'<td class="{k}">{c}</td>' for c, k in zip(cells, kinds, strict=True)) + "</tr>"
 
 
 def below(text: str) -> str:
-    """A smaller line under a cell's first."""
+    """Return HTML of a smaller second line in a table cell; "" for ""."""
     return f'<div class="sub">{escape(text)}</div>' if text else ""
 
 
 def tile_row(tiles: list[Tile]) -> str:
-    """The headline figures."""
+    """Return HTML of the headline figures side by side."""
     return '<div class="tiles">' + "".join(map(_tile, tiles)) + "</div>"
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """With thousands separators; a dash for None."""
+    """Format a number with thousands separators and so many decimals; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
 def share(value: float | None, digits: int = 0) -> str:
-    """A share as per cent; a dash for None."""
+    """Format a share, 0 to 1, as per cent; a dash for None."""
     return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
 def against(value: float, other: float, of: str = "") -> str:
-    """How much fewer or more one amount is, as "12 % fewer than"."""
+    """Return how much `value` differs from `other` in words, as "12 % fewer than"; `of` goes before the last word.
+
+    Raises:
+        ZeroDivisionError: `other` is 0.
+    """
     percent = round(100 * (value - other) / other)
     if percent == 0:
         return f"as many {of}as"

@@ -17,7 +17,7 @@ def line(
     x: Any, y: Any, name: str, color: str, *,
     width: float = 1.8, shape: str = "linear", dash: str = "solid", fill: str | None = None,
 ) -> Chart:  # fmt: skip
-    """A line over seconds since the run's start; hovering says its value."""
+    """Return a Plotly line; hovering shows its value. `fill` is the colour of the area down to zero."""
     trace = {
         "type": "scatter", "mode": "lines", "x": values(x), "y": values(y), "name": name, "hovertemplate": "%{y:.4~g}",
         "line": {"color": color, "width": width, "shape": shape, "dash": dash},
@@ -26,7 +26,7 @@ def line(
 
 
 def marks(x: Any, y: Any, name: str, symbol: str, color: str, text: Any = None) -> Chart:
-    """Symbols at single moments; hovering says their text."""
+    """Return Plotly symbols at single points; hovering shows `text` (one per point), or the value where it is None."""
     return {
         "type": "scatter", "mode": "markers", "x": values(x), "y": values(y), "name": name,
         "marker": {"symbol": symbol, "color": color, "size": 11, "line": {"color": "@panel", "width": 1}},
@@ -35,12 +35,16 @@ def marks(x: Any, y: Any, name: str, symbol: str, color: str, text: Any = None) 
 
 
 def silent(trace: Chart) -> Chart:
-    """The trace without hovering and without a place in the legend."""
+    """Return the Plotly trace without hover text and without a legend entry."""
     return {**trace, "hoverinfo": "skip", "hovertemplate": None, "showlegend": False}
 
 
 def rows(titles: list[tuple[str, float]]) -> Chart:
-    """A layout of rows over one another that share the x axis: (title with unit, share of the height) from the top."""
+    """Return a Plotly layout of rows above one another that share the x axis: `yaxis`, `yaxis2` and so on from the top.
+
+    Args:
+        titles: (title with unit, share of the height) of each row; shares sum to 1.
+    """
     layout: Chart = {
         "hovermode": "x unified", "margin": {"l": 46, "r": 14, "t": 58, "b": 48}, "annotations": [], "bargap": 0,
         "legend": {"orientation": "h", "x": 0, "yref": "container", "y": 1, "yanchor": "top", "itemwidth": 30},
@@ -59,13 +63,13 @@ def rows(titles: list[tuple[str, float]]) -> Chart:
 
 
 def values(column: Any) -> list[Any]:
-    """A column as JSON can hold it: numbers to four digits after the point, None for what is missing."""
+    """Return a column as JSON values: numbers rounded to 4 decimals, text, None for what is missing; [] for None."""
     if column is None:
         return []
     return [None if pd.isna(v) else v if isinstance(v, str) else round(float(v), 4) for v in column]
 
 
 def ranges(flags: Any) -> list[tuple[int, int]]:
-    """The stretches `[first, last)` in which flags are set."""
+    """Return the stretches `[first, last)`, as index pairs in order, in which a column of flags is set."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

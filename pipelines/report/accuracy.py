@@ -11,19 +11,35 @@ from models.forecast.core.series import Series, regular
 
 
 def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
-    """The arrival rate per trace step, from intervals of metrics: records/s, NaN where a step was hardly seen."""
+    """Return the arrival rate per trace step, records/s, from intervals of metrics; NaN where under half was seen.
+
+    Args:
+        arrivals: columns `time` (epoch seconds of the trace), `arrival_rps`, `span_s`; spans over a step are left out.
+        step_s: trace seconds per step.
+
+    Raises:
+        SeriesError: a time, rate or span is not finite, or the times span too many steps.
+        KeyError: a column is missing.
+    """
     fitting = arrivals[arrivals["span_s"] <= step_s]
     times, rates, spans = (fitting[c].to_numpy(float) for c in ("time", "arrival_rps", "span_s"))
     return regular(times, rates, spans, step_s)
 
 
 def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
-    """One forecast step whose step has come per row.
+    """Compare forecasts with what came: one row per forecast and step ahead.
 
     Columns: `version`, `model`, `kind`, `issued` (wall time), `time` (trace time the step begins), `ahead` (steps, 1 is
     the first), `low`, `median`, `upper`, `high` (records/s; `upper` is the level nearest to 0.9, low and high the
-    outermost), `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued).
-    Of forecasts that a version issued for the same time, the first counts.
+    outermost), `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued). Of
+    forecasts of one version for the same time, the first counts.
+
+    Args:
+        forecasts: a `tidecast.messages.Forecast` per row.
+        actual: the load as it came.
+
+    Raises:
+        ValueError: a forecast has no level 0.5.
     """
     columns = ["version", "model", "kind", "issued", "time", "ahead", "low", "median", "upper", "high", "came", "last"]
     rows = []
@@ -38,9 +54,12 @@ def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
 
 
 def error(steps: pd.DataFrame) -> dict[str, Any]:
-    """WAPE = Σ|median − came| / Σ came, RMSE in records/s, share of steps at or under the upper quantile, n.
+    """Measure the error of forecast steps (rows of `against`); steps that were not seen are left out.
 
-    `wape_last_value` is the WAPE of saying "as now" for the same steps; None where nothing can be said.
+    Returns:
+        `n` steps; `wape` = Σ|median - came| / Σ came; `rmse` in records/s; `coverage_90`, the share at or under the
+        upper quantile; `wape_last_value`, the WAPE of the last complete step as forecast. None where there is nothing
+        to divide.
     """
     seen = steps[steps["came"].notna()]
     miss = (seen["median"] - seen["came"]).abs()
@@ -55,7 +74,15 @@ def error(steps: pd.DataFrame) -> dict[str, Any]:
 
 
 def by_version(steps: pd.DataFrame) -> dict[str, Any]:
-    """`error` of each model version, with `kind`, `model` and `by_step`: the same figures per step ahead."""
+    """Measure the error of each model version.
+
+    Args:
+        steps: rows of `against`.
+
+    Returns:
+        By version: `model`, `kind`, the figures of `error`, and `by_step`: the same per `ahead`, where any step was
+        seen.
+    """
     found = {}
     for version, mine in steps.groupby("version", sort=False):
         per_step = [{"ahead": int(ahead), **error(part)} for ahead, part in mine.groupby("ahead")]

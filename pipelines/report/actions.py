@@ -17,11 +17,14 @@ _NUMBERS = [
 
 
 def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
-    """One decision per row, in order, with its last outcome beside it (missing where nothing was to be done).
+    """Join decisions with their last outcomes, one decision per row, in order; NaN where there is no outcome.
 
-    Adds to the decision's fields: those of the outcome, its reason as `outcome_reason`, what it observed as
-    `observed`, when it was published as `closed_at`; `up`, `down`: what it did to the target; `by_forecast`: the
-    forecast was the cause.
+    Adds to the decision's fields: those of the outcome, with its reason as `outcome_reason` and its time as
+    `closed_at`; `observed`, what the outcome saw; `up` and `down`: whether the target rose or fell; `by_forecast`:
+    whether the forecast caused it.
+
+    Raises:
+        KeyError: a column of decisions or outcomes is missing.
     """
     names = {"reason": "outcome_reason", "wall_time": "closed_at"}
     last = outcomes.drop_duplicates("decision_id", keep="last").rename(columns=names)
@@ -35,7 +38,17 @@ def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
-    """How many scale actions reached the cluster, how many the forecast caused, how many came to nothing."""
+    """Count decisions and actions.
+
+    Args:
+        acts: rows of `table`.
+        outcomes: a message per row, oldest first.
+
+    Returns:
+        `decisions` (evaluations, holds included), `stood_in` (of these, by a stand-in policy), `scale_ups`,
+        `scale_downs` (that reached the cluster), `scale_ups_by_forecast`, `forecast_scale_ups_confirmed`, and decisions
+        whose last outcome was `ineffective`, `refused` or `failed`.
+    """
     ended = outcomes.drop_duplicates("decision_id", keep="last")["status"].value_counts()
     up, down = (acts[way] & acts["status"].isin(APPLIED) for way in ("up", "down"))
     forecast = up & acts["by_forecast"]
@@ -52,10 +65,13 @@ def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
 
 
 def delays(acts: pd.DataFrame) -> dict[str, Any]:
-    """Seconds from decision to executors and to use, of scale-ups; and from metrics to decision, as arrays.
+    """Return delays in seconds, as arrays; NaN where the end never came.
 
-    A metrics record counts once, with the first decision it led to; decisions that a timer made because the metrics
-    had stopped count not at all.
+    `decision_to_executor_s` and `decision_to_useful_s` have an entry per scale-up. `metric_to_decision_s` has one per
+    metrics record, to the first decision made with it; decisions made because metrics had stopped are left out.
+
+    Args:
+        acts: rows of `table`.
     """
     ups = acts[acts["up"]]
     measured = acts[~_says(acts, "no_metrics")]
@@ -69,7 +85,13 @@ def delays(acts: pd.DataFrame) -> dict[str, Any]:
 
 
 def seconds_in_action(acts: pd.DataFrame, start: float, seconds: int) -> np.ndarray:
-    """(seconds,) whether a scale action was under way: from its application until it was of use or given up."""
+    """Return (seconds,) whether a scale action was under way: from its application until it was of use or given up.
+
+    Args:
+        acts: rows of `table`.
+        start: epoch seconds at which the first second begins.
+        seconds: how many.
+    """
     under_way = np.zeros(seconds, dtype=bool)
     applied = acts[acts["status"].isin(APPLIED) & acts["applied_at"].notna()]
     until = applied[["confirmed_at", "useful_at"]].max(axis=1).fillna(applied["closed_at"])

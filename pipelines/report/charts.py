@@ -23,7 +23,15 @@ _POLICIES = {
 
 
 def load(measured: Measured, other: Measured | None = None) -> Chart:
-    """Arrival rate against capacity, and the executors under it; the other run's executors for comparison."""
+    """Draw arrival rate against capacity, and the registered executors under it.
+
+    Args:
+        measured: the run.
+        other: a run whose executors are drawn for comparison.
+
+    Returns:
+        A Plotly figure with named colours.
+    """
     run, acts = measured.run, measured.acts
     inputs = pd.DataFrame(acts["inputs"].tolist(), index=acts.index).reindex(columns=["capacity_rps", "forecast_rps"])
     at = acts["wall_time"] - run.start
@@ -64,7 +72,15 @@ def _registered(measured: Measured) -> tuple[np.ndarray, np.ndarray]:
 
 
 def service(measured: Measured, other: Measured | None = None) -> Chart:
-    """Latency with its target, lag, and the strip that shows whether anything stopped."""
+    """Draw latency with its target, lag, and the running tasks per second; stopped seconds are marked.
+
+    Args:
+        measured: the run.
+        other: a run whose slowest records are drawn for comparison.
+
+    Returns:
+        A Plotly figure with named colours.
+    """
     run, seconds = measured.run, measured.seconds
     target, x = run.contract.latency_target_s, seconds.index + 0.5
     worst = _worst(measured)
@@ -107,7 +123,11 @@ def _worst(measured: Measured) -> pd.Series:
 
 
 def fan(measured: Measured, ahead: int) -> Chart:
-    """What was forecast so many steps before, as a band, and what came."""
+    """Draw what was forecast `ahead` steps before (1 or more) as a band of quantiles, and what came.
+
+    Returns:
+        A Plotly figure with named colours.
+    """
     run = measured.run
 
     def during(steps: pd.DataFrame, column: str, name: str, color: str, **look: Any) -> Chart:
@@ -128,7 +148,14 @@ def fan(measured: Measured, ahead: int) -> Chart:
 
 
 def frontier(runs: list[dict[str, Any]]) -> Chart:
-    """Seconds over the target against executor-seconds, a dot per run: the lower left corner is the best."""
+    """Draw seconds over the latency target against executor-seconds, a dot per run; lower left is better.
+
+    Args:
+        runs: summaries, as `summary.of` returns them.
+
+    Raises:
+        KeyError: a summary lacks one of the figures.
+    """
     data = []
     for policy in sorted({r["policy"] for r in runs}):
         mine = [r for r in runs if r["policy"] == policy]

@@ -29,10 +29,16 @@ _FIGURES = [path for path, _ in _COLUMNS.values()]
 
 
 def render_comparison(runs: list[Summary], path: Path) -> Path:
-    """Write one HTML page about runs (summaries with `turn` and `target_utilisation`) to `path`.
+    """Write an HTML page about several runs to `path` and return it; folders are made if need be.
+
+    Args:
+        runs: summaries, with `turn` (number of the comparison's round, or `SWEEP`) and `target_utilisation` added.
+        path: of the file.
 
     Raises:
         ValueError: there are no runs.
+        KeyError: a summary lacks a figure.
+        OSError: the file cannot be written.
     """
     if not runs:
         raise ValueError("no runs to compare; give at least one summary")
@@ -52,7 +58,14 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
 
 
 def medians(runs: list[Summary]) -> pd.DataFrame:
-    """The median of every figure by policy, the last of `POLICIES` first, without sweeps; `runs` says of how many."""
+    """Return the median of every figure, a row per policy (the last of `POLICIES` first), and the number of `runs`.
+
+    Runs of `SWEEP` are left out, unless there are no others.
+
+    Raises:
+        KeyError: a summary lacks a figure.
+        ValueError: a policy that is not of `POLICIES`.
+    """
     counted = _counted(runs)
     by_policy = counted.groupby("policy")
     found = by_policy[_FIGURES].median().assign(runs=by_policy.size())
@@ -60,7 +73,15 @@ def medians(runs: list[Summary]) -> pd.DataFrame:
 
 
 def verdict(runs: list[Summary]) -> str:
-    """The medians of every policy, and how the pairs of the first two policies came out."""
+    """Return sentences: the medians of every policy, and how often the first policy beat the second in the same turn.
+
+    Args:
+        runs: as in `render_comparison`.
+
+    Raises:
+        KeyError: a summary lacks a figure.
+        ValueError: a policy that is not of `POLICIES`.
+    """
     counted, middle, said = _counted(runs), medians(runs), []
     for policy, found in middle.iterrows():
         many = "1 run" if found["runs"] == 1 else f"{found['runs']:.0f} runs"

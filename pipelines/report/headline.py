@@ -12,7 +12,14 @@ Summary = dict[str, Any]
 
 
 def verdict(s: Summary) -> str:
-    """What the run came to, in a few plain sentences."""
+    """Return a run's result in sentences: records lost or doubled, stops, latency, cost, scale-ups by the forecast.
+
+    Args:
+        s: as `summary.of` returns it.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     target, said = f"{s['latency_target_s']:g} s", []
     if counted_exactly(s):
         said.append(f"All {number(s['produced'])} records were counted exactly once.")
@@ -35,12 +42,16 @@ def verdict(s: Summary) -> str:
 
 
 def counted_exactly(s: Summary) -> bool:
-    """Nothing lost, nothing twice."""
+    """Return whether every produced record was counted once: none lost, none twice."""
     return bool(s["lost"] == 0 and s["duplicated"] == 0 and s["produced"] == s["counted"])
 
 
 def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What came of the newcomer, as (what, words): whether another load taught it, and what the gate said."""
+    """Return rows (label, words) on the job with a short history: which load taught it, and what the quality gate said.
+
+    Args:
+        found: the summary's `newcomer`; [] for None.
+    """
     if not found:
         return []
     said = f"{found['job']}, {found['days']:g} days of {found['trace']}; {found['why'] or 'nobody was asked'}"
@@ -52,7 +63,15 @@ def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
-    """The headline figures, with the other run's beside them where there is one."""
+    """Return the eight headline figures of a run, with another run's beside them if one is given.
+
+    Args:
+        s: as `summary.of` returns it.
+        other: another run's.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     latency, to_executor, to_useful = s["latency_s"], s["decision_to_executor_s"], s["decision_to_useful_s"]
     reaction, fixed = s["metric_to_decision_s"], s["static_fixed_executor_s"]
     error = max(s["forecast_error"].values(), key=lambda e: e["n"], default=None)
@@ -106,7 +125,14 @@ def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
 
 
 def table(s: Summary) -> str:
-    """The verdict, and under it the tiles and what was learned in two aligned columns, for the terminal."""
+    """Return a run as text for the terminal: the verdict, and under it the tiles and models in two aligned columns.
+
+    Args:
+        s: as `summary.of` returns it.
+
+    Raises:
+        KeyError: a figure is missing.
+    """
     rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
     for tile in tiles(s):
         rows.append((tile.label, f"{tile.value}{',' * tile.unit[0].isdigit()} {tile.unit}; {tile.detail}"))

@@ -17,10 +17,16 @@ from pipelines.report.time_axis import trace_moments
 
 
 def render(run_dir: Path, compare: Path | None = None) -> Path:
-    """Write `report.html` into a run's folder; with another run's folder, both are shown side by side.
+    """Write `report.html` into a run's folder and return its path; a second run, if given, is shown for comparison.
+
+    Args:
+        run_dir: folder of the run.
+        compare: folder of the other one.
 
     Raises:
-        RunError, EventLogError: a file of a run is missing or broken.
+        RunError: a file of a run is missing or broken.
+        EventLogError: Spark's event log is missing or cannot be read.
+        OSError: the page cannot be written.
     """
     measured = summary.measure(load(run_dir))
     other = summary.measure(load(compare)) if compare else None

@@ -18,12 +18,12 @@ Integers = NDArray[np.int64]
 
 
 def commit_times(partition: Integers, offset: Integers, committed: Floats, ends: dict[int, Integers]) -> Floats:
-    """When each of N records was committed: at the first batch whose end offset lies beyond it; inf for never.
+    """Return (N,) when each record was committed, by the first batch whose end offset lies beyond it; inf for never.
 
     Args:
         partition: (N,) partition of `events` the record lies in.
         offset: (N,) its offset there.
-        committed: (B,) when each batch was committed, rising.
+        committed: (B,) epoch seconds at which each batch was committed, rising.
         ends: per partition, (B,) next offset after each batch, never falling.
     """
     when, times = np.append(committed, math.inf), np.full(len(offset), math.inf)
@@ -34,12 +34,18 @@ def commit_times(partition: Integers, offset: Integers, committed: Floats, ends:
 
 
 def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: int) -> pd.DataFrame:
-    """What happened to the records, second by second.
+    """Aggregate records by second.
+
+    Args:
+        produced_at: (N,) epoch seconds.
+        committed_at: (N,) epoch seconds; inf for never.
+        start: epoch seconds at which the first second begins.
+        seconds: how many.
 
     Returns:
-        (seconds,) rows of `produced` (records), `latency_p50_s`, `latency_max_s` of the records produced in the second
-        (NaN without any), `lag` (produced and not committed at its end), `waiting` (records that waited through all of
-        it).
+        A row per second: `produced` (records), `latency_p50_s` and `latency_max_s` of the records produced in it (NaN
+        without any, inf where never committed), `lag` (produced and not committed at its end), `waiting` (records that
+        waited through all of it).
     """
     second = np.floor(produced_at - start).astype(np.int64)
     inside = (second >= 0) & (second < seconds)
@@ -58,7 +64,17 @@ def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: 
 
 
 def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd.DataFrame:
-    """What tasks did, second by second: `tasks` (how many ran in it, mean) and `ran` (whether any ran at all)."""
+    """Aggregate tasks by second.
+
+    Args:
+        begin: (N,) epoch seconds at which tasks began.
+        end: (N,) and ended.
+        start: epoch seconds at which the first second begins.
+        seconds: how many.
+
+    Returns:
+        A row per second: `tasks` (mean number that ran) and `ran` (whether any did).
+    """
     times, count = step_function(begin - start, end - start, 0.0, float(seconds))
     worked = np.concatenate([[0.0], np.cumsum(np.diff(times) * count[:-1])])
     tasks = np.diff(np.interp(np.arange(seconds + 1), times, worked))
@@ -66,7 +82,17 @@ def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd
 
 
 def longest_pause(begin: Floats, end: Floats, produced_at: Floats, committed_at: Floats) -> float:
-    """Longest time between two tasks, in seconds, all through which some record waited."""
+    """Return the longest time between two tasks, in seconds, all through which some record waited.
+
+    Args:
+        begin: (N,) epoch seconds at which tasks began.
+        end: (N,) and ended.
+        produced_at: (M,) epoch seconds of records.
+        committed_at: (M,) epoch seconds; inf for never.
+
+    Returns:
+        0 where there was no such pause, or no task.
+    """
     if not len(begin):
         return 0.0
     at = np.unique(np.concatenate([begin, end, produced_at, committed_at]))
@@ -76,15 +102,29 @@ def longest_pause(begin: Floats, end: Floats, produced_at: Floats, committed_at:
 
 
 def executor_seconds(added: Floats, removed: Floats, start: float, end: float) -> float:
-    """Executors registered, summed over `[start, end)`; `removed` is NaN for one that lived on."""
+    """Return the executor-seconds registered in `[start, end)`.
+
+    Args:
+        added: (N,) epoch seconds.
+        removed: (N,) epoch seconds; NaN for an executor that lived on.
+        start: epoch seconds.
+        end: epoch seconds.
+    """
     times, count = step_function(added, removed, start, end)
     return float((np.diff(times) * count[:-1]).sum())
 
 
 def step_function(begin: Floats, end: Floats, start: float, until: float) -> tuple[Floats, Integers]:
-    """How many of N intervals are open: times from `start` to `until`, and the count that holds from each on.
+    """Count how many of N intervals `[begin, end)` are open, as a step function.
 
-    `begin` and `end` are (N,) seconds; an end that is NaN never comes.
+    Args:
+        begin: (N,) seconds.
+        end: (N,) seconds; NaN never comes.
+        start: first time of the result.
+        until: last time of the result.
+
+    Returns:
+        (K,) rising times from `start` to `until`, and (K,) the count that holds from each on.
     """
     times = np.unique(np.concatenate([[start, until], begin, end]))
     times = times[(times >= start) & (times <= until)]
@@ -92,7 +132,7 @@ def step_function(begin: Floats, end: Floats, start: float, until: float) -> tup
 
 
 def spread(values: Floats) -> dict[str, float | int | None]:
-    """Median, 95th percentile and how many of finite values; None where there are none."""
+    """Return `p50`, `p95` (rounded to 3 digits; None without values) and `n` of the finite values."""
     finite = np.asarray(values, dtype=np.float64)
     finite = finite[np.isfinite(finite)]
     p50, p95 = np.percentile(finite, [50, 95]).round(3).tolist() if len(finite) else (None, None)

@@ -74,11 +74,11 @@ KEYS = {
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A run and what was computed from it: the page draws it, the summary condenses it.
+    """A run and what was computed from it once, for page and summary.
 
     Attributes:
         run: the run.
-        committed: (N,) when each produced record was committed, inf for never.
+        committed: (N,) epoch seconds at which each produced record was committed, inf for never.
         live_end: wall time of the last commit of a live record, or the end of production if that is later.
         seconds: `by_second` and `busy_by_second` side by side, with `stopped` (all through it a record waited, and no
             task of the query ran) and `in_action`.
@@ -97,7 +97,14 @@ class Measured:
 
 
 def measure(run: RecordedRun) -> Measured:
-    """Everything that is computed once from a run."""
+    """Compute from a run all that page and summary share: commit times, seconds, actions, forecast steps.
+
+    Without a forecast a step is taken for 1800 s.
+
+    Raises:
+        ValueError: a forecast has no level 0.5 or, as SeriesError, the intervals of metrics make no series.
+        KeyError: a message lacks a field.
+    """
     produced, batches = run.produced, run.batches
     partition, offset, made_at = (produced[name].to_numpy() for name in ("partition", "offset", "produced_at"))
     committed = commit_times(partition, offset, batches.committed, batches.ends)
@@ -115,10 +122,12 @@ def measure(run: RecordedRun) -> Measured:
 
 
 def summarise(run_dir: Path) -> dict[str, Any]:
-    """Compute a run's summary and write it to `summary.json` in its folder; `KEYS` says what each key means.
+    """Compute a run's summary, write it to `summary.json` in its folder, and return it; `KEYS` defines the keys.
 
     Raises:
-        RunError, EventLogError: a file of the run is missing or broken.
+        RunError: a file of the run is missing or broken.
+        EventLogError: Spark's event log is missing or cannot be read.
+        OSError: the summary cannot be written.
     """
     summary = of(measure(read.load(run_dir)))
     (run_dir / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
@@ -126,7 +135,11 @@ def summarise(run_dir: Path) -> dict[str, Any]:
 
 
 def of(measured: Measured) -> dict[str, Any]:
-    """The summary of what was measured, in the order of `KEYS`."""
+    """Return the summary of a run: the keys of `KEYS` in their order with JSON values, None for what is unknown.
+
+    Raises:
+        KeyError: `run.json` or `counts.json` lacks a key.
+    """
     run, seconds, target = measured.run, measured.seconds, measured.run.contract.latency_target_s
     made_at, live_s = run.produced["produced_at"].to_numpy(), measured.live_end - run.start
     latency = measured.committed - made_at
@@ -166,7 +179,7 @@ def of(measured: Measured) -> dict[str, Any]:
 
 
 def lost(measured: Measured) -> pd.Series:
-    """Which rows of the run's executors left during the live load without having been asked to."""
+    """Return a mask of the run's executors: whether each left during the live load without having been asked to."""
     executors = measured.run.executors
     during = executors["removed"].between(measured.run.start, measured.live_end)
     asked = executors["reason"].str.contains("decommission", case=False) | (executors["reason"] == "application ended")

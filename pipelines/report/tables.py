@@ -21,7 +21,7 @@ _ERROR = [PLAIN, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER]
 
 
 def decisions(measured: Measured) -> str:
-    """Every decision that changed something; holds, joined where they follow each other for one cause, are hidden."""
+    """Return an HTML table of the decisions, with a search field; holds are hidden, equal ones in a row joined."""
     rows = []
     for (held, _), group in groupby(measured.acts.to_dict("records"), key=_kind):
         found = list(group)
@@ -94,7 +94,11 @@ def _value(value: Any) -> str:
 
 
 def errors(summary: dict[str, Any]) -> str:
-    """A model version per row."""
+    """Return an HTML table of forecast errors, a row per model version.
+
+    Args:
+        summary: as `summary.of` returns it.
+    """
     rows = [
         row(
             [
@@ -114,7 +118,11 @@ def errors(summary: dict[str, Any]) -> str:
 
 
 def judged(summary: dict[str, Any]) -> str:
-    """What the gate said of the model trained on history and live load, and what came of the job with a short one."""
+    """Return HTML on what the quality gate said of the challenger model, and on the job with a short history, if any.
+
+    Args:
+        summary: as `summary.of` returns it.
+    """
     verdict = summary["challenger"] or {"reason": "None was judged in this run"}
     version = f"Version {verdict['version']} " if verdict.get("version") else ""
     naive = f" The naive forecast's loss is {number(verdict['naive_loss'], 2)}." if verdict.get("naive_loss") else ""
@@ -126,7 +134,12 @@ def judged(summary: dict[str, Any]) -> str:
 
 
 def about(run: RecordedRun, summary: dict[str, Any]) -> str:
-    """The note on compressed time, the settings, and what every figure means."""
+    """Return HTML about a run: a note on compressed time, what every figure means, contract, replay and versions.
+
+    Args:
+        run: with its settings.
+        summary: as `summary.of` returns it.
+    """
     kinds = [NOWRAP, PLAIN, PLAIN]
     meant = [
         row([f"<code>{key}</code>", escape(_shown(summary[key])), escape(text)], kinds) for key, text in KEYS.items()

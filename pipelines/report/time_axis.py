@@ -16,7 +16,16 @@ _TICKS = 9
 
 
 def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -> Chart:
-    """`rows` with the time axis from the run's start to a wall time."""
+    """Return a Plotly layout of `rows` over one axis of wall seconds since the run's start, with trace times.
+
+    Args:
+        run: whose start and clock count.
+        until: epoch seconds at which the axis ends.
+        titles: (title with unit, share of the height) of each row, from the top.
+
+    Raises:
+        ZoneInfoNotFoundError: the trace's time zone is unknown here.
+    """
     layout, span = rows(titles), until - run.start
     step = next((t for t in _TICKS_S if span / t <= _TICKS), _TICKS_S[-1])
     ticks = np.arange(0, span, step)
@@ -31,6 +40,10 @@ def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -
 
 
 def trace_moments(run: RecordedRun, seconds: Any) -> list[datetime]:
-    """Trace times, in the trace's own time zone, of seconds since the run's start."""
+    """Return the trace times, in the trace's own time zone, of wall seconds since the run's start.
+
+    Raises:
+        ZoneInfoNotFoundError: that zone is unknown here.
+    """
     zone = ZoneInfo(run.info["replay"].get("timezone", "UTC"))
     return [datetime.fromtimestamp(run.clock.at(run.start + float(s)), UTC).astimezone(zone) for s in seconds]

@@ -37,10 +37,11 @@ class QueryBatches:
 
 
 def read_batches(path: Path) -> QueryBatches:
-    """Read a `<job>.progress.jsonl`.
+    """Read a query's `<job>.progress.jsonl` (one Spark progress object per line); batches are sorted by commit time.
 
     Raises:
-        RunError: it is missing, broken or empty.
+        RunError: the file is missing, broken or empty.
+        KeyError: a progress object lacks a field.
     """
     rows = json_lines(path)
     if not rows:

@@ -30,13 +30,18 @@ DUMPED: dict[str, Any] = {
 
 
 def dump(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
-    """Write `<topic>.jsonl` for every topic of `DUMPED`.
+    """Write the records of every topic of `DUMPED` to `<topic>.jsonl` in a run's folder, replacing older files.
 
-    A record belongs to the run if its `wall_time` is not before `since_wall` (epoch seconds). Records that cannot be
-    accepted are left out: whoever followed the topic has put them on `rejects`.
+    Reads each topic from its first record to its present end; records that are no valid message are left out.
+
+    Args:
+        kafka: where the broker is.
+        run_dir: is made if need be.
+        since_wall: epoch seconds; records with an older `wall_time` are left out.
 
     Raises:
-        BrokerError: the broker or a topic is missing.
+        BrokerError: the broker does not answer, or a topic is missing.
+        OSError: a file cannot be written.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     for topic, kind in DUMPED.items():

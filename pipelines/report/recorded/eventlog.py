@@ -27,17 +27,17 @@ EXECUTORS = ["application", "executor", "added", "removed", "reason"]
 
 
 class EventLogError(RuntimeError):
-    """An event log that is missing or cannot be read; the message names the file and the remedy."""
+    """A Spark event log that is missing or cannot be read; the message names the file and the remedy."""
 
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """What the report needs of a log; times are wall times, epoch seconds.
+    """Tasks and executors out of Spark's event log; times are epoch seconds.
 
     Attributes:
         tasks: one finished task attempt per row: application, query id, batch id, stage, executor, start, end, failed
             (not killed).
-        executors: one executor per row: application, id, added, removed (NaN if it lived to the end), reason.
+        executors: one executor per row: application, id, added, removed (NaN if it lived to the log's end), reason.
     """
 
     tasks: pd.DataFrame
@@ -45,10 +45,13 @@ class EventLog:
 
 
 def read(folder: Path) -> EventLog:
-    """Read every application's log in a folder.
+    """Read the event logs of all applications in a folder; tasks that belong to no streaming batch are left out.
+
+    A last line cut off by a killed driver is ignored.
 
     Raises:
-        EventLogError: there is no log, it is compressed, or a line in the middle of it is not JSON.
+        EventLogError: there is no log, it is compressed, or another line is not JSON.
+        KeyError: an event lacks a field.
     """
     tasks: list[tuple[Any, ...]] = []
     executors: dict[tuple[str, str], list[Any]] = {}

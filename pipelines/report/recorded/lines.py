@@ -10,11 +10,16 @@ from configs.errors import CorrectableError
 
 
 class RunError(CorrectableError, RuntimeError):
-    """A run folder that cannot be read; the message names the file and what would be right."""
+    """A run's folder that cannot be read; the message names the file and the remedy."""
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
+    """Read the object in a JSON file.
+
+    Raises:
+        RunError: the file is missing or not JSON.
+        TypeError: it holds something else than an object.
+    """
     try:
         return dict(json.loads(existing(path).read_text()))
     except ValueError as error:
@@ -22,7 +27,11 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def existing(path: Path) -> Path:
-    """The path, if there is something at it."""
+    """Return the path if there is something at it.
+
+    Raises:
+        RunError: there is nothing.
+    """
     if not path.exists():
         raise RunError(
             f"{path}: no such file. A run writes it; did this one end early, or is {path.parent} no run's folder?"
@@ -31,7 +40,11 @@ def existing(path: Path) -> Path:
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects in a file of JSON lines; a last line that was cut off by a killed writer is left out."""
+    """Read the objects of a file of JSON lines, in order; a last line cut off by a killed writer is dropped.
+
+    Raises:
+        RunError: the file is missing, or another line is not JSON.
+    """
     rows, lines = [], existing(path).read_text().splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:

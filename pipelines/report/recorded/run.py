@@ -21,7 +21,7 @@ _INFO = ("id", "policy", "job", "time_scale", "replay", "contract")
 
 @dataclass(frozen=True, eq=False)
 class RecordedRun:
-    """Everything a run left behind; times are wall times unless they are said to be trace times.
+    """Everything in a run's folder; times are epoch seconds of the wall clock unless they are said to be trace times.
 
     Attributes:
         folder: where it lies.
@@ -37,7 +37,7 @@ class RecordedRun:
         truth: what the load generator says it produced.
         counts: produced, counted, lost, duplicated.
         batches: the query's micro-batches.
-        tasks: of the query, as `eventlog.EventLog` has them.
+        tasks: of the query, as in `eventlog.EventLog`.
         executors: of the applications that ran the query, by the time they were added.
     """
 
@@ -64,8 +64,10 @@ def load(folder: Path) -> RecordedRun:
     """Read a run's folder.
 
     Raises:
-        RunError: a file is missing or broken.
+        RunError: a file is missing or broken, or `run.json` lacks a key.
         EventLogError: Spark's event log is missing or cannot be read.
+        KeyError: another file lacks a field.
+        ValueError: the contract in `run.json` is invalid, or `produced.npz` is no archive.
     """
     info = json_object(folder / "run.json")
     if missing := [key for key in _INFO if key not in info]:
