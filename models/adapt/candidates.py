@@ -1,4 +1,4 @@
-"""Who may forecast a load with a short history: models of its own rows, a source's network, and that one adapted."""
+"""Candidates for a load with a short history: models of its own rows, a source's network, and that network adapted."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ ADAPT, SELECT = 0.6, 0.2
 class Target:
     """A load with a short history, and what came after it where that is known.
 
+    The history is split in time order: `ADAPT`, `SELECT`, and the rest for the gate, the final test of the candidates.
+
     Attributes:
         values: (T,) records/s without gaps.
         history: how many of them a model may learn from.
@@ -42,7 +44,7 @@ class Target:
 
     @property
     def gate(self) -> int:
-        """The first step of the gate's part."""
+        """Index of the first step of the gate's part."""
         return int((ADAPT + SELECT) * self.history)
 
     @cached_property
@@ -57,7 +59,17 @@ class Target:
         return np.asarray(np.maximum(np.sqrt(np.nanmean(past**2, axis=0)), 1e-9 * max(float(self.past.mean()), 1e-9)))
 
     def errors(self, forecasts: Floats) -> Floats:
-        """(T, p) outcomes minus forecasts made after the newest (N, p) origins; NaN where either is missing."""
+        """Return outcomes minus forecasts, aligned to the step each forecast was made after.
+
+        Args:
+            forecasts: (N, p) records/s, made after the newest N of the T steps.
+
+        Returns:
+            (T, p) records/s, a new array; NaN where the forecast or the outcome is missing.
+
+        Raises:
+            ValueError: numpy's, where N is above T or p is not the horizon.
+        """
         padded = np.append(self.values, np.full(self.horizon, np.nan))
         found = np.lib.stride_tricks.sliding_window_view(padded[1:], self.horizon).copy()
         first = len(found) - len(forecasts)
@@ -66,11 +78,11 @@ class Target:
         return found
 
     def loss(self, errors: Floats) -> Floats:
-        """(T,) mean over horizons of squared errors in `unit`; NaN where an outcome is missing."""
+        """Return (T,) means over horizons of squared errors in `unit`; NaN where one is missing."""
         return np.asarray(((errors / self.unit) ** 2).mean(axis=1))
 
     def judged(self, errors: Floats) -> Floats:
-        """The errors of forecasts whose outcomes all lie in the gate's part, NaN elsewhere."""
+        """Return a copy of (T, p) errors that is NaN except where all p outcomes lie in the gate's part."""
         kept = np.full_like(errors, np.nan)
         rows = slice(self.gate - 1, self.history - self.horizon)
         kept[rows] = errors[rows]
@@ -94,17 +106,23 @@ class CandidateErrors:
 
 @dataclass(frozen=True, eq=False)
 class TransferSource:
-    """A load with a long history: its network, pre-trained, and that one's training rows in the source's scale."""
+    """A load with a long history: its pre-trained network, and the network's training rows in the source's scale."""
 
     network: TravellingGru
     rows: DomainRows
 
 
 def learn(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
-    """Pre-train a source's network, once for all targets.
+    """Pre-train a source's network on its load; blocks for `plan.pretraining` batches.
+
+    Args:
+        values: (T,) records/s without gaps, T at least 24 + `horizon`.
+        horizon: steps ahead.
+        plan: size of the network and of the training.
+        seed: the same gives the same network.
 
     Raises:
-        SeriesError: (T,) values are too few, or constant.
+        SeriesError: the values are too few, constant or contain NaN.
     """
     generator = torch.Generator().manual_seed(seed)
     rows = DomainRows.of(values, DomainScale.of(values), horizon)
@@ -115,13 +133,24 @@ def learn(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> Transf
 
 
 def of_target(target: Target, plan: TransferPlan, seed: int) -> dict[str, CandidateErrors]:
-    """`ridge`, `gru` and `last_value`, from the target's own history alone."""
+    """Fit the candidates that need nothing but the target's own history.
+
+    Returns:
+        Errors of `ridge`, `gru` and `last_value`.
+
+    Raises:
+        SeriesError: the history is too short to be divided, or constant.
+    """
     naive = CandidateErrors(target.naive, target.judged(target.naive), fair=True)
     return {"ridge": _ridge(target), "gru": _alone(target, plan, seed), "last_value": naive}
 
 
 def source_only(target: Target, source: TransferSource) -> CandidateErrors:
-    """The source's network as it is, in the target's scale."""
+    """Return the errors of the source's network as it is, applied in the target's scale.
+
+    Raises:
+        SeriesError: the target's history is constant or contains NaN.
+    """
     errors = _errors(target, source.network, DomainScale.of(target.past))
     return CandidateErrors(errors, target.judged(errors))
 
@@ -129,7 +158,19 @@ def source_only(target: Target, source: TransferSource) -> CandidateErrors:
 def adapted(
     target: Target, source: TransferSource, plan: TransferPlan, seed: int
 ) -> tuple[TravellingGru, DomainScale, CandidateErrors]:
-    """The source's network, adapted and fine-tuned with the first parts, judged on the gate's, then with all of it.
+    """Adapt a source's network to the target and fine-tune it; blocks for as many batches as the plan's grid asks.
+
+    λ and the steps of fine-tuning are chosen without the gate's part, on which that network is judged. The network that
+    is returned is trained again with these on the whole history.
+
+    Args:
+        target: the load with the short history.
+        source: as `learn` made it; its network is copied, not changed.
+        plan: the λ that are tried, and the sizes of the training.
+        seed: the same gives the same network.
+
+    Returns:
+        The network, the scale of its inputs and outputs, and its errors.
 
     Raises:
         SeriesError: the history is too short to be divided, or constant.
@@ -144,9 +185,13 @@ def adapted(
 
 
 def best_of(target: Target, candidates: Mapping[str, CandidateErrors]) -> str:
-    """Who is best of the target's own: over the whole history where errors are fair; the others on the gate's part.
+    """Return the name of the best of the target's own candidates, by mean squared error in `Target.unit`.
 
-    A fifth of a day is too little to tell ridge from last value; a network cannot be judged on more.
+    Candidates with `fair` errors are compared on the whole history; the best of them and all others then on the gate's
+    part.
+
+    Raises:
+        ValueError: no candidate is fair.
     """
 
     def loss(name: str, on_gate: bool) -> float:
@@ -161,13 +206,19 @@ def best_of(target: Target, candidates: Mapping[str, CandidateErrors]) -> str:
 def four_way(
     target: Target, own: Mapping[str, CandidateErrors], as_is: CandidateErrors, moved: CandidateErrors
 ) -> TransferVerdict:
-    """The gate of `verdict` on the held-back rows; errors are RMSE over all steps ahead, in `Target.unit`.
+    """Apply the gate of `verdict` to the gate's part of the history.
+
+    The errors in the verdict are RMSE over all steps ahead, in `Target.unit`.
 
     Args:
         target: whose history it is.
-        own: the models of the target alone, `last_value` among them.
-        as_is: the source's network as it is.
-        moved: the same, adapted.
+        own: errors of the target's own candidates, `last_value` among them.
+        as_is: of the source's network without adaptation.
+        moved: of the adapted network.
+
+    Raises:
+        SeriesError: none of the four errors is finite.
+        KeyError: `last_value` is missing.
     """
     four = (moved, as_is, own[best_of(target, own)], own["last_value"])
     return verdict(*(float(np.sqrt(np.nanmean(target.loss(one.judged)))) for one in four))

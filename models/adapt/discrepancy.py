@@ -1,4 +1,4 @@
-"""How far two samples of features lie apart as distributions: MMD, and CMMD given the label. All differentiable.
+"""Distances between two samples of features as distributions: MMD, and CMMD given class labels. All differentiable.
 
 Gretton et al., "A Kernel Two-Sample Test", JMLR 13 (2012); Long et al., "Deep Transfer Learning with Joint Adaptation
 Networks", ICML 2017.
@@ -23,7 +23,7 @@ Kernel = Callable[[Tensor, Tensor], Tensor]
 
 
 class DiscrepancyError(ValueError):
-    """Samples between which no distance is defined; the message says what was expected."""
+    """Samples whose shapes do not fit; the message says what was expected."""
 
 
 @dataclass(frozen=True)
@@ -33,35 +33,52 @@ class Gaussians:
     bandwidths: tuple[float, ...]
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
-        """(n, d), (m, d) to (n, m)."""
+        """Return the (n, m) kernel values between (n, d) and (m, d) samples."""
         squared = squared_distances(a, b)
         return torch.stack([torch.exp(-squared / (2 * s * s)) for s in self.bandwidths]).mean(dim=0)
 
 
 def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """(n, m) of ‖a − b‖², from differences: exactly 0 between equal samples, and a finite gradient there."""
+    """Return the (n, m) squared distances ‖a − b‖² of (n, d) and (m, d) samples.
+
+    They are computed from differences: exactly 0 between equal samples, with a finite gradient there.
+    """
     return ((a[:, None, :] - b[None, :, :]) ** 2).sum(dim=-1)
 
 
 def median_distance(pooled: Tensor) -> float:
-    """Median of the N(N − 1)/2 distances between different samples of (N, d); without a gradient."""
+    """Return the median of the N(N − 1)/2 pairwise distances in (N, d) samples, without a gradient; 0 if N < 2."""
     apart = torch.pdist(pooled.detach())
     return float(torch.quantile(apart.double(), 0.5)) if len(apart) else 0.0
 
 
 def around_median(a: Tensor, b: Tensor) -> Gaussians:
-    """Five Gaussians around the median distance of both samples together; the bandwidth carries no gradient."""
+    """Return the kernel whose bandwidths are `FACTORS` times the median distance in both samples together.
+
+    Args:
+        a: (n, d) features.
+        b: (m, d) features.
+
+    Returns:
+        The kernel; its bandwidths carry no gradient.
+    """
     middle = max(median_distance(torch.cat([a, b])), _LEAST_BANDWIDTH)
     return Gaussians(tuple(factor * middle for factor in FACTORS))
 
 
 def mmd2_biased(a: Tensor, b: Tensor, kernel: Kernel) -> Tensor:
-    """MMD² = mean k(a, a') + mean k(b, b') − 2·mean k(a, b) over all pairs; ≥ 0 up to rounding, 0 on equal multisets.
+    """Return the biased estimate of MMD² = mean k(a, a') + mean k(b, b') − 2·mean k(a, b) over all pairs.
 
     Args:
         a: (n, d) features, n ≥ 1.
         b: (m, d) features, m ≥ 1.
-        kernel: of two samples.
+        kernel: such as `around_median` returns.
+
+    Returns:
+        A scalar with a gradient; ≥ 0 up to rounding, 0 on equal multisets.
+
+    Raises:
+        DiscrepancyError: a sample is empty or not two-dimensional, or d differs.
     """
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not len(a) or not len(b):
         raise DiscrepancyError(
@@ -71,32 +88,35 @@ def mmd2_biased(a: Tensor, b: Tensor, kernel: Kernel) -> Tensor:
 
 
 def quartiles(labels: Tensor) -> Tensor:
-    """(3,) edges of the classes: the quartiles of the source's training labels, used for both domains."""
+    """Return the (3,) quartiles of (N,) labels, which are the edges of the classes of source and target."""
     return torch.quantile(labels, torch.tensor([0.25, 0.5, 0.75], dtype=labels.dtype))
 
 
 def classes(labels: Tensor, edges: Tensor) -> Tensor:
-    """(N,) class of every label: the number of edges at or under it."""
+    """Return the (N,) class, 0 to 3, of every label: the number of edges at or under it."""
     return torch.bucketize(labels, edges, right=True)
 
 
 def cmmd2(
     a: Tensor, b: Tensor, class_a: Tensor, class_b: Tensor, kernel: Kernel, least: int = LEAST_CLASS
 ) -> tuple[Tensor, int]:
-    """CMMD² = 1/|C| · Σ over C of MMD²(a in class c, b in class c), C = classes with `least` samples on either side.
+    """Return CMMD²: the mean of MMD²(a, b) within each class that has `least` samples on either side.
 
-    It compares P(φ | class); the names of the classes do not matter, their frequencies are not compared.
+    It compares the features given the class; how frequent the classes are does not matter.
 
     Args:
         a: (n, d) features.
         b: (m, d) features.
         class_a: (n,) class per sample.
         class_b: (m,) class per sample, of the same label intervals.
-        kernel: of two samples.
+        kernel: such as `around_median` returns.
         least: samples a class needs on either side, at least 1.
 
     Returns:
-        CMMD², and how many classes it rests on; with none it is 0.
+        CMMD² as a scalar with a gradient, and how many classes it rests on; with none it is 0.
+
+    Raises:
+        DiscrepancyError: samples and classes differ in number, or the features' shapes do not fit.
     """
     if len(class_a) != len(a) or len(class_b) != len(b):
         raise DiscrepancyError(

@@ -1,8 +1,7 @@
-"""Noticing that a load, or the error of its forecasts, has changed for good: ADWIN and Page-Hinkley, confirmed.
+"""Drift detection on a load or on its forecast errors: ADWIN and Page-Hinkley (river's), confirmed by medians.
 
 Bifet and Gavaldà, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007; Page, "Continuous Inspection
-Schemes", Biometrika 41 (1954). Both are river's. Nothing is kept between two calls but the last drift: the newest weeks
-are gone through again, with the same result.
+Schemes", Biometrika 41 (1954). Nothing is kept between two calls but the last drift: the newest weeks are replayed.
 """
 
 from __future__ import annotations
@@ -43,14 +42,15 @@ _LEAST_WINDOW = 4  # means: ADWIN's shortest part
 
 @dataclass(frozen=True)
 class Drift:
-    """A lasting change.
+    """A lasting change of a load or of the size of its forecast errors.
 
     Attributes:
-        time: epoch seconds at which it seems to have begun.
-        found: epoch seconds at which it was certain; never before that step was complete.
+        time: epoch seconds at which it is estimated to have begun.
+        found: epoch seconds at which it was confirmed; never before that step was complete.
         kind: the detector that noticed it, "page_hinkley" or "adwin".
         signal: "load" or "forecast_error".
-        before: median over the day before, as log ratio to what is usual at that time; 0 is usual.
+        before: median over the day before; of the load as log ratio to its usual range at that time, of errors as mean
+            |log ratio| above their usual range; 0 is usual.
         after: median since, likewise.
     """
 
@@ -63,20 +63,23 @@ class Drift:
 
     @property
     def factor(self) -> float:
-        """By how much it changed: 1.3 is 30 % more."""
+        """By how much the signal changed: 1.3 is a load 30 % higher, or a usual ratio of error 30 % larger."""
         return math.exp(self.after - self.before)
 
 
 def detect(
     series: Series, last: Drift | None = None, errors: Series | None = None, least: float = LEAST
 ) -> list[Drift]:
-    """The drifts found in the newest `REPLAYED_DAYS` days of a load, oldest first; none where it is too short.
+    """Find the drifts in the newest `REPLAYED_DAYS` days of a load by replaying the detectors over them.
 
     Args:
-        series: records/s; NaN where a step is missing.
-        last: the last drift that is known; what follows is gone through as if it had just been found.
-        errors: log(actual/forecast) at the same steps, of forecasts issued some steps before; NaN where unknown.
+        series: records/s, NaN: missing; the newest `KEPT_DAYS` days are used.
+        last: the last drift already known; nothing is reported until `QUIET_S` after it was found.
+        errors: log(actual/forecast) at the same steps; NaN where unknown. Only growing errors are reported.
         least: the smallest change reported, as |log ratio|.
+
+    Returns:
+        The drifts, oldest first, at least `QUIET_S` apart; empty where the series has less than about three days.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.

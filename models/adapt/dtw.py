@@ -1,6 +1,6 @@
-"""Which loads have the shape of another: dynamic time warping of z-normalised segments, judged against no shape at all.
+"""Similarity of the shapes of two loads: dynamic time warping of z-normalised segments, relative to shuffled ones.
 
-Level and scale do not matter here; what differs between distributions is left to `models.adapt.discrepancy`.
+Level and scale do not matter here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ShapeDistance:
 
     Attributes:
         distance: median distance per step, in standard deviations; NaN where nothing could be compared.
-        null: median distance of segments with the same values and no shape; NaN likewise.
+        null: the same to segments with the same values in random order; NaN likewise.
     """
 
     distance: float
@@ -36,20 +36,20 @@ class ShapeDistance:
 
     @property
     def ratio(self) -> float:
-        """Distance over null; NaN where nothing could be compared."""
+        """Distance ÷ null: 0 is the same shape, about 1 no likeness; NaN where nothing could be compared."""
         return self.distance / self.null if self.null > 0 else float("nan")
 
     @property
     def kept(self) -> bool:
-        """Whether the source is near enough to be adapted."""
+        """Whether the source is near enough to be adapted: `distance` under `THRESHOLD` of `null`."""
         return self.distance < THRESHOLD * self.null
 
 
 def normalised(segment: Floats) -> Floats:
-    """(L,) with mean 0 and standard deviation 1 (ddof 0).
+    """Return an (L,) segment with mean 0 and standard deviation 1 (ddof 0), as a new array.
 
     Raises:
-        SeriesError: the segment is constant or has missing values.
+        SeriesError: the segment is constant or has missing or infinite values.
     """
     if not np.isfinite(segment).all():
         missing = int((~np.isfinite(segment)).sum())
@@ -62,13 +62,21 @@ def normalised(segment: Floats) -> Floats:
 
 
 def distance(a: Floats, b: Floats, band: int | None = None) -> float:
-    """D[n, m]/max(n, m) with D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]).
+    """Return the dynamic-time-warping distance per step, D[n, m]/max(n, m), within a Sakoe-Chiba band.
+
+    D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]).
 
     Args:
-        a: (n,) values; `normalised` first where level and scale do not matter.
-        b: (m,) values.
+        a: (n,) values without gaps; `normalised` first where level and scale do not matter.
+        b: (m,) values without gaps.
         band: how far i and j may lie apart, in steps; None: max(1, floor(0.1·max(n, m))). It is never narrower than the
             difference of the lengths.
+
+    Returns:
+        At least 0, in the unit of the values.
+
+    Raises:
+        SeriesError: a segment is empty.
     """
     if not len(a) or not len(b):
         raise SeriesError(f"segments of {len(a)} and {len(b)} steps: at least one step each is expected")
@@ -80,7 +88,13 @@ def distance(a: Floats, b: Floats, band: int | None = None) -> float:
 
 @numba.njit(cache=True)
 def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - compiled
-    """(n, m) accumulated costs D; infinite outside the band."""
+    """Return the (n, m) accumulated costs D of `distance` (compiled); infinite outside the band.
+
+    Args:
+        a: (n,) values.
+        b: (m,) values.
+        band: how far i and j may lie apart, in steps.
+    """
     n, m = len(a), len(b)
     total = np.full((n + 1, m + 1), np.inf)
     total[0, 0] = 0.0
@@ -92,20 +106,23 @@ def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - comp
 
 
 def compare(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
-    """How near a source's segments lie to the target's newest ones, at the hour that suits best.
+    """Measure how near the shape of a source lies to that of the newest part of a target.
 
-    Segments last a day where the target has two of them, else half a day (both halves of its only day are compared).
-    Clocks differ between domains, and some loads have none: of the 24 whole hours by which the source may be late, the
-    one is taken at which its mean day lies nearest. The distance is the median over all pairs of segments; the null is
-    the median over the target's segments and `SHUFFLES` random orders of one source segment: the same values, no shape.
+    Segments last a day where the target has two days, of which the newest is compared; else half a day, of which it has
+    one or two. The source may be shifted by whole hours, since clocks differ: the shift at which its mean day lies
+    nearest is taken. The distance is the median over all pairs of segments, the null that over the target's segments
+    and `SHUFFLES` random orders of one source segment.
 
     Args:
         source: (T,) records/s without gaps.
         target: (N,) records/s without gaps, with the source's step.
         generator: draws the segment and its orders.
 
+    Returns:
+        The distance; NaN where the source holds no segment with a shape.
+
     Raises:
-        SeriesError: the steps differ, the target has less than half a day, or its segment is constant.
+        SeriesError: the steps differ, the target has less than half a day, or a segment of it is constant or has gaps.
     """
     if source.step_s != target.step_s:
         raise SeriesError(

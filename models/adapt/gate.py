@@ -1,4 +1,4 @@
-"""What may compete: an adapted network has to win against doing without on rows that were held back."""
+"""Gate against negative transfer: an adapted network must beat doing without on held-back rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from models.forecast.core.series import SeriesError
 
 @dataclass(frozen=True)
 class TransferVerdict:
-    """The four-way gate against negative transfer.
+    """Outcome of the four-way gate against negative transfer.
 
     Attributes:
-        served: the name of the model that serves.
+        served: which serves: "adapted", "source_only", "target_only" or "last_value".
         accepted: whether that is the adapted one.
-        transfer: NT = (E_adapted − E_target_only)/E_target_only; negative: adaptation helped.
-        errors: every candidate's RMSE on the gate rows.
+        transfer: negative transfer NT = (E_adapted − E_target_only)/E_target_only; below 0 adaptation helped; infinite
+            where E_target_only is not above 0.
+        errors: every candidate's RMSE on the gate rows, by those names.
     """
 
     served: str
@@ -27,15 +28,15 @@ class TransferVerdict:
 
 
 def verdict(adapted: float, source_only: float, target_only: float, last_value: float) -> TransferVerdict:
-    """Accept the adapted model if NT < 0 and it beats source only and last value; else the best of the others serves.
+    """Accept the adapted model if it beats target only (NT < 0), source only and last value.
 
-    An error that is not finite never wins.
+    Otherwise the best of these three serves.
 
     Args:
-        adapted: RMSE on the gate rows, as the others.
-        source_only: the source's model as it is.
-        target_only: the model of the target's own rows.
-        last_value: repeating the last value.
+        adapted: RMSE on the gate rows, in the same unit as the others; one that is not finite never wins.
+        source_only: RMSE of the source's model as it is; if NaN, the adapted model is not accepted.
+        target_only: RMSE of the best model of the target's own rows; likewise.
+        last_value: RMSE of repeating the last value.
 
     Raises:
         SeriesError: none of them is finite.

@@ -1,4 +1,4 @@
-"""Ridge regression for a short history: what an adapted network must be better than."""
+"""Ridge regression for a short history: the baseline that an adapted network must beat."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True, eq=False)
 class ShortRidge:
-    """y(t + h) = y(t) + unit · inputs(t) · weights[:, h].
+    """A fitted regression: y(t + h) = y(t) + unit · inputs(t) · weights[:, h].
 
     Attributes:
-        unit: records/s; the deviation of the target's steps from one to the next.
+        unit: records/s; the standard deviation of the differences between neighbouring steps.
         day: steps per day where yesterday is read as well, else 0.
         weights: (inputs, p).
     """
@@ -33,16 +33,27 @@ class ShortRidge:
     weights: Floats
 
     def forecast(self, values: Floats, origins: Indices) -> Floats:
-        """(N, p) records/s after each of (N,) origins in (T,) values."""
+        """Return forecasts 1 to p steps after each origin; they may be negative.
+
+        Args:
+            values: (T,) records/s without gaps.
+            origins: (N,) indices of the step each forecast is made after, at least 23, and with a day at least day + 3.
+
+        Returns:
+            (N, p) records/s.
+
+        Raises:
+            IndexError: an origin is T or above. One that is too early reads from the end of the values, unnoticed.
+        """
         moves: Floats = self.unit * inputs(values / self.unit, origins, self.day, self.weights.shape[1]) @ self.weights
         return values[origins][:, None] + moves
 
 
 def unit_of(values: Floats) -> float:
-    """Deviation of the differences between neighbours, which a trend does not enter.
+    """Return the standard deviation of the differences between neighbouring values; a linear trend does not count.
 
     Raises:
-        SeriesError: it is 0.
+        SeriesError: it is 0 or NaN.
     """
     unit = float(np.std(np.diff(values)))
     if not unit > 0:
@@ -51,15 +62,30 @@ def unit_of(values: Floats) -> float:
 
 
 def origins_of(steps: int, day: int, horizon: int) -> Indices:
-    """Every moment of so many steps that has its inputs before it and its outcomes after it."""
+    """Return the indices that have all their inputs before them and all their outcomes after them; may be empty.
+
+    Args:
+        steps: length of the series.
+        day: steps per day where yesterday is read, else 0.
+        horizon: outcomes, in steps.
+    """
     return np.arange((day + _NEIGHBOURS if day else 0) + CONTEXT - 1, steps - horizon)
 
 
 def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
-    """(N, inputs) what is read at each origin t, in the values' unit.
+    """Return the regressors at each origin t, in the values' unit.
 
-    y(t − k) − y(t) for k = 1..23; with a day also yesterday's course around and after the same time, relative to then,
-    and how far yesterday's level lies off.
+    These are y(t − k) − y(t) for k = 1..23; with a day also y(t − day + j) − y(t − day) for j = −3..horizon + 2 but 0,
+    and y(t − day) − y(t). Where `horizon + 2` exceeds the day, they reach beyond the origin.
+
+    Args:
+        values: (T,) loads without gaps.
+        origins: (N,) indices t.
+        day: steps per day where yesterday is read, else 0.
+        horizon: steps ahead.
+
+    Returns:
+        (N, inputs).
     """
     at = origins[:, None]
     recent: Floats = values[at - np.arange(1, CONTEXT)] - values[at]
@@ -70,22 +96,26 @@ def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
 
 
 def outcomes(values: Floats, origins: Indices, horizon: int) -> Floats:
-    """(N, p) values after each origin."""
+    """Return the (N, horizon) values that follow each of (N,) origins.
+
+    Raises:
+        IndexError: fewer than `horizon` values follow an origin.
+    """
     came: Floats = values[origins[:, None] + np.arange(1, horizon + 1)]
     return came
 
 
 def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:
-    """Least squares with `strength · ‖weights‖²`.
+    """Fit a ridge regression per step ahead: least squares plus `strength · ‖weights‖²`.
 
     Args:
         values: (T,) records/s without gaps.
-        horizon: p.
+        horizon: steps ahead, p.
         day: steps per day where yesterday is read, else 0.
-        strength: in rows.
+        strength: ridge penalty, in rows: weights of 0 count as so many rows of evidence.
 
     Raises:
-        SeriesError: not one row fits, or nothing changes.
+        SeriesError: the values are too few for one row, or constant.
     """
     unit, _, x, y = _rows(values, horizon, day)
     return ShortRidge(unit, day, _solve(x, y, strength))
@@ -93,12 +123,12 @@ def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What rolling origins found best.
+    """A regression and the strength that rolling origins found best.
 
     Attributes:
         model: fitted on the whole history.
-        strength: which was chosen.
-        errors: (T, p) outcomes minus forecasts of rows that the forecast's own fit did not see; NaN elsewhere.
+        strength: ridge penalty that was chosen.
+        errors: (T, p) outcomes minus forecasts, records/s, each by a fit that did not see the row; NaN elsewhere.
     """
 
     model: ShortRidge
@@ -107,15 +137,16 @@ class Chosen:
 
 
 def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
-    """Fit with the strength (and with or without yesterday) that rolling origins over the history find best.
+    """Fit with the ridge strength, and with or without yesterday, that have the least error over rolling origins.
 
     Args:
         values: (T,) records/s without gaps.
-        horizon: p.
-        days: which `day` to try; it is left out where the first fold holds less than two days with a yesterday.
+        horizon: steps ahead, p.
+        days: which `day` to try (steps per day, or 0 for no yesterday); one is left out where 55 % of the history are
+            less than three such days and 48 steps.
 
     Raises:
-        SeriesError: the first fold would hold hardly a row, or nothing changes.
+        SeriesError: the history is shorter than (48 + p)/0.55 steps, or has no change.
     """
     folds = [int(share * len(values)) for share in (*_FOLDS, 1.0)]
     if folds[0] < 2 * CONTEXT + horizon:

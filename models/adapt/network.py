@@ -1,4 +1,4 @@
-"""The network that travels between loads, and its training rows, scaled to [0, 1] by their own training part."""
+"""The network that is transferred between loads, and its training rows, scaled to [0, 1]."""
 
 from __future__ import annotations
 
@@ -19,17 +19,22 @@ _KERNEL = 3
 
 @dataclass(frozen=True)
 class DomainScale:
-    """Maps a domain to [0, 1] by the least and the greatest load of its own training part; others may lie outside."""
+    """Min-max scale of one load (domain), by its training part; later values may lie outside [0, 1].
+
+    Attributes:
+        low: records/s that become 0.
+        span: records/s from 0 to 1, above 0.
+    """
 
     low: float
     span: float
 
     @staticmethod
     def of(values: Floats) -> DomainScale:
-        """Of (T,) training values.
+        """Build the scale from (T,) training values in records/s, T at least 1.
 
         Raises:
-            SeriesError: they are constant, or not finite.
+            SeriesError: they are constant or contain NaN.
         """
         low, high = float(values.min()), float(values.max())
         if not high > low:
@@ -37,17 +42,17 @@ class DomainScale:
         return DomainScale(low, high - low)
 
     def scaled(self, values: Floats) -> Tensor:
-        """(T,) load in this scale, single precision."""
+        """Return (T,) records/s in this scale as a single-precision tensor."""
         return torch.from_numpy(((values - self.low) / self.span).astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
 class DomainRows:
-    """Training rows of one domain, scaled.
+    """Training rows of one load (domain), scaled.
 
     Attributes:
-        x: (N, 24) what was seen, newest last.
-        y: (N, p) what came.
+        x: (N, 24) inputs, newest last.
+        y: (N, p) outcomes.
     """
 
     x: Tensor
@@ -55,10 +60,10 @@ class DomainRows:
 
     @staticmethod
     def of(values: Floats, scale: DomainScale, horizon: int) -> DomainRows:
-        """Every window of (T,) values.
+        """Cut every window of 24 inputs and `horizon` outcomes from (T,) values in records/s, oldest first.
 
         Raises:
-            SeriesError: not even one fits.
+            SeriesError: T is below 24 + `horizon`.
         """
         if len(values) < CONTEXT + horizon:
             raise SeriesError(
@@ -72,11 +77,17 @@ class DomainRows:
 
 
 class TravellingGru(nn.Module):
-    """x (B, 24) → 2 causal Conv1d (kernel 3, left padding 2, ReLU, dropout) → z (B, 24, C) → 2 × GRU → Linear(p).
+    """Forecasting network whose features can be aligned between loads.
 
-    The feature φ(x) is the mean of z over time: it lies on the forecast path, so that aligning it trains the
-    convolutions. The head says what is added to the last value; it begins at 0, and the network as last value.
-    Dropout draws from a generator that the caller gives, so that two domains never share one.
+    x (B, 24) → 2 causal Conv1d (kernel 3, left padding 2, ReLU, dropout) → z (B, 24, C) → 2 × GRU → Linear(p).
+
+    The feature φ(x) is the mean of z over time, so that aligning it trains the convolutions. The head's output is added
+    to the last value; it begins at 0, so an untrained network repeats the last value.
+
+    Args:
+        horizon: steps ahead, p.
+        hidden: channels of the convolutions and units of the GRU.
+        generator: draws the first weights.
     """
 
     def __init__(self, horizon: int, hidden: int, generator: torch.Generator) -> None:
@@ -94,7 +105,7 @@ class TravellingGru(nn.Module):
             self.head.bias.zero_()
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Features and forecasts.
+        """Return features and forecasts.
 
         Args:
             x: (B, 24) scaled load, newest last.
@@ -111,7 +122,7 @@ class TravellingGru(nn.Module):
         return z.mean(dim=2), x[:, -1:] + self.head(states[:, -1])
 
     def convolutions(self) -> list[nn.Parameter]:
-        """What makes the features; frozen while fine-tuning."""
+        """Return the parameters of the convolutions, which make the features and are frozen while fine-tuning."""
         return [*self.first.parameters(), *self.second.parameters()]
 
 
@@ -123,13 +134,13 @@ def _dropped(z: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 class ForecastOnly(nn.Module):
-    """A travelled network without its features and its dropout: what is exported and serves."""
+    """A `TravellingGru` reduced to its forecast, without features and dropout: the form that is exported and serves."""
 
     def __init__(self, network: TravellingGru) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, 24) scaled load, newest last, to (B, p)."""
+        """Return the (B, p) scaled forecast for (B, 24) scaled loads, newest last."""
         forecasts: Tensor = self.network(x)[1]
         return forecasts

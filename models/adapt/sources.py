@@ -1,4 +1,4 @@
-"""What the loads of other jobs can give a load with a short history: an adapted network that passes the gate."""
+"""Transfer for a load with a short history: adapt the networks of other loads, and let the gate judge them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from models.forecast.core.series import Series, SeriesError
 
 
 class NoSourceError(SeriesError):
-    """No other load helps this one; the message says why of each."""
+    """No other load's network was accepted; the message says why of each."""
 
 
 @dataclass(frozen=True, eq=False)
 class TransferResult:
-    """What came of asking other loads.
+    """Result of trying other loads as sources, each by name.
 
     Attributes:
-        targets: the adapted forecaster, of every source whose shape was near enough, by the source's name.
-        verdicts: of the four-way gate, of the same.
-        refused: why each other source was not asked.
-        shapes: `dtw.ShapeDistance.ratio` of every source that is long enough.
+        targets: the adapted forecaster of every source whose shape was near enough, accepted or not.
+        verdicts: of the four-way gate, for the same sources.
+        refused: why each other source was not tried.
+        shapes: `dtw.ShapeDistance.ratio` of every source that is long enough; NaN where nothing could be compared.
     """
 
     targets: dict[str, TransferTarget] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class TransferResult:
     shapes: dict[str, float] = field(default_factory=dict)
 
     def best(self) -> str:
-        """The source whose adapted network the gate let in, with the least error of them.
+        """Return the name of the accepted source whose adapted network has the least error on the gate rows.
 
         Raises:
-            NoSourceError: none was let in.
+            NoSourceError: none was accepted.
         """
         errors = {name: verdict.errors["adapted"] for name, verdict in self.verdicts.items() if verdict.accepted}
         if errors:
@@ -53,17 +53,21 @@ class TransferResult:
 
 
 def ask(task: Task, history: Series, others: Mapping[str, Series], plan: TransferPlan, seed: int) -> TransferResult:
-    """Adapt the network of every load of near enough shape, and let the four-way gate judge each.
+    """Adapt the network of every other load of similar shape to a new load, and judge each by the four-way gate.
+
+    Per similar source a network is trained several times, which takes long. Loads that have other steps, less than
+    `LONG_DAYS` days, or another shape are refused.
 
     Args:
         task: what is forecast.
-        history: of the load that is new.
+        history: of the new load, in the task's steps; gaps are filled, but it must begin with a known value.
         others: loads that may be sources, by name.
-        plan: how networks travel.
+        plan: sizes of networks and training.
         seed: the same gives the same networks.
 
     Raises:
-        SeriesError: the history is too short to tell.
+        SeriesError: the history has other steps than a source or is too short or constant, or a similar source begins
+            with a gap. Nothing of the other sources is returned then.
     """
     known = Series(history.start, history.step_s, fill(history.values, task))
     target = Target(known.values, len(known), task.day, task.horizon)

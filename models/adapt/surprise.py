@@ -1,4 +1,4 @@
-"""How far a load lies outside what the same time of comparable days held: what the seasonal baseline leaves over."""
+"""How far a load, or the size of its forecast errors, lies outside its usual range at the same time of day."""
 
 from __future__ import annotations
 
@@ -41,10 +41,16 @@ class Means:
 
 
 def thin(series: Series, steps: int) -> Means:
-    """Means over `steps` steps, and fewer where a day would have less than four of them.
+    """Average a series over blocks of `steps` steps that begin at multiples of the block's length since the epoch.
 
-    Neighbouring steps say much the same; means of them are fewer, and less dependent on each other. What lies before
-    the first whole mean or after the last is left out.
+    Incomplete blocks at either end are left out.
+
+    Args:
+        series: NaN: missing.
+        steps: per block; cut to a quarter of a day, at least 1.
+
+    Returns:
+        The means; NaN where less than half of a block was known. May be empty.
     """
     day = max(round(DAY_S / series.step_s), 1)
     steps = max(min(steps, day // 4), 1)
@@ -61,14 +67,30 @@ def thin(series: Series, steps: int) -> Means:
 
 @dataclass(frozen=True)
 class Shift:
-    """A known change: from `time` on, what was before it may be usual as it was or moved by `by` (log ratio)."""
+    """A known change of level.
+
+    Attributes:
+        time: epoch seconds from which on it holds.
+        by: its size, a log ratio for a load; earlier values moved by it count as usual beside the original ones.
+    """
 
     time: float
     by: float
 
 
 def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
-    """(N,) log of the load over the nearest end of its usual range: 0 within, 0.26 at 30 % above; NaN where unknown."""
+    """Return (N,) log ratios of the load to the nearest end of its usual range: 0 within it, 0.26 at 30 % above.
+
+    The range is that of the same time yesterday and on the same weekday of the last `WEEKS` weeks; within the first
+    week, of every day before.
+
+    Args:
+        load: means in records/s.
+        shift: a known change of level, after which the new level is usual too.
+
+    Returns:
+        NaN where the load or its usual range is unknown.
+    """
     known = np.isfinite(load.values)
     total = np.cumsum(np.where(known, load.values, 0.0))
     offset = _OFFSET * total / np.maximum(np.cumsum(known), 1)
@@ -80,7 +102,7 @@ def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
 
 
 def error_size(errors: Series, steps: int) -> Means:
-    """Means of |log(actual/forecast)|, each at most 1.
+    """Return block means of |log(actual/forecast)|, each value cut to at most 1.
 
     Args:
         errors: (T,) log(actual/forecast); NaN where there is no forecast or no load.
@@ -90,7 +112,15 @@ def error_size(errors: Series, steps: int) -> Means:
 
 
 def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
-    """(N,) how much the size of the errors lies above its usual range; 0 within or below it, NaN where unknown."""
+    """Return (N,) by how much the size of the errors exceeds its usual range; 0 within or below it.
+
+    Args:
+        size: as `error_size` returns it.
+        shift: a known change of that size, after which the new size is usual too.
+
+    Returns:
+        NaN where the size or its usual range is unknown.
+    """
     moved = size.values + shift.by if shift else None
     _, highest = _usual(size, moved, shift)
     return np.maximum(size.values - highest, 0.0)

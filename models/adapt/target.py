@@ -1,4 +1,4 @@
-"""The network of a load with a long history, adapted to one with a short history, as a forecaster like the others."""
+"""A network adapted from a load with a long history to one with a short history, as a forecaster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ _KEPT = 2016  # newest steps of a history whose errors say how wide the quantile
 
 
 class TargetState(NamedTuple):
-    """What is carried from step to step: what is known of the errors, and the newest quantiles."""
+    """What a `TransferTarget` carries from step to step.
+
+    Attributes:
+        spread: the past errors, as conformal quantiles need them.
+        quantiles: (horizon, levels) records/s, the newest forecast.
+    """
 
     spread: ConformalState
     quantiles: Floats
@@ -38,6 +43,7 @@ class TransferTarget(Carrying):
         task: what is forecast.
         module: (B, 24) to (B, p) in the target's scale; a `ForecastOnly` or what was exported from one.
         scale: the target's.
+        kind: "adapted".
     """
 
     task: Task
@@ -51,7 +57,11 @@ class TransferTarget(Carrying):
         return Conformal(self.horizon, self.levels, self.task.day)
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty."""
+        """Build the state after a history, which may be empty; the errors of its newest 2016 steps set the quantiles.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         state = begin(self.task, history)
         if not state.seen:
             return state
@@ -65,13 +75,19 @@ class TransferTarget(Carrying):
         return replace(state, carried=carried)
 
     def carry(self, before: State, after: State, value: float) -> TargetState:
-        """What is carried one step later; `step` asks for it."""
+        """Return past errors and the quantiles after one more step.
+
+        Args:
+            before: the state before the step.
+            after: the state after it.
+            value: records/s of the step; NaN: missing, no error is scored.
+        """
         newest = after.values[-min(after.seen, CONTEXT) :]
         carried = before.carried or TargetState(self._conformal.start(), np.empty(0))
         return self._moved(carried, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
-        """`adapted`, "last value" for the first 24 steps, or "none"."""
+        """Return "adapted", "last value" for the first 24 steps, or "none" while nothing was ever seen."""
         if state.carried is None:
             return "none"
         return self.kind if state.seen >= CONTEXT else "last value"

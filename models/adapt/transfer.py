@@ -1,4 +1,4 @@
-"""From a source to a target: pre-train, adapt both together, fine-tune; held-back target rows say what helps."""
+"""Transfer from a source to a target: pre-train, adapt to both together, fine-tune; chosen on held-back target rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from models.forecast.core.series import Floats
 
 @dataclass(frozen=True)
 class LossWeights:
-    """λ₁ of MMD² and λ₂ of CMMD²; 0 leaves that part out."""
+    """Weights of the discrepancy losses: λ₁ (`marginal`) of MMD² and λ₂ (`conditional`) of CMMD²; 0 leaves one out."""
 
     marginal: float = 0.0
     conditional: float = 0.0
@@ -30,7 +30,19 @@ GRID = tuple(LossWeights(a, b) for a in (0.0, 0.1) for b in (0.0, 0.1))
 
 @dataclass(frozen=True)
 class TransferPlan:
-    """How a network travels; the steps are batches."""
+    """Hyper-parameters of the transfer; steps of training are batches.
+
+    Attributes:
+        hidden: channels and units of the network.
+        batch: rows per batch, of either load.
+        learning_rate: of Adam; fine-tuning has a tenth of it.
+        pretraining: steps on the source.
+        adapting: steps on both together.
+        tuning: steps of fine-tuning on the target, at most.
+        alone: steps of a network on the target only, at most.
+        every: steps between two looks at the held-back rows.
+        grid: the λ that are tried.
+    """
 
     hidden: int = 32
     batch: int = 64
@@ -45,13 +57,13 @@ class TransferPlan:
 
 @dataclass(frozen=True, eq=False)
 class Travelled:
-    """An adapted network.
+    """An adapted and fine-tuned network.
 
     Attributes:
         network: for the target's scale.
-        weights: which λ was chosen.
+        weights: the λ it was adapted with.
         select_rmse: scaled RMSE on the select rows.
-        tuned: how many steps of fine-tuning helped.
+        tuned: how many steps of fine-tuning were best.
     """
 
     network: TravellingGru
@@ -61,7 +73,10 @@ class Travelled:
 
 
 def batches(rows: DomainRows, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless batches in random order, every row once per pass; a pass's last batch may be smaller."""
+    """Yield endless batches (x, y) of up to `size` rows in random order, every row once per pass.
+
+    A pass's last batch may be smaller.
+    """
     while True:
         for drawn in torch.split(torch.randperm(len(rows), generator=generator), size):
             yield rows.x[drawn], rows.y[drawn]
@@ -71,7 +86,18 @@ def train(
     network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator,
     learning_rate: float | None = None,
 ) -> Iterator[float]:  # fmt: skip
-    """Plain training in place on one domain, of what is not frozen; yields the scaled squared loss of every step."""
+    """Train in place on one load by Adam, what is not frozen; yields the scaled mean squared error of every batch.
+
+    Nothing happens until it is iterated.
+
+    Args:
+        network: changed in place.
+        rows: in the load's scale.
+        steps: batches.
+        plan: batch size and learning rate.
+        generator: draws batches and dropout.
+        learning_rate: in place of the plan's.
+    """
     free = [weight for weight in network.parameters() if weight.requires_grad]
     optimizer = torch.optim.Adam(free, lr=learning_rate or plan.learning_rate)
     for _, (x, y) in zip(range(steps), batches(rows, plan.batch, generator), strict=False):
@@ -86,21 +112,21 @@ def adapt(
     plan: TransferPlan,
     generators: tuple[torch.Generator, torch.Generator],
 ) -> Iterator[tuple[float, int]]:
-    """Minimise MSE(source) + MSE(target) + λ₁·MMD² + λ₂·CMMD² in place, a batch of either domain per step.
+    """Minimise MSE(source) + MSE(target) + λ₁·MMD² + λ₂·CMMD² in place, one batch of either load per step.
 
-    Each domain draws from its own generator, and the discrepancies draw nothing: with λ₁ = λ₂ = 0 this is plain
-    training on both, bit for bit.
+    Nothing happens until it is iterated. Each load draws from its own generator and the discrepancies draw nothing:
+    with λ₁ = λ₂ = 0 this is plain training on both, bit for bit.
 
     Args:
-        network: pre-trained on the source.
-        source: all of its rows; the quartiles of its increments are the classes of both domains.
-        target: the `adapt` part.
+        network: pre-trained on the source; changed in place.
+        source: all of its rows; the quartiles of its increments are the edges of the classes of both loads.
+        target: the rows to adapt on.
         weights: λ₁ and λ₂.
-        plan: batch, steps and learning rate.
+        plan: batch size, steps and learning rate.
         generators: the source's and the target's.
 
-    Returns:
-        Of every step its loss, and the classes that CMMD² rested on; 0 where it was not asked for, or found none.
+    Yields:
+        Of every step its loss, and the number of classes that CMMD² rests on; 0 where λ₂ is 0 or no class was shared.
     """
     edges = quartiles(_increments(source.x, source.y))
     optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
@@ -122,10 +148,12 @@ def adapt(
 def fine_tune(
     network: TravellingGru, target: DomainRows, select: DomainRows, plan: TransferPlan, generator: torch.Generator
 ) -> tuple[int, float]:
-    """Train on target rows at a tenth of the rate, convolutions frozen; keeps the state that was best on `select`.
+    """Train on target rows at a tenth of the learning rate, convolutions frozen; keep the state best on `select`.
+
+    The network is changed in place; its convolutions are trainable again afterwards.
 
     Returns:
-        How many steps helped, and the scaled RMSE on `select` after them.
+        How many steps were best (0: none helped), and the scaled RMSE on `select` after them.
     """
     return _best_on(select, network, _tuning(network, target, plan.tuning, plan, generator), plan.every)
 
@@ -133,7 +161,19 @@ def fine_tune(
 def transfer(
     pretrained: TravellingGru, source: DomainRows, target: DomainRows, select: DomainRows, plan: TransferPlan, seed: int
 ) -> Travelled:
-    """Adapt and fine-tune with every λ of the grid; the best on `select` is the result. A seed gives it again."""
+    """Adapt and fine-tune a copy of a network with every λ of the plan's grid, and return the best on `select`.
+
+    Args:
+        pretrained: the source's network; not changed.
+        source: the source's rows, in its scale.
+        target: the target's rows to adapt on, in its scale.
+        select: held-back rows of the target, in the same scale.
+        plan: grid, steps and batch size.
+        seed: the same gives the same network.
+
+    Raises:
+        ValueError: the plan's grid is empty.
+    """
     found: list[Travelled] = []
     for weights in plan.grid:
         network = _adapted(pretrained, source, target, weights, plan, seed)
@@ -145,7 +185,16 @@ def transfer(
 def transfer_again(
     pretrained: TravellingGru, source: DomainRows, target: DomainRows, chosen: Travelled, plan: TransferPlan, seed: int
 ) -> TravellingGru:
-    """The same with all of the target's rows, the λ and the number of steps that were chosen on held-back ones."""
+    """Adapt and fine-tune a copy of a network on all of the target's rows, with λ and tuning steps already chosen.
+
+    Args:
+        pretrained: the source's network; not changed.
+        source: the source's rows, in its scale.
+        target: all of the target's rows, in its scale.
+        chosen: what `transfer` returned.
+        plan: steps and batch size.
+        seed: the same as for `transfer`.
+    """
     network = _adapted(pretrained, source, target, chosen.weights, plan, seed)
     for _ in _tuning(network, target, chosen.tuned, plan, torch.Generator().manual_seed(seed + 2)):
         pass
@@ -168,27 +217,43 @@ def _adapted(
 
 
 def alone(rows: DomainRows, select: DomainRows, plan: TransferPlan, seed: int) -> tuple[TravellingGru, int]:
-    """The same network on the target's rows only, and the number of steps that was best on `select`."""
+    """Train a new network on the target's rows only, up to `plan.alone` batches, and keep the state best on `select`.
+
+    Returns:
+        The network, and how many batches were best.
+    """
     generator = torch.Generator().manual_seed(seed)
     network = TravellingGru(rows.y.shape[1], plan.hidden, generator)
     return network, _best_on(select, network, train(network, rows, plan.alone, plan, generator), plan.every)[0]
 
 
 def forecast(network: Callable[[Tensor], Tensor], values: Floats, scale: DomainScale) -> Floats:
-    """(T − 23, p) records/s: what a `ForecastOnly` forecasts after every window of (T,) values."""
+    """Forecast after every window of 24 values, without dropout where the network is a `ForecastOnly`.
+
+    Args:
+        network: (B, 24) to (B, p), scaled.
+        values: (T,) records/s without gaps, T at least 24.
+        scale: the network's.
+
+    Returns:
+        (T − 23, p) records/s, which may be negative; the first row follows value 23 (counted from 0).
+
+    Raises:
+        RuntimeError: torch's, with fewer than 24 values.
+    """
     with torch.no_grad():
         scaled: Floats = network(scale.scaled(values).unfold(0, CONTEXT, 1)).numpy().astype(np.float64)
     return scaled * scale.span + scale.low
 
 
 def mse(forecasts: Tensor, outcomes: Tensor) -> Tensor:
-    """Mean squared error, in the square of the tensors' unit."""
+    """Return the mean squared error as a scalar tensor, in the square of the tensors' unit."""
     return ((forecasts - outcomes) ** 2).mean()
 
 
 @torch.no_grad()
 def rmse(network: TravellingGru, rows: DomainRows) -> float:
-    """Root mean squared error on (N, 24) rows in their scale, without dropout."""
+    """Return the root mean squared error on (N, 24) rows in their scale, without dropout."""
     return math.sqrt(float(mse(network(rows.x)[1], rows.y)))
 
 

@@ -1,4 +1,4 @@
-"""A trained recurrent network as a forecaster: it carries its state from step to step, for one series or for many."""
+"""A trained recurrent network as a forecaster that carries its hidden state from step to step."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Module = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class NetworkState(NamedTuple):
-    """What is carried from step to step beside the newest values.
+    """What a `Network` carries from step to step beside the newest values.
 
     Attributes:
-        hidden: (carried,) the network's state after the newest step.
-        quantiles: (horizon, levels) records/s, what it said there.
+        hidden: (carried,) the network's hidden state after the newest step.
+        quantiles: (horizon, levels) records/s, its forecast there.
     """
 
     hidden: Packed
@@ -34,14 +34,14 @@ class NetworkState(NamedTuple):
 
 @dataclass(frozen=True)
 class Network(Carrying):
-    """A trained network as a forecaster; until the history is long enough the naive forecast stands in, and says so.
+    """A trained GRU or LSTM as a forecaster; the naive forecast stands in until the history is long enough.
 
     Attributes:
-        view: what of the past the network looks at.
+        view: what of the past the network reads.
         module: one step: row (B, width) and state (B, carried) to moves (B, horizon, levels) and state; a `Recurrent`
             or what was exported from one.
         kind: name of the cell, "gru" or "lstm".
-        carried: numbers in a state.
+        carried: numbers in a hidden state.
     """
 
     view: PastWindow
@@ -56,7 +56,13 @@ class Network(Carrying):
         return self.view.task
 
     def init(self, history: Series) -> State:
-        """The state after a history, which may be empty; the network reads it from its first row on."""
+        """Build the state after a history, which may be empty, by running the network over its newest 20,000 rows.
+
+        An exported module is run row by row. Nothing is carried while the history is shorter than `view.needs` steps.
+
+        Raises:
+            SeriesError: the history has another step than the task, or negative or infinite values.
+        """
         state = begin(self.view.task, history, RECENT)
         if state.seen < self.view.needs:
             return state
@@ -68,7 +74,13 @@ class Network(Carrying):
         return replace(state, carried=NetworkState(hidden[0].numpy(), quantiles))
 
     def carry(self, before: State, after: State, value: float) -> NetworkState | None:
-        """What is carried one step later; `step` asks for it."""
+        """Run the network one step; None until the history is long enough.
+
+        Args:
+            before: the state before the step; without a hidden state the network starts from zeros.
+            after: the state after it.
+            value: not used; the newest of `after.values` counts, also where it was filled.
+        """
         if after.seen < self.view.needs:
             return None
         reading = read(self.view, after.values[None, -self.view.needs :])
@@ -78,14 +90,14 @@ class Network(Carrying):
         return NetworkState(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
 
     def current(self, state: State) -> Floats:
-        """(horizon, levels) records/s; NaN where nothing was ever seen."""
+        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
         if state.carried is None:
             return Naive(self.view.task).current(state)
         quantiles: Floats = state.carried.quantiles
         return quantiles
 
     def trust(self, state: State) -> str:
-        """`network`, or what the naive forecast that stands in rests on."""
+        """Return "network", or what the naive forecast that stands in rests on (`Naive.trust`)."""
         return "network" if state.carried is not None else Naive(self.view.task).trust(state)
 
     def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:

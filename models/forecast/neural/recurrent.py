@@ -20,15 +20,23 @@ _LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
 
 
 class Recurrent(nn.Module):
-    """Rows as `windows.read` lays them out in, moves in units out.
+    """Recurrent quantile network: rows as `windows.read` makes them in, moves of the root rate out.
 
-    The median is a ridge regression on the row's moves (fitted in closed form by `start`) plus the cell's correction.
-    The other levels lie at distances exp(width + steep · log(expected ÷ day's root rate) + cell) from it, so that they
-    rise. Corrections and distances are in units of the load's volatility. At first the cell says nothing: training
-    moves away from the linear forecast only.
+    The median is a ridge regression on the row's moves (fitted in closed form by `start`) plus a correction by the GRU
+    or LSTM. The other levels lie at positive distances exp(width + steep · log(expected ÷ day's root rate) + cell) from
+    it, so that they rise. Corrections and distances are in units of the load's volatility. At first the cell's output
+    is 0, so that training starts from the linear forecast.
 
-    The cell reads the newest moves and the linear forecast, beside the volatility, no hour and no weekday: what it
-    remembers of them is its state, a vector that is carried from step to step.
+    The cell reads the newest moves, the linear forecast and the volatility, but no hour and no weekday.
+
+    Args:
+        view: what of the past is read; its task's levels must contain 0.5.
+        cell: "gru" or "lstm".
+        hidden: units of the cell.
+        generator: draws the first weights of the cell.
+
+    Raises:
+        ValueError: the levels do not contain 0.5.
     """
 
     kept: Tensor
@@ -65,18 +73,32 @@ class Recurrent(nn.Module):
 
     @property
     def carried(self) -> int:
-        """Numbers carried from step to step: the hidden state, for an LSTM beside its cell state."""
+        """Numbers carried from step to step: the hidden state, and of an LSTM also its cell state."""
         return self.hidden * (1 if self.cell == "gru" else 2)
 
     def forward(self, row: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """One step: (B, width) and (B, carried) to (B, horizon, levels) moves in units and (B, carried)."""
+        """Run one step.
+
+        Args:
+            row: (B, width) as `windows.read` makes them.
+            hidden: (B, carried) state before it; zeros at first.
+
+        Returns:
+            Moves (B, horizon, levels) as `follow`, and the state (B, carried) after.
+        """
         moves, after = self.follow(row[:, None], hidden)
         return moves[:, 0], after
 
     def follow(self, rows: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Many steps at once: (B, T, width) and the state (B, carried) before them to moves and the state after.
+        """Run many steps at once.
 
-        Moves (B, T, horizon, levels) lead from the newest root rate, in units, and rise over the levels.
+        Args:
+            rows: (B, T, width) as `windows.read` makes them, oldest first.
+            hidden: (B, carried) state before them; zeros at first.
+
+        Returns:
+            Moves (B, T, horizon, levels) from the newest root rate, in units of the day's mean root rate, rising over
+            the levels; `windows.rates` makes records/s of them. And the state (B, carried) after.
         """
         moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
         volatility = torch.exp(calm)
@@ -95,12 +117,15 @@ class Recurrent(nn.Module):
 
     @torch.no_grad()
     def start(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:
-        """Set the linear part by ridge regression on (N, width) rows, and the widths by what it leaves over.
+        """Fit the linear part by ridge regression, and the widths by the quantiles of its errors, in place.
+
+        Ridge strength and errors come from cross-validation over `FOLDS` contiguous folds. A step ahead with fewer than
+        2 known outcomes keeps its zeros.
 
         Args:
-            rows: oldest first.
-            targets: (N, horizon) moves that came, in units; NaN where missing.
-            levels: quantile levels.
+            rows: (N, width), oldest first.
+            targets: (N, horizon) moves that came, in units of the day's mean root rate; NaN where missing.
+            levels: quantile levels, 0.5 among them.
         """
         moves, calm = rows[:, : self.moves].double(), rows[:, self.moves + 1].double()
         self.typical.fill_(float(calm.mean()))

@@ -31,16 +31,16 @@ WARMTH = 96
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How a network is fitted.
+    """Hyper-parameters of the training of a recurrent network.
 
     Attributes:
         epochs: passes over the rows, at most.
-        learning_rate: of Adam.
-        lanes: stretches of the history that are read side by side, at most.
-        chunk: steps that a gradient looks back through; the state is carried on into the next chunk.
-        patience: epochs without a better loss on the newest rows after which the search ends.
+        learning_rate: of AdamW; the linear part has a tenth of it.
+        lanes: contiguous stretches of the history that form a batch, at most.
+        chunk: steps of truncated back-propagation; the hidden state is carried on into the next chunk.
+        patience: passes without a better validation loss after which the search ends.
         weight_decay: of the cell and its head.
-        memory: share of the averaged weights that one update leaves in place.
+        memory: decay of the exponential moving average of the weights per update.
     """
 
     epochs: int = 40
@@ -54,11 +54,11 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the rows.
+    """Losses of one pass over the training rows.
 
     Attributes:
         index: 0 is the linear start, before any pass.
-        phase: "search" for the number of epochs, then "refit" with that number on all rows.
+        phase: "search" for the number of passes, then "refit" with that number on all rows.
         train_loss: mean pinball loss over the pass as a share of the mean load; NaN at the start.
         validation_loss: the same over the newest rows, which the search does not train on; NaN in the refit.
         updates: steps of the optimizer.
@@ -72,7 +72,10 @@ class Epoch:
 
 
 class TrainingRows(NamedTuple):
-    """What is learned from, oldest first: rows (T, width), anchor and unit (T,), outcomes (T, horizon) ÷ mean load."""
+    """Training rows, oldest first: rows (T, width), anchor and unit (T,), outcomes (T, horizon) ÷ mean load.
+
+    Anchor and unit are `windows.NewestRows.anchor` and `unit` over the root of the mean load. NaN outcomes are missing.
+    """
 
     rows: Tensor
     anchor: Tensor
@@ -80,11 +83,15 @@ class TrainingRows(NamedTuple):
     outcomes: Tensor
 
     def part(self, begin: int, end: int) -> TrainingRows:
-        """The rows from begin to before end."""
+        """Return the rows from index `begin` to before `end`."""
         return TrainingRows(*(column[begin:end] for column in self))
 
     def lanes(self, count: int) -> TrainingRows:
-        """The newest rows as (count, T // count, ...) stretches that follow each other."""
+        """Reshape the newest rows to (count, T // count, ...) contiguous stretches; the oldest remainder is dropped.
+
+        Raises:
+            RuntimeError: torch's, where there are fewer rows than stretches.
+        """
         length = len(self.rows) // count
         return TrainingRows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
 
@@ -92,13 +99,20 @@ class TrainingRows(NamedTuple):
 def fit(
     network: Recurrent, view: PastWindow, history: Series, plan: TrainingPlan, generator: torch.Generator
 ) -> Iterator[Epoch]:
-    """Train in place; the network is complete when the iterator ends.
+    """Train a network in place, yielding after every pass; it is complete only when the iterator is exhausted.
 
-    The newest rows choose how many epochs help (none may be the answer); then the network starts again and trains that
-    long on all rows, so that the newest days are not lost to it. The same generator state gives the same weights.
+    The newest 15 % of the rows choose the number of passes, which may be 0: only the linear part is fitted then. Then
+    the network starts again and trains that long on all rows. The same generator state gives the same weights.
+
+    Args:
+        network: with its first weights.
+        view: what it reads.
+        history: loads in the task's steps, NaN: missing.
+        plan: hyper-parameters.
+        generator: draws where lanes are cut.
 
     Raises:
-        SeriesError: the history is too short for one row.
+        SeriesError: at the first `next`: the history is too short for one row, or has too many gaps.
     """
     every = _rows(view, history)
     count, levels = len(every.rows), view.task.levels
@@ -129,7 +143,7 @@ def fit(
 
 
 def trained(network: Recurrent, view: PastWindow) -> Network:
-    """The fitted network as a forecaster."""
+    """Return a fitted network as a forecaster; the network is put in evaluation mode."""
     return Network(view, network.eval(), network.cell, network.carried)
 
 
@@ -137,10 +151,22 @@ def fit_network(
     cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED,
     tell: Callable[[Epoch], None] = lambda epoch: None,
 ) -> Network:  # fmt: skip
-    """A network fitted to a history, its season a week where that holds two of them; `tell` is told of every epoch.
+    """Train a network on a history and return it as a forecaster; blocks until done.
+
+    It reads the same time last week where the history holds two weeks, else only yesterday's.
+
+    Args:
+        cell: "gru" or "lstm".
+        task: what is forecast; its levels must contain 0.5.
+        history: loads in the task's steps, NaN: missing; not checked.
+        plan: hyper-parameters; None: the defaults.
+        hidden: units of the cell.
+        seed: of weights and batches; the same gives the same network.
+        tell: called with every `Epoch` as it ends.
 
     Raises:
-        SeriesError: the history is too short for one row.
+        SeriesError: the history is too short for one row, or has too many gaps.
+        ValueError: the levels do not contain 0.5.
     """
     view, generator = PastWindow(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
     network = Recurrent(view, cell, hidden, generator)
@@ -207,7 +233,16 @@ def _loss(moves: Tensor, rows: TrainingRows, levels: tuple[float, ...]) -> Tenso
 
 
 def pinball(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...]) -> Tensor:
-    """Mean pinball loss of (..., horizon, levels) against (..., horizon); as `scores.pinball`, with a gradient."""
+    """Return the mean pinball loss as a tensor with a gradient, in the unit of the values.
+
+    Args:
+        quantiles: (..., horizon, levels) forecasts.
+        outcomes: (..., horizon); NaN is left out.
+        levels: (levels,) each in (0, 1).
+
+    Returns:
+        A scalar; 0 where no outcome is known (`scores.pinball` is NaN there).
+    """
     known = torch.isfinite(outcomes)
     error = torch.where(known, outcomes, 0.0)[..., None] - quantiles
     level = torch.tensor(levels)

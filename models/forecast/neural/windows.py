@@ -1,4 +1,4 @@
-"""What a recurrent network reads at each step: the newest moves of the load, and those that the seasons expect."""
+"""Input rows of the recurrent networks: recent changes of the load, and those that past seasons lead to expect."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _CALM = 1e-4  # of the unit: volatility below it counts as this
 
 @dataclass(frozen=True)
 class PastWindow:
-    """What of the past a network looks at.
+    """What of the past a network reads.
 
     Attributes:
         task: what is forecast.
-        season: steps of the longest season it knows, a week or a day.
+        season: steps of the longest season it reads, a week or a day.
     """
 
     task: Task
@@ -46,20 +46,24 @@ class PastWindow:
 
     @property
     def needs(self) -> int:
-        """Steps of history before a forecast can be made."""
+        """Steps of history before a forecast can be made, the newest included."""
         before = self.task.day if self.season > self.task.day else 0
         return max(self.season + max(BEHIND + 1, before), RECENT + 1)
 
     @cached_property
     def moves(self) -> list[tuple[int, int]]:
-        """Each move that is read, as (lag, step): lag 0 for a recent one; step 1 is the first one to forecast."""
+        """The moves of a row as (lag, step), in the order of its channels.
+
+        A move is the load `step` steps after the newest, seen `lag` steps before that, less the newest load. Lag 0
+        stands for recent steps; step 1 is the first one to forecast.
+        """
         lags = dict.fromkeys((self.task.day, self.season))
         steps = range(-BEHIND, self.task.horizon + BESIDE + 1)
         return [(0, -i) for i in range(1, RECENT + 1)] + [(lag, k) for lag in lags for k in steps]
 
     @cached_property
     def back(self) -> NDArray[np.int64]:
-        """(moves,) steps from a moment to what each move reads, none of them still to come."""
+        """(moves,) steps from the newest one to what each move reads, all at most 0."""
         return np.array([k - lag * max(1, -(-k // lag)) if lag else k for lag, k in self.moves])
 
     @cached_property
@@ -74,10 +78,10 @@ class PastWindow:
 
 
 class NewestRows(NamedTuple):
-    """Rows of one or several series at their newest moments.
+    """Input rows of one or several series at their newest moments.
 
     Attributes:
-        rows: (B, M, width) moves from the newest root rate in units, then the states.
+        rows: (B, M, width) moves from the newest root rate in units, then the `STATES` channels.
         anchor: (B, M) the newest rate's root.
         unit: (B, M) mean root rate of the newest day; root records/s.
     """
@@ -88,20 +92,21 @@ class NewestRows(NamedTuple):
 
 
 def season_of(task: Task, steps: int) -> int:
-    """A week where so many steps hold two of them, else a day."""
+    """Return the season in steps: a week where `steps` hold two of them, else a day."""
     return task.week if steps >= 2 * task.week else task.day
 
 
 def read(view: PastWindow, newest: Floats) -> NewestRows:
-    """Read B series at each of their M newest moments; everything is in roots, since counts spread as their roots do.
+    """Make the input rows of B series at each of their M newest moments.
 
-    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day. It
-    changes with nothing but the shape of the load: a load ten times as high gives the same row. After a lasting break
-    last week's steps count in proportion: there g is u ÷ the same mean a week ago, if that lies beyond BREAK; else 1.
+    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day: roots,
+    since the deviation of counts grows with their root. A load ten times as high gives the same row. The factor g is 1
+    but for last week's steps after a lasting break: where u and the same mean a week ago differ by more than the factor
+    `BREAK`, g is their ratio, at most 10 and at least 1/10.
 
     Args:
-        view: what is looked at.
-        newest: (B, needs + M − 1) records/s, newest last, no gaps.
+        view: what is read.
+        newest: (B, needs + M − 1) records/s, at least 0, newest last, no gaps.
     """
     root = np.sqrt(newest)
     moments = np.arange(view.needs - 1, newest.shape[1])
@@ -121,21 +126,35 @@ def read(view: PastWindow, newest: Floats) -> NewestRows:
 
 
 def rates(reading: NewestRows, said: NDArray[np.floating]) -> Floats:
-    """(B, M, horizon, levels) records/s of what a network said, (B, M, horizon, levels) moves in units."""
+    """Convert a network's moves to records/s: (anchor + unit · move)², with a negative root as 0.
+
+    Args:
+        reading: what the network read.
+        said: (B, M, horizon, levels) moves in units.
+
+    Returns:
+        (B, M, horizon, levels) records/s.
+    """
     root = reading.anchor[..., None, None] + reading.unit[..., None, None] * said.astype(np.float64)
     made: Floats = np.maximum(root, 0.0) ** 2
     return made
 
 
 def windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
-    """Every moment of a history as a row, oldest first, and what came.
+    """Make an input row and its outcomes for every moment of a history, oldest first.
+
+    Only the newest `MOST` rows are made. No row reads beyond its own moment.
+
+    Args:
+        view: what is read.
+        history: loads in the task's steps; NaN: missing, filled as by `forecaster.fill` for the rows.
 
     Returns:
-        The reading (1, M, ...) and (M, horizon) outcomes in records/s; NaN where an outcome is missing, or where most
-        of what the row reads was itself filled in. No row looks beyond its own moment.
+        The rows (1, M, width), and (M, horizon) outcomes in records/s; NaN where an outcome is missing, or where less
+        than half of the row's newest 24 steps was known.
 
     Raises:
-        SeriesError: the history is too short for one row, or nothing but gaps.
+        SeriesError: the history is too short for one row, or no row has a known outcome.
     """
     horizon, needs = view.task.horizon, view.needs
     known = np.flatnonzero(np.isfinite(history.values))

@@ -1,4 +1,4 @@
-"""Rolling origin: a forecaster is stepped through held-out steps exactly as it is when it serves."""
+"""Rolling-origin evaluation: a forecaster is stepped through held-out steps exactly as in serving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from models.forecast.online import Online
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """What was forecast at every held-out step, and what came.
+    """Forecasts issued before every held-out step, and the outcomes.
 
     Attributes:
         levels: quantile levels.
@@ -34,12 +34,17 @@ class Backtest:
 
     @property
     def median(self) -> Floats:
-        """(origins, horizon) the level nearest to one half."""
+        """(origins, horizon) records/s: the quantile at the level nearest to one half."""
         middle = int(np.argmin(np.abs(np.array(self.levels) - 0.5)))
         return self.quantiles[..., middle]
 
     def figures(self) -> dict[str, float]:
-        """Errors in records/s over all origins and horizons, `rmse_h<n>` n steps ahead, and coverage as a share."""
+        """Return scores over all origins and horizons, NaN where no outcome is known.
+
+        Returns:
+            `pinball`, and of the median `rmse` and `mae`, in records/s; `coverage_<level>` the share of outcomes at or
+            under each quantile, such as `coverage_0.9`; `rmse_h<n>` the RMSE n steps ahead, in records/s.
+        """
         figures = {
             "pinball": scores.pinball(self.actual, self.quantiles, self.levels),
             "rmse": scores.rmse(self.actual, self.median),
@@ -52,12 +57,16 @@ class Backtest:
         return figures
 
     def losses(self) -> Floats:
-        """(origins,) mean pinball loss of what was forecast at each step; NaN where no outcome is known."""
+        """Return (origins,) the mean pinball loss of each origin's forecast, records/s; NaN without an outcome."""
         pairs = zip(self.actual, self.quantiles, strict=True)
         return np.array([scores.pinball(actual, quantiles, self.levels) for actual, quantiles in pairs])
 
     def averaged(self, most: int) -> Floats:
-        """(origins,) for every held-out step the mean of the medians issued for it 1 to `most` steps ahead."""
+        """Return for every held-out step the mean of the medians issued for it 1 to `most` steps ahead.
+
+        Returns:
+            (origins,) records/s. Early steps average the fewer forecasts there are; `most` is cut to the horizon.
+        """
         rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
         for h in range(1, min(most, self.actual.shape[1]) + 1):
             sums[h - 1 :] += self.median[: rows - h + 1, h - 1]
@@ -66,10 +75,16 @@ class Backtest:
         return found
 
     def interval(self, share: float) -> tuple[Floats, Floats]:
-        """(origins, horizon) lower and upper ends of the central interval that should hold this share of outcomes.
+        """Return the ends of the central prediction interval with the given nominal coverage.
+
+        Args:
+            share: nominal coverage, such as 0.8 for the levels 0.1 and 0.9.
+
+        Returns:
+            (origins, horizon) lower and upper ends, records/s.
 
         Raises:
-            SeriesError: the levels do not hold its ends.
+            SeriesError: the levels do not contain both ends.
         """
         ends = [(1 - share) / 2, (1 + share) / 2]
         at = [int(np.argmin(np.abs(np.array(self.levels) - end))) for end in ends]
@@ -78,15 +93,23 @@ class Backtest:
         return self.quantiles[..., at[0]], self.quantiles[..., at[1]]
 
     def shares(self) -> list[float]:
-        """The central intervals that the levels hold, narrowest first."""
+        """Return the nominal coverages (0..1) of the central intervals that the levels contain, narrowest first."""
         pairs = [(a, b) for a in self.levels for b in self.levels if a < b and abs(a + b - 1) < 1e-6]
         return sorted(round(b - a, 6) for a, b in pairs)
 
     def at_horizon(self, h: int) -> dict[str, Any]:
-        """Every score h steps ahead.
+        """Return every score of the forecasts h steps ahead.
 
-        `rmse`, `mae` and `pinball` in the unit of the load, `wape` a share, `smape` (that is `smape_half`) and
-        `smape_sum` per cent, `coverage` the share of outcomes in each central interval.
+        Args:
+            h: 1 to the horizon.
+
+        Returns:
+            `rmse`, `mae`, `pinball` in records/s; `wape` a share; `smape` (= `smape_half`), `smape_half`, `smape_sum`
+            in per cent; `coverage`, a dict from nominal to empirical coverage of each central interval, such as {"0.8":
+            0.79}. A score is NaN where no outcome is known.
+
+        Raises:
+            IndexError: `h` is beyond the horizon.
         """
         actual, median, quantiles = self.actual[:, h - 1], self.median[:, h - 1], self.quantiles[:, h - 1]
         half = scores.smape_half(actual, median)
@@ -104,25 +127,33 @@ class Backtest:
         return {**found, "coverage": coverage}
 
     def pinball_by_horizon(self) -> list[float]:
-        """Mean pinball loss of every horizon, nearest first."""
+        """Return the mean pinball loss of each step ahead in records/s, nearest first."""
         horizons = range(self.actual.shape[1])
         return [scores.pinball(self.actual[:, h], self.quantiles[:, h], self.levels) for h in horizons]
 
 
 def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
-    """Forecast from every step of `held`, beginning with what `history` says of its first step.
+    """Forecast from every origin: before the first step of `held`, then after each of its steps but the last.
+
+    Args:
+        forecaster: already fitted.
+        history: what it sees before the first origin.
+        held: the steps that follow, NaN: missing.
 
     Raises:
-        SeriesError: nothing is held out, or it does not follow the history.
+        SeriesError: `held` is empty or does not follow the history, the history has another step than the forecaster,
+            or a load is negative or infinite.
     """
     return against(forecaster, held, list(origins(forecaster, history, held)))
 
 
 def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
-    """The forecasts (horizon, levels) of `roll`, one by one, so that a caller can time them; the first takes the init.
+    """Yield the (horizon, levels) forecasts of `roll` in records/s, one by one, so that a caller can time them.
+
+    The first one includes reading the history.
 
     Raises:
-        SeriesError: as `roll`.
+        SeriesError: at a `next`, as `roll`.
     """
     if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
         raise SeriesError(
@@ -136,7 +167,16 @@ def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[F
 
 
 def against(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:
-    """What was forecast at every held-out step, and what came."""
+    """Pair forecasts with the outcomes of the held-out steps.
+
+    Args:
+        forecaster: gives horizon and levels.
+        held: the held-out steps.
+        made: one (horizon, levels) forecast per held-out step, records/s, as `origins` yields them.
+
+    Raises:
+        ValueError: numpy's, where `made` is empty or its shapes differ.
+    """
     padded = np.append(held.values, np.full(forecaster.horizon - 1, np.nan))
     actual = np.lib.stride_tricks.sliding_window_view(padded, forecaster.horizon)[: len(held)]
     return Backtest(forecaster.levels, held.start, held.step_s, actual.copy(), np.stack(made))

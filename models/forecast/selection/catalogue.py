@@ -33,16 +33,20 @@ CATALOGUE: dict[str, Fit] = {
 
 
 def default_of(names: Iterable[str]) -> str:
-    """Who serves unless another is surely better: the blend where it is among the names, else the first of them."""
+    """Return the default candidate: "blend" if it is among the names, else the first of them.
+
+    Raises:
+        IndexError: there is no name.
+    """
     among = list(names)
     return "blend" if "blend" in among else among[0]
 
 
 def named(names: Iterable[str]) -> list[str]:
-    """The names, each once and in the catalogue's order; "all" stands for all of them.
+    """Return the given kinds, each once and in the catalogue's order; "all" stands for all of them.
 
     Raises:
-        SettingsError: an unknown name; the message lists those there are.
+        SettingsError: a name is unknown; the message lists the known ones.
     """
     asked = set(names)
     if "all" in asked:

@@ -1,7 +1,6 @@
-"""The choice of a champion: by rolling origin on the newest part of a history, the naive forecasts included.
+"""Champion selection: candidates are compared by rolling origin on the newest part of a history.
 
-One candidate is the default, and keeps its place unless another is surely better: the newest part of one history is a
-single witness, and where loads are bursty it says little about the weeks to come.
+One candidate is the default and is kept unless another is significantly better.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ MOST = 1000
 FEWEST = 24
 """With fewer steps than this to compare on, nothing is compared."""
 TIE = 0.01
-"""Of candidates that are surely better than the default, one must be better by this share than every simpler one."""
+"""Share by which a candidate must undercut the loss of the best simpler one to be preferred to it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What a candidate was worth on the newest steps, in records/s.
+    """A candidate's scores on the newest steps, in records/s.
 
     Attributes:
-        rmse: one step ahead.
+        rmse: of the median one step ahead.
         pinball: mean over all steps ahead.
         errors: (T,) one step ahead, actual minus median; NaN where unknown.
-        losses: (T,) roots of the mean pinball loss of what was forecast at each step.
+        losses: (T,) square roots of the mean pinball loss of what was forecast at each step.
     """
 
     rmse: float
@@ -47,13 +46,18 @@ class Trial:
 
     @property
     def loss(self) -> float:
-        """Geometric mean of both errors; what is compared."""
+        """Geometric mean of `rmse` and `pinball`, by which candidates are compared."""
         return math.sqrt(self.rmse * self.pinball)
 
     def surely_better(self, other: Trial, rivals: int = 1) -> bool:
-        """Whether both errors are lower, one step ahead and over all steps, by a paired block bootstrap.
+        """Return whether both errors are significantly lower: squared ones one step ahead, pinball over all steps.
 
-        At 95 % for all rivals together (`bootstrap.at_most`).
+        Args:
+            other: of the same steps.
+            rivals: number of comparisons made, for the Bonferroni correction (`bootstrap.at_most`).
+
+        Returns:
+            False also where fewer than `FEWEST` errors are known in both.
         """
         if np.isfinite(self.errors - other.errors).sum() < FEWEST:
             return False
@@ -63,13 +67,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class ChampionChoice:
-    """The champion and why.
+    """The chosen forecaster and the trials it was chosen by.
 
     Attributes:
         name: of the candidate.
         forecaster: fitted to the whole history.
-        trials: of every candidate that could be fitted, simplest first; empty where the history is too short.
-        skipped: why a candidate could not be fitted.
+        trials: of every candidate that could be fitted to the older steps, simplest first; empty where the history is
+            too short.
+        skipped: by name, why a candidate could not be fitted.
     """
 
     name: str
@@ -79,16 +84,22 @@ class ChampionChoice:
 
 
 def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
-    """Fit every candidate to the older steps, step it through the newest, and fit the chosen one to all of them.
+    """Choose a champion: fit every candidate to the older steps, score it on the newest, and refit the winner on all.
+
+    The newest fifth, at most `MOST` steps, is held out; with fewer than `FEWEST` steps there, the default is taken
+    untried. Another candidate wins only if significantly better than the default, or if the default has no score. A
+    candidate whose fit raises SeriesError is skipped; any other error of a fit is passed on.
 
     Args:
         task: what is forecast.
-        history: all that may be looked at.
-        candidates: by name, simplest first.
-        default: the candidate that is taken unless another is surely better.
+        history: all loads that may be used, in the task's steps.
+        candidates: fits by name, simplest first.
+        default: name of the candidate to keep in doubt.
 
     Raises:
-        SeriesError: a load is negative or infinite, or no candidate can be fitted to the whole history.
+        SeriesError: a load is negative or infinite, or neither a winner nor the default can be fitted to the whole
+            history.
+        KeyError: `default` is not among the candidates.
     """
     check_load(history.values)
     held = min(int(NEWEST * len(history)), MOST)
@@ -113,7 +124,11 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
 
 
 def simplest(trials: Mapping[str, Trial]) -> str:
-    """The name of the first candidate that none after it beats by `TIE`; "" where none has a finite loss."""
+    """Return the name of the candidate with the least loss, where a later one must undercut the best so far by `TIE`.
+
+    Returns:
+        "" where none has a finite loss.
+    """
     best = ""
     for name, trial in trials.items():
         if math.isfinite(trial.loss) and (not best or trial.loss < (1 - TIE) * trials[best].loss):

@@ -1,4 +1,4 @@
-"""The gate that a challenger, forecaster or policy, passes before it may serve: surely good enough beside rivals."""
+"""Promotion gate: whether a challenger, forecaster or policy, is good enough beside its rivals to serve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.forecast.core.series import Floats
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the challenger becomes champion, and why in words."""
+    """Whether the challenger becomes champion, and the reason in words."""
 
     promoted: bool
     reason: str
@@ -20,12 +20,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rival:
-    """Whom a challenger is held against.
+    """What a challenger is compared with.
 
     Attributes:
-        cost: what it costs on the same held-out rows; NaN where it could not be compared.
-        at_most: what the challenger's cost is of that at most (`bootstrap.at_most`).
-        allowed: what it may be: under 1 for surely better, a little above for surely not much worse.
+        cost: mean cost on the same held-out rows; NaN where it could not be compared.
+        at_most: upper confidence bound of the challenger's mean cost over this one's (`bootstrap.at_most`).
+        allowed: greatest bound that passes: 1 asks for not worse, somewhat more tolerates that much.
     """
 
     cost: float
@@ -34,7 +34,20 @@ class Rival:
 
     @classmethod
     def of(cls, mine: Floats, theirs: Floats, allowed: float, rivals: int = 1) -> Rival:
-        """From (T,) costs of the challenger and of the rival; a single pair tells no more than itself."""
+        """Compare the costs of a challenger and a rival on the same rows.
+
+        Args:
+            mine: (T,) costs of the challenger, at least 0; a row with a NaN in either array is left out.
+            theirs: (T,) costs of the rival.
+            allowed: greatest bound that passes.
+            rivals: number of comparisons made, for the Bonferroni correction.
+
+        Returns:
+            With one known row the bound is the plain ratio; with none, or over a single cost of 0, it is NaN.
+
+        Raises:
+            ValueError: the arrays differ in length.
+        """
         known = [(a, b) for a, b in zip(mine.tolist(), theirs.tolist(), strict=True) if math.isfinite(a + b)]
         cost = sum(b for _, b in known) / len(known) if known else math.nan
         if len(known) < 2:
@@ -43,12 +56,14 @@ class Rival:
 
 
 def verdict(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
-    """Judge a challenger's mean cost on held-out rows; without a rival that could be compared it is promoted.
+    """Decide whether a challenger is promoted: its cost must stay within what every comparable rival allows.
+
+    Without a comparable rival it is promoted.
 
     Args:
-        cost: the challenger's; one that is not finite is never good enough.
-        rivals: by name.
-        where: said in the reason, of what the costs are.
+        cost: its mean cost on held-out rows; not finite: rejected.
+        rivals: by name; those whose cost is not finite are passed over.
+        where: prefix of the cost in the reason, such as the name of the data with a space at the end.
     """
     if not math.isfinite(cost):
         return Verdict(False, f"rejected: {where}the challenger has no cost ({cost})")
