@@ -30,25 +30,52 @@ EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int) -> list[Drawn]:
-    """Groups of runs over the lead times, the same for the same seed."""
+    """Draw the groups of runs on which agents are evaluated, the same for the same arguments.
+
+    Args:
+        training: how many runs and decisions.
+        jobs: to draw from; empty for all kinds.
+        loads: real ones, mixed with synthetic ones.
+        seed: of everything.
+
+    Returns:
+        One group per lead time; a single one if jobs or `training.lead_s` are given.
+    """
     chance = np.random.default_rng(seed)
     leads = (training.lead_s,) if jobs or training.lead_s else HEARD_LEADS_S
     return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
 
 
 def score(agent: DqnModel, trial: Sequence[Drawn]) -> float:
-    """Mean of `scores`."""
+    """Return the mean of `scores`; higher is better.
+
+    Raises:
+        ValueError: no groups.
+    """
     return float(np.mean(scores(agent, trial)))
 
 
 def scores(agent: DqnModel, trial: Sequence[Drawn]) -> Floats:
-    """(all runs,) mean reward of an agent, divided by `1 + price / 30` so that no price outshouts the rest."""
+    """Return (all runs,) the mean weighted reward per decision of an agent, divided by `1 + price / 30`.
+
+    The division keeps runs with high prices from outweighing all others.
+
+    Raises:
+        ValueError: no groups.
+    """
     found = (rolled(made, _moves(agent)) for made in trial)
     return np.concatenate([(gained * weight).sum(axis=1) / (1 + weight[:, 1] / 30) for gained, weight in found])
 
 
 def tried_at(agent: DqnModel, trial: Sequence[Drawn]) -> tuple[float, float]:
-    """Executors paid over executors needed, and share of seconds over the target."""
+    """Run an agent on groups of runs and return its cost and its violation.
+
+    Returns:
+        Executors paid (actions included) over executors needed, and the share of seconds over the latency target.
+
+    Raises:
+        ZeroDivisionError: no groups.
+    """
     gained = [rolled(made, _moves(agent))[0] for made in trial]
     need = sum(made.needed.mean() for made in trial)
     beyond = (one[:, 0] * made.jobs.facts["most"] for made, one in zip(trial, gained, strict=True))
@@ -57,7 +84,18 @@ def tried_at(agent: DqnModel, trial: Sequence[Drawn]) -> tuple[float, float]:
 
 
 def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
-    """The deviation margin at a price: what earns most, if it surely earns more than doing what is advised."""
+    """Choose the margin at a price: the one that earns most, if it surely earns more than following the advice.
+
+    Surely: the mean advantage over the runs is above `SURE` standard errors.
+
+    Args:
+        made: the agent.
+        price: of a second over the target, in seconds of all executors.
+        trial: groups of runs at this price.
+
+    Returns:
+        One of `MARGINS`; 1e9, with which the advice is followed, where no smaller one is surely better.
+    """
 
     def earned(margin: float) -> Floats:
         return scores(replace(made, prices=np.array([price]), margins=np.array([margin])), trial)
@@ -71,7 +109,15 @@ def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
 
 
 def rolled(made: Drawn, choose: Choose) -> tuple[Floats, Floats]:
-    """(runs, 2) each: the reward's parts, mean over the decisions of drawn runs, and their worth."""
+    """Run drawn groups to their last decision.
+
+    Args:
+        made: the runs.
+        choose: from the environment to (runs,) moves, called once per decision.
+
+    Returns:
+        (runs, 2) the reward's parts, mean over the decisions, and (runs, 2) their weights.
+    """
     vector, total = VectorEnvironment(made, np.arange(len(made.needed))), np.zeros((len(made.needed), 2))
     while not vector.over:
         total += vector.step(choose(vector))
@@ -83,10 +129,12 @@ def _moves(agent: DqnModel) -> Choose:
 
 
 def level(hours_at: Callable[[str, float], float], budget: float) -> float:
-    """The violation to compare at: the budget, else the lowest of `EASIER` that one of `RIVALS` keeps.
+    """Return the violation (share of seconds over the target) at which agent and rivals are compared.
+
+    It is the budget, or the lowest of `EASIER` that one of `RIVALS` keeps, or the budget again where none keeps any.
 
     Args:
-        hours_at: executor-hours of a policy at a violation; NaN where it always breaks more.
+        hours_at: executor-hours of a policy at a violation; NaN where it always violates more.
         budget: the contract's.
     """
     easier = (budget, *(allowed for allowed in EASIER if allowed > budget))
@@ -95,17 +143,26 @@ def level(hours_at: Callable[[str, float], float], budget: float) -> float:
 
 
 def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
-    """Whom an agent is held against, of `RIVALS` and the champion: those that keep the promise.
+    """Select the policies that an agent must not be dearer than: `RIVALS` and the champion, as far as they took part.
 
     Args:
-        costs: (seeds,) executor-hours of a policy at the violation of the gate; NaN where it breaks more.
+        costs: (seeds,) executor-hours of a policy at the compared violation; NaN where it violates more.
         names: of the policies that took part.
         tolerance: share by which the agent may be dearer.
+
+    Returns:
+        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judged`.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
     return {name: Rival.of(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
 
 
 def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
-    """Judge executor-hours at equal violation on the same held-out load: surely no dearer than anybody of `against`."""
+    """Decide whether an agent may be promoted: surely no dearer than any rival at equal violation on the same load.
+
+    Args:
+        cost: its executor-hours; NaN, where it violates more than allowed, is rejected.
+        rivals: of `against`; without any that has a cost it is promoted.
+        allowed: the compared violation, for the reason's text.
+    """
     return verdict(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

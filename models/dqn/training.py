@@ -25,17 +25,26 @@ def train(
     jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], training: TrainingLength, seed: int,
     start: DqnModel | None = None,
 ) -> DqnModel:  # fmt: skip
-    """An agent trained on jobs (none: all kinds, drawn anew for each group) and loads (none: made ones only).
+    """Train an agent on drawn jobs and loads; the same arguments give the same agent.
 
-    The same arguments give the same agent. The newest `HELD` of every load is not learned from: there the network with
-    the best score is chosen, and how sure a departure must be (`model.Agent.margins`).
+    Of the networks evaluated in training the one with the best score on the newest quarter of every load, which is not
+    learned from, is kept. There its margins (`DqnModel.margins`) are chosen and it is tried at every price too. While
+    training, torch runs on one thread.
 
     Args:
-        jobs: with one lead time; a fitted twin's, for fine-tuning.
-        loads: real traces, of which pieces are played; made loads are mixed in.
-        training: how.
+        jobs: with the same lead time, as of a fitted twin, for fine-tuning; empty: all kinds, drawn anew for each
+            group.
+        loads: real traces, pieces of which are mixed with synthetic loads; empty: synthetic ones only.
+        training: how long, on how many runs.
         seed: of everything.
-        start: an agent to go on from.
+        start: an agent to go on from, with as many hidden units; None: an untrained network.
+
+    Returns:
+        The agent with its learning curve, prices, margins and results at these prices.
+
+    Raises:
+        RuntimeError: `start` has other layer sizes than `training.learner`.
+        ValueError: too few transitions for a single decision.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

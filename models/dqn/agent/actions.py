@@ -31,23 +31,23 @@ target, and most of them are over within the look or are made good by the next r
 
 
 def violation_cost_at(price: Floats | float) -> Floats:
-    """The baseline's knob at a price of the agent's."""
+    """Return the `violation_cost` of the baseline (`Mpc`) for a price of the agent: log10 of 0.2 times the price."""
     return np.log10(SHARE * np.asarray(price, float))
 
 
 def usable_rps(view: View) -> Floats:
-    """(runs,) records/s that arrive; 0 where that is not known."""
+    """Return (runs,) observed arrivals in records/s; 0 where they are unknown or negative."""
     return np.where(np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0), view.arrival_rps, 0.0)
 
 
 class Advice(NamedTuple):
-    """What the baseline says at one look.
+    """What the baseline policy advises at one look.
 
     Attributes:
         target: (runs,) executors that it would ask for.
-        plan: (runs,) the same without waiting before anything is dropped.
+        plan: (runs,) executors it needs now, without the delay before executors are dropped.
         why: (runs,) flags of `Why`.
-        needs: (runs, FACTORS) records/s that are worth providing for at these multiples of the price.
+        needs: (runs, 3) records/s worth providing for, at 0.1, 1 and 10 times the price (`FACTORS`).
     """
 
     target: Floats
@@ -57,7 +57,21 @@ class Advice(NamedTuple):
 
 
 def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
-    """What the baseline carries on, and its advice; without a usable forecast it goes by what is observed."""
+    """Run the baseline policy, and compute the load worth providing for at several multiples of its price.
+
+    Without a usable forecast `needs` is the observed rate and backlog.
+
+    Args:
+        baseline: with the price of each run.
+        memory: the baseline's own.
+        view: of the runs.
+
+    Returns:
+        The baseline's memory after this look, and its advice.
+
+    Raises:
+        KeyError: a memory that is not the baseline's (`baseline.fresh`).
+    """
     memory, choice = baseline.decide(memory, view)
     rate = usable_rps(view)
     piled = backlog(view, baseline.batch_s) / baseline.catch_up_s
@@ -74,7 +88,13 @@ def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
 
 
 def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
-    """(runs, 6) moves that keep the target within its bounds; staying always is one of them."""
+    """Return the mask (runs, 6) of moves that keep the target within its bounds; staying is always allowed.
+
+    Args:
+        target: (runs,) executors last asked for.
+        least: (runs,) lower bounds.
+        most: (runs,) upper bounds.
+    """
     after = target[:, None] + _MOVES
     mask: Mask = (after >= least[:, None]) & (after <= most[:, None])
     mask[:, STAY] = True
@@ -82,7 +102,16 @@ def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
 
 
 def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
-    """(runs, 6) those that end within `REACH` of what is advised; where there is none, the nearest to it."""
+    """Return the mask (runs, 6) of moves that end within one executor (`REACH`) of the advice.
+
+    The range reaches from one below the lower of plan and advised target to one above the target. Where no move ends in
+    it, the one move nearest to the advised target is allowed.
+
+    Args:
+        mask: (runs, 6) moves within bounds.
+        target: (runs,) executors last asked for.
+        advice: of the baseline.
+    """
     after = target[:, None] + _MOVES
     low, high = np.minimum(advice.plan, advice.target) - REACH, advice.target + REACH
     near: Mask = mask & (after >= low[:, None]) & (after <= high[:, None])
@@ -92,40 +121,49 @@ def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
 
 
 def nearest(mask: Mask, target: Floats, advised: Floats) -> Integers:
-    """(runs,) the allowed move that ends nearest to what is advised; the higher of equals."""
+    """Return (runs,) the index of the allowed move that ends nearest to the advised target; of two, the higher."""
     off = np.abs(target[:, None] + _MOVES - advised[:, None] - 0.1)
     return np.where(mask, off, np.inf).argmin(axis=1)
 
 
 def floor(view: View, utilisation: Floats | float) -> Floats:
-    """(runs,) fewest executors that carry the observed rate at this share of capacity; the lower bound without one."""
+    """Return (runs,) the fewest executors that sustain the observed rate, within bounds; without a rate, the least.
+
+    Args:
+        view: of the runs.
+        utilisation: busy share of the capacity that may be used.
+    """
     return view.capacity.executors_for(usable_rps(view) / utilisation, view.least, view.most)[0]
 
 
 def moved(view: View, moves: Integers, bottom: Floats) -> Floats:
-    """(runs,) the target after moves (indices of `MOVES`), not below a floor and within bounds."""
+    """Return (runs,) the targets after moves (indices of `MOVES`), within bounds and not below `bottom` (runs,)."""
     within = np.clip(view.target + _MOVES[moves], view.least, view.most)
     return np.maximum(within, bottom)
 
 
 def best(values: Floats, mask: Mask) -> Integers:
-    """(runs,) the allowed move of highest value; the first of equals."""
+    """Return (runs,) the index of the allowed move with the highest value; of equals, the first."""
     return np.where(mask, values, -np.inf).argmax(axis=1)
 
 
 def parts(account: Floats, needed: Floats, most: Floats, seconds: float) -> Floats:
-    """(runs, 2) shares of `most * seconds`: executors (and actions) beyond those needed, and violation, as losses.
+    """Compute the reward of a step in two parts: executors (and actions), and violation, both as shares and negated.
 
-    With weights (1, price) their sum is `needed / most` less `paid + ACTION_S * changes + price * most * over` as such
-    a share: the price says how much a second over the target is worth, in seconds of all executors.
+    With weights (1, price) their sum is `needed / most` less `paid + ACTION_S * changes + price * most * over` divided
+    by
+    `most * seconds`: the price is what a second over the target costs, in seconds of all executors.
 
     Args:
         account: (3, runs) of the step: executor-seconds paid, from the request on, seconds over the latency target, and
             changes of the target.
-        needed: (runs,) executors that the load of the step needs. No action changes it, so taking it off changes no
-            decision, but what is left differs less from run to run and is learned faster.
+        needed: (runs,) executors that the load of the step needs; no action changes them, so taking them off only makes
+            rewards of different runs more alike, and learning faster.
         most: (runs,) upper bound of the executors.
         seconds: length of the step.
+
+    Returns:
+        (runs, 2).
     """
     paid, over, changes = account
     executors = paid + ACTION_S * changes - needed * seconds

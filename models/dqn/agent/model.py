@@ -16,17 +16,17 @@ LAYERS = ("first", "second", "last")
 
 
 class AgentError(ValueError):
-    """Parameters that make no agent here; the message names what differs and the remedy."""
+    """A description that makes no agent for this code; the message names what differs and what to do."""
 
 
 class Familiar(NamedTuple):
-    """Where the observations lay that an agent was trained on.
+    """The region of observations that an agent was trained on.
 
     Attributes:
         low, high: (F,) range of every feature, with a margin.
         mean: (F,) of every feature.
         inverse: (F, F) inverse covariance.
-        limit: squared Mahalanobis distance beyond which nothing was seen.
+        limit: squared Mahalanobis distance beyond which an observation is unfamiliar.
     """
 
     low: Floats
@@ -37,7 +37,15 @@ class Familiar(NamedTuple):
 
     @classmethod
     def of(cls, seen: Floats, margin: float = 0.1) -> Familiar:
-        """From (N, F) observations; a margin in spans beyond what was seen is familiar too."""
+        """Compute the region from observations.
+
+        Args:
+            seen: (N, F), N at least 2.
+            margin: by which it is wider than what was seen: share of each feature's span, and of the largest distance.
+
+        Raises:
+            ValueError: no observations.
+        """
         low, high = seen.min(axis=0), seen.max(axis=0)
         span = np.maximum(high - low, 1e-3)
         spread = np.atleast_2d(np.cov(seen, rowvar=False)) + np.diag((0.02 * span) ** 2)
@@ -47,28 +55,29 @@ class Familiar(NamedTuple):
         return known._replace(limit=float(known.distance(seen).max()) * (1 + margin) ** 2)
 
     def distance(self, x: Floats) -> Floats:
-        """(runs,) squared Mahalanobis distance from the mean."""
+        """Return (runs,) squared Mahalanobis distances of observations (runs, F) from the mean."""
         off = x - self.mean
         return ((off @ self.inverse) * off).sum(axis=1)
 
     def strange(self, x: Floats) -> np.ndarray:
-        """(runs,) whether an observation is unlike anything seen in training."""
+        """Return (runs,) whether observations (runs, F) lie outside the region, NaN included."""
         inside = ((x >= self.low) & (x <= self.high)).all(axis=1)
         return ~inside | ~(self.distance(x) <= self.limit)
 
 
 @dataclass(frozen=True, eq=False)
 class DqnModel:
-    """Weights of `network.Values`, and what goes with them.
+    """A trained agent: the weights of a `learner.Values` network, and how it did when it was tried.
 
     Attributes:
         weights: by layer, matrix (out, in) and bias (out,).
-        familiar: what it was trained on.
-        prices: (P,) prices at which it was tried, rising.
-        margins: (P,) what a move must be worth more than the advised one to be made instead, in units of the root of
-            `1 + price`, because what is not known of violations grows with what they cost.
-        tried: (P, 2) executors paid over executors needed, and violation, at these prices.
-        curve: one entry per evaluation: updates, transitions, loss, score.
+        familiar: the region it was trained on.
+        prices: (P,) rising prices of a second over the target, in seconds of all executors, at which it was tried.
+        margins: (P,) least advantage over the advised move for which another is made, in units of sqrt(1 + price),
+            because
+            the uncertainty of a violation's value grows with its price.
+        tried: (P, 2) executors paid over executors needed, and share of seconds over the target, at these prices.
+        curve: one entry per evaluation in training: updates, transitions, loss, score.
     """
 
     weights: Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -79,7 +88,11 @@ class DqnModel:
     curve: tuple[Mapping[str, float], ...] = field(default=())
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """From observations (runs, F) to what every action is worth, (runs, A, K)."""
+        """Evaluate the network: observations (runs, F) to action values (runs, A, 2), for executors and for violation.
+
+        Raises:
+            ValueError: another number of features than the network has.
+        """
         hidden = x.astype(np.float32)
         for name in LAYERS[:-1]:
             matrix, bias = self.weights[name]
@@ -92,9 +105,17 @@ class DqnModel:
     def moves(
         self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, margin: Floats | float = 0.0
     ) -> Integers:
-        """(runs,) the allowed move of highest worth; the advised one where no other is worth enough more.
+        """Choose (runs,) the allowed move of highest value, or the advised one unless another is better by the margin.
 
-        With `margin` it must be worth more by that much more than `margins` say.
+        Args:
+            seen: (runs, F) observations.
+            price: (runs,) of a second over the target, in seconds of all executors.
+            mask: (runs, A) allowed moves.
+            advised: (runs,) index of the advised move.
+            margin: added to the trained margin, in units of sqrt(1 + price).
+
+        Returns:
+            Indices of `MOVES`.
         """
         values = self.values(seen)
         worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
@@ -102,7 +123,7 @@ class DqnModel:
         return best(worth, mask)
 
     def margin_at(self, price: Floats) -> Floats:
-        """(runs,) `margins` at prices, the higher of the two beside each; 0 for an agent that was never tried."""
+        """Return (runs,) the margins at (runs,) prices: the higher of both tried prices beside; 0 if never tried."""
         if not len(self.prices):
             return np.zeros(len(price))
         below = np.searchsorted(self.prices, price, side="right") - 1
@@ -110,13 +131,23 @@ class DqnModel:
         return self.margins[beside].max(axis=0)
 
     def price_for(self, budget: float) -> float:
-        """The lowest price at which the violation of the trial was within the budget; the highest if it never was."""
+        """Return the lowest price at which the trial's violation was within the budget; the highest if it never was.
+
+        Args:
+            budget: share of the seconds that may be over the target.
+
+        Raises:
+            IndexError: the agent was never tried.
+        """
         kept = np.flatnonzero(self.tried[:, 1] <= budget)
         return float(self.prices[kept[0] if len(kept) else -1])
 
 
 def describe(agent: DqnModel) -> dict[str, Any]:
-    """The agent as JSON values."""
+    """Convert an agent to JSON values, as `revive` takes them.
+
+    Keys: "kind" ("dqn"), "features", "moves", "weights" (by layer), "familiar", "prices", "margins", "tried", "curve".
+    """
     return {
         "kind": "dqn", "features": list(FEATURES), "moves": list(MOVES),
         "weights": {name: [part.tolist() for part in layer] for name, layer in agent.weights.items()},
@@ -127,10 +158,16 @@ def describe(agent: DqnModel) -> dict[str, Any]:
 
 
 def revive(described: Mapping[str, Any]) -> DqnModel:
-    """The agent that was described.
+    """Rebuild an agent from the JSON values of `describe`.
+
+    Args:
+        described: as of `describe`; of version 0.1 too, in which "margins" was called "heeds".
 
     Raises:
-        AgentError: its features or moves are not the ones of this code, or something is missing or misshapen.
+        AgentError: other features or moves than this code's, a missing part, or one of the wrong shape, as of an agent
+            that
+            was never tried; or weights that are not finite.
+        ValueError: ragged lists, or text in place of numbers.
     """
     if not isinstance(described, Mapping):
         raise AgentError(f"{type(described).__name__} is no agent; an object with its features and weights is expected")

@@ -29,12 +29,12 @@ _FAST, _SLOW, _RECORD = 1 / 3, 1 / 20, 1 / 30
 
 
 class Facts(NamedTuple):
-    """What an agent is told of its job; each a number or one per run.
+    """What an agent is told of its job; each a number, or (runs,) numbers.
 
     Attributes:
         lead_s: seconds from the request of an executor to its first task.
-        latency_s: the latency target.
-        price: of a second over the target (`reward.executor_seconds`).
+        latency_s: the latency target in seconds.
+        price: of a second over the target, in seconds of all executors (`actions.parts`).
         pace_s: seconds between two decisions of the agent.
     """
 
@@ -44,20 +44,30 @@ class Facts(NamedTuple):
     pace_s: Any
 
     def of(self, runs: int) -> Facts:
-        """One per run each."""
+        """Broadcast each fact to (runs,)."""
         return Facts(*(np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in self))
 
 
 def pace_for(lead_s: float, every_s: float) -> float:
-    """Seconds between two decisions of an agent that may look every `every_s`: a fifteenth of the lead time, up to 60.
+    """Return the seconds between two decisions: a fifteenth of the lead time, at most 60 s, in whole looks.
 
-    What lies between is left to the floor, and a raise that comes late was not worth the wait.
+    Args:
+        lead_s: seconds from the request of an executor to its first task.
+        every_s: seconds between two looks.
     """
     return max(every_s, every_s * round(min(lead_s / 15, 60.0) / every_s))
 
 
 def needs(capacity: Capacity, rps: Floats) -> Floats:
-    """(runs, J) executors, with fractions, that sustain (runs, J) records/s; they may be more than there are."""
+    """Compute the executors that sustain a load, as fractions, interpolated between whole numbers.
+
+    Args:
+        capacity: of the runs.
+        rps: (runs, J) records/s.
+
+    Returns:
+        (runs, J) executors; beyond the capacity of all, extrapolated in proportion. NaN stays NaN.
+    """
     slots = rps / capacity.per_slot_rps[:, None]
     speeds = np.broadcast_to(capacity.speeds, (len(rps), capacity.speeds.shape[1]))
     last = speeds.shape[1] - 1
@@ -69,14 +79,27 @@ def needs(capacity: Capacity, rps: Floats) -> Floats:
 
 
 def fresh(runs: int) -> Memory:
-    """Nothing seen."""
+    """Create the memory of `observe` for (runs,) runs of which nothing was observed yet; all keys begin with "obs_"."""
     none = {name: np.full(runs, np.nan) for name in ("obs_fast", "obs_slow", "obs_error_forecast", "obs_error_last")}
     said = {f"obs_said_{name}": np.full((runs, RING), np.nan) for name in ("now", "50", "90")}
     return {**none, **said, "obs_square": np.zeros(runs), "obs_over": np.full(runs, 0.1)}
 
 
 def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
-    """What is carried on, and the observation (runs, 40)."""
+    """Build the observation of the agent from a look and update its memory.
+
+    Args:
+        memory: of `fresh` or the last call.
+        view: of the runs.
+        facts: of the jobs.
+        advice: of the baseline at this look.
+
+    Returns:
+        The new memory, and observations (runs, 40) in the order of `FEATURES`: without a unit, between -4 and 4.
+
+    Raises:
+        KeyError: a memory without the keys of `fresh`.
+    """
     lead, latency, price, pace = facts.of(view.runs)
     rate = usable_rps(view)
     coming = _ahead(view.ahead, lead, pace, rate)

@@ -25,24 +25,23 @@ _SLOWEST = 15
 
 @dataclass(frozen=True, eq=False)
 class Dqn:
-    """The agent of the source paper's Algorithm 1, with the forecast in its state.
+    """A DQN policy inside fixed bounds: the agent adjusts what `mpc` advises at the same price.
 
-    `mpc` advises it at the same price. Whatever the agent says, the target stays within the job's bounds, departs from
-    the advice by no more than `actions.REACH` (or comes as near to it as a move goes), and is never below what the
-    observed rate needs. Where the observation is unlike anything it was trained on, the baseline decides, and
-    `Why.UNFAMILIAR` says so.
-    It decides every `pace_s`; between two decisions only the floor moves the target.
+    Double dueling DQN after Pa-Stream's Algorithm 1, with the forecast in its state. The target stays within the job's
+    bounds and within `actions.REACH` of the advice (or as near to it as a move gets), and is never below what the
+    observed
+    rate needs. Where the observation is outside of what it was trained on, the baseline decides, with `Why.UNFAMILIAR`.
+    It decides every `pace_s`; between two decisions only the observed rate raises the target.
 
     Attributes:
         agent: what was learned.
-        baseline: whose plan it sees.
-        lead_s, latency_s: of the job.
+        baseline: the advising policy.
+        lead_s, latency_s: seconds of start-up, and the latency target, of the job.
         pace_s: seconds between two decisions.
-        violation_cost: decimal logarithm of the price of a second over the target (`reward.executor_seconds`); what a
-            sweep passes through evenly changes executors and violation evenly.
+        violation_cost: log10 of the price of a second over the target, in seconds of all executors; number or (runs,).
         utilisation, hold_s: of the baseline.
-        margin: added to the agent's own; with `trial.MARGINS[-1]` it does what it is advised.
-        name: dqn.
+        margin: added to the agent's own margins (`DqnModel.margins`); with 1e9 it does what it is advised.
+        name: in the catalogue.
     """
 
     agent: DqnModel
@@ -59,10 +58,16 @@ class Dqn:
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: object) -> Dqn:
-        """With the contract's times, and the price at which the agent kept the contract's error budget when tried.
+        """Build the policy from a contract, at the price at which the agent kept its error budget when it was tried.
+
+        Args:
+            name: in the catalogue.
+            contract: of the job.
+            learned: a `DqnModel`.
 
         Raises:
-            SettingsError: no agent was given.
+            SettingsError: `learned` is no agent.
+            IndexError: the agent was never tried at any price.
         """
         if not isinstance(learned, DqnModel):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs an agent. Train one first.")
@@ -75,11 +80,24 @@ class Dqn:
         )  # fmt: skip
 
     def fresh(self, runs: int) -> Memory:
-        """Nothing seen, nothing decided."""
+        """Create the memory of runs in which nothing was observed or decided."""
         return {**self.baseline.fresh(runs), **fresh(runs), "dqn_at": np.full(runs, -np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """The best move near the advised one where a decision is due, never below the floor."""
+        """Return the best move near the advice if a decision is due; else the target, raised to what the rate needs.
+
+        The choice's `observed` is the executors that the observed rate needs, its `forecast` the baseline's plan (NaN
+        between
+        decisions).
+
+        Args:
+            memory: of `fresh` or the last call, which must come for the same runs.
+            view: of the runs.
+
+        Raises:
+            KeyError: a memory without the keys of `fresh`.
+            ValueError: the agent was trained on other features.
+        """
         price = 10.0 ** np.broadcast_to(np.asarray(self.violation_cost, float), (view.runs,))
         baseline = replace(
             self.baseline, violation_cost=violation_cost_at(price), utilisation=self.utilisation, hold_s=self.hold_s
@@ -103,7 +121,7 @@ class Dqn:
 
 
 def maker(agent: DqnModel) -> Callable[[str, Contract], Dqn]:
-    """The agent as the catalogue takes it: what builds its policy from a name and a contract."""
+    """Return a function that builds the policy from a name and a contract, as the catalogue takes what was learned."""
     return partial(Dqn.of, learned=agent)
 
 

@@ -38,7 +38,7 @@ UTILISATIONS, HOLDS, CATCH_UPS_S = (1.0, 1.08), (0.5, 2.0, 5.0), (15.0, 60.0)
 
 
 def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> TwinJob:
-    """A job drawn from what is met in practice, with executors that take about `lead_s` to come."""
+    """Draw a job from a range of common ones, with start-up delays around `lead_s`; both arguments are in seconds."""
     delays = lead_s * np.exp(0.15 * chance.standard_normal(8))
     return TwinJob(
         overhead_s=chance.uniform(0.02, 0.2) * latency_s,
@@ -51,17 +51,17 @@ def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Tw
 
 
 class Drawn(NamedTuple):
-    """Jobs and what will happen to them.
+    """Drawn runs: jobs, their loads and forecasts, and how they are observed.
 
     Attributes:
         jobs: one per run.
-        load: what is produced, one row per run.
-        first: (runs,) executors to begin with, which carry the first step at full use.
-        needed: (runs, D) executors that the expected load of each step needs.
-        said: what is foretold at the D decisions.
+        load: arrivals, one row per run.
+        first: (runs,) executors to begin with, which sustain the first step at full use.
+        needed: (runs, D) executors, with fractions, that the expected load of each step needs.
+        said: forecasts at the D decisions.
         facts: of the runs.
-        baseline: who decides beside the agent.
-        looks: how they are looked at.
+        baseline: the advising policy.
+        looks: how the jobs are observed.
         pace_s: seconds between two decisions, in whole looks.
     """
 
@@ -85,16 +85,19 @@ def drawn(
     runs: int, decisions: int, traces: Sequence[RecordedLoad], chance: np.random.Generator,
     jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None,
 ) -> Drawn:  # fmt: skip
-    """Runs that share their lead time and pace, and differ in all else.
+    """Draw runs that share their lead time and pace, and differ in all else.
 
     Args:
         runs: how many.
         decisions: D of a run.
-        traces: real loads; made ones are drawn as well. Of those that are `Recorded` real forecasts are heard too.
+        traces: real loads, mixed with synthetic ones; those of class `Recorded` come with real forecasts.
         chance: draws everything.
-        jobs: what to draw from, with one lead time; empty for `some_job`.
-        price: of violation, the same for all; None to draw it.
-        lead_s: of drawn jobs; None to draw it.
+        jobs: jobs to draw from, with the same lead time and latency target; empty for `some_job`.
+        price: of a second over the target, in seconds of all executors, for all runs; None: drawn from 0.1 to 1000.
+        lead_s: of drawn jobs; None: drawn from 5 to 1800 s.
+
+    Raises:
+        ValueError: no runs.
     """
     known = [one for one in traces if isinstance(one, Recorded)]
     real = len(known) > 0 and chance.random() < HEARD

@@ -31,12 +31,12 @@ UNIT_RPS = 3000.0
 
 @dataclass(frozen=True, eq=False)
 class Recorded(RecordedLoad):
-    """A load and its forecasts.
+    """A recorded load with real forecasts of it.
 
     Attributes:
-        said: what a forecaster said from some step on; 3000 is the 99.9 % quantile of `values`.
+        said: forecasts from some step on, scaled so that the 99.9 % quantile of `values` is 3000 records/s.
         begins_s: epoch seconds of the first value.
-        span: steps between which pieces lie; None: from `split` to the end.
+        span: steps [first, last) from which pieces are drawn; None: from `split` to the end.
     """
 
     said: IssuedForecasts
@@ -51,29 +51,41 @@ class Recorded(RecordedLoad):
 
     @cached_property
     def split(self) -> int:
-        """Steps up to which peaks are learned."""
+        """Index of the step up to which peaks are learned."""
         first = round((self.said.begins_s - self.begins_s) / self.step_s)
         return first + int(LEARNED_FROM * (len(self.values) - first))
 
     @property
     def ends(self) -> tuple[int, int]:
-        """As of `span`."""
+        """Steps [first, last) from which pieces are drawn."""
         return self.span or (self.split, len(self.values))
 
     @property
     def playable(self) -> Floats:
-        """The values between which pieces lie; those from which peaks are learned go with the older part."""
+        """Values to draw pieces from without forecasts; those from which peaks are learned belong to the older part."""
         first, last = self.ends
         return self.values[first if first > self.split else 0 : last]
 
     def parted(self, share: float) -> tuple[RecordedLoad, RecordedLoad]:
-        """As of `RecordedLoad`, of what lies behind `split`; both hear with the same peaks."""
+        """Split the steps after `split` in time, into an older part to learn from and the newest `share` of them.
+
+        Both parts forecast peaks in the same way, learned from what lies before `split`.
+        """
         first, last = self.ends
         cut = last - max(round(share * (last - first)), 2)
         return replace(self, span=(first, cut)), replace(self, span=(cut, last))
 
     def peaks(self, lead_s: float, hold_s: float, smooth_s: int) -> tuple[Peaks, ...] | None:
-        """How its peaks are forecast, learned when first asked for; None where its past is too short to tell."""
+        """Return how the load's peaks are forecast, learned at the first call and then kept.
+
+        Args:
+            lead_s: seconds from the request of an executor to its first task.
+            hold_s: seconds after it for which the executors must do.
+            smooth_s: whole seconds over which the arrival rate is averaged.
+
+        Returns:
+            The forecasts of the peaks within the lead time and within the hold; None where the past is too short.
+        """
         key = lead_s, hold_s, smooth_s
         if key not in self._peaks:
             past = rates(self.rps[: self.split], self.step_s)
@@ -85,7 +97,8 @@ class Piece(NamedTuple):
     """A piece of a recorded load, for one run.
 
     Attributes:
-        expected, arrived: (S + 1,) records before each second.
+        expected: (S + 1,) expected records before each second.
+        arrived: (S + 1,) drawn records before each second.
         heard: (D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under.
     """
 
@@ -95,12 +108,22 @@ class Piece(NamedTuple):
 
 
 def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad:
-    """The load of a series with what the blend says of it; without where it is too short to learn peaks from.
+    """Turn a series into a training load with the forecasts of the blend, or without any where it is too short.
+
+    Forecasts begin after a fifth of the series; 40 % of the rest must last a day at least, because peaks are learned
+    there.
 
     Args:
-        series: records/s, with short gaps at most.
-        reach_s: lead time and hold for which it is to be heard.
+        series: records/s; gaps (NaN) are interpolated.
+        reach_s: seconds ahead that forecasts must reach, that is lead time and hold.
         speed: seconds of the series that pass in one of a job's.
+
+    Returns:
+        A `Recorded`, or a plain `RecordedLoad` if the series is too short or 0 throughout.
+
+    Raises:
+        TwinError: a negative or infinite rate, or fewer than two known steps.
+        SeriesError: forecast steps longer than a day.
     """
     values, first, step_s = filled(series.values), int(UNHEARD * len(series)), series.step_s / speed
     if (len(series) - first) * step_s * LEARNED_FROM < 2 * LEAST_S or values.max() <= 0:
@@ -110,7 +133,7 @@ def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad
 
 
 def usable(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:
-    """Those whose peaks can be forecast for a job that is looked at so, with how."""
+    """Select the loads whose peaks can be forecast at this lead time, each with how (see `Recorded.peaks`)."""
     times = lead_s, 2.0 * looks.every_s, looks.smooth_s
     return [(one, peaks) for one in known if (peaks := one.peaks(*times)) is not None]
 
@@ -119,15 +142,18 @@ def piece(
     heard: Sequence[tuple[Recorded, tuple[Peaks, ...]]], seconds: int, moments: Integers, peak_rps: float,
     looks: Looks, chance: np.random.Generator,
 ) -> Piece:  # fmt: skip
-    """A piece of a load from which no peaks were learned, as it was recorded, with chance in its arrivals.
+    """Draw a piece of a recorded load, newer than what peaks were learned from, with arrivals and forecasts.
 
     Args:
-        heard: of `usable`.
+        heard: of `usable`, at least one.
         seconds: S.
-        moments: (D,) seconds of the decisions.
-        peak_rps: what the load's 99.9 % quantile becomes.
+        moments: (D,) seconds of the decisions, at most S.
+        peak_rps: records/s that the load's 99.9 % quantile becomes.
         looks: over how many seconds arrivals are averaged.
         chance: draws everything.
+
+    Raises:
+        ValueError: no loads.
     """
     one, peaks = heard[int(chance.integers(len(heard)))]
     span = int(np.ceil((BEFORE_S + seconds) / one.step_s)) + 2

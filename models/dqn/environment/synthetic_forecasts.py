@@ -19,19 +19,25 @@ PEAKS = 0.3
 
 
 def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foresight:
-    """What is foretold: quantiles of two peaks, or steps in one of the forms of `REACHES`.
+    """Draw synthetic forecasts: the true load with errors, as quantiles of two peaks or of the steps ahead (`REACHES`).
 
-    Per run: the logarithm of the median lies between that of the truth and that of the last minute, with an error that
-    persists from look to look, grows with the square root of the distance, and at some times is larger than at others.
-    Over the run the errors have no bias; the spread that is told is theirs, follows their times as well as the run's
-    forecaster knows them, and is off by a factor of 0.75 to 1.4, because forecasters misjudge themselves.
+    Per run, the logarithm of the median lies between that of the truth and that of the last minute's mean. Its error
+    persists from look to look, grows with the square root of the distance, and varies in size over time; over a run it
+    has
+    no bias. The spread of the quantiles is that of the errors, off by a factor of 0.75 to 1.4.
 
     Args:
-        total: (runs, S + 1) expected records before each second, `3 * (lead + hold)` longer than the last look.
+        total: (runs, S + 1) expected records before each second, for `3 * (lead_s + 2 * every_s)` after the last look.
         looks: (D,) whole seconds of the looks.
-        lead_s: from the request of an executor to its first task.
-        every_s: seconds between two looks at the job; forecasts reach up to two of them beyond the lead time.
+        lead_s: seconds from the request of an executor to its first task.
+        every_s: seconds between two looks at the job.
         chance: draws everything.
+
+    Returns:
+        Quantiles in records/s, one row per run.
+
+    Raises:
+        IndexError: `total` ends too early.
     """
     runs = len(total)
     hold = 2 * every_s

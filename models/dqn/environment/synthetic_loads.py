@@ -17,7 +17,7 @@ _REAL_SHARE = 0.8
 
 
 def log_uniform(chance: np.random.Generator, low: float, high: float, size: Any = None) -> Any:
-    """Drawn so that every factor is as likely as every other."""
+    """Draw from a log-uniform distribution between `low` and `high`, both above 0; `size` as in numpy."""
     return np.exp(chance.uniform(np.log(low), np.log(high), size))
 
 
@@ -34,7 +34,7 @@ class RecordedLoad:
     step_s: float
 
     def parted(self, share: float) -> tuple[RecordedLoad, RecordedLoad]:
-        """The older part, to learn from, and the newest `share`, on which what was learned is tried."""
+        """Split in time: the older part, and the newest `share` (0 to 1, at least two steps)."""
         cut = len(self.values) - max(round(share * len(self.values)), 2)
         return RecordedLoad(self.values[:cut], self.step_s), RecordedLoad(self.values[cut:], self.step_s)
 
@@ -47,14 +47,17 @@ class RecordedLoad:
 def shape(
     grid: Floats, pace_s: float, reach_s: float, traces: Sequence[RecordedLoad], chance: np.random.Generator
 ) -> Floats:
-    """(len(grid),) a load between 0 and 1 at rising seconds.
+    """Draw a load curve with a maximum of 1: a piece of a real trace, or a synthetic day, steps, spikes or ramps.
 
     Args:
-        grid: seconds from 0 on.
-        pace_s: seconds between two decisions; what happens within one cannot be acted upon.
-        reach_s: lead time and a decision: the time scale on which foresight matters.
-        traces: real ones.
+        grid: (N,) rising seconds from 0 on, evenly spaced, N at least 2.
+        pace_s: seconds between two decisions, the time scale of spikes and noise.
+        reach_s: seconds of lead time and decisions, the time scale of days, steps and ramps.
+        traces: real ones, taken in 80 % of the draws; empty for synthetic ones only.
         chance: draws everything.
+
+    Returns:
+        (N,) shares between 0 and 1.
     """
     if len(traces) and chance.random() < _REAL_SHARE:
         curve = _piece(grid, traces[int(chance.integers(len(traces)))], chance)

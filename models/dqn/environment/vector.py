@@ -19,7 +19,16 @@ from models.twin.sim.state import begin
 
 
 class VectorEnvironment:
-    """Drawn runs from their first decision to their last."""
+    """Drawn runs as a reinforcement-learning environment, from their first decision to their last.
+
+    Attributes:
+        drawn: the runs.
+        look: decisions made so far.
+        view: what the policy observes now.
+        seen: (runs, F) observations.
+        mask: (runs, A) allowed moves.
+        advice: (runs,) index of the move nearest to the baseline's target.
+    """
 
     def __init__(self, drawn: Drawn, seeds: Integers) -> None:
         """At the first decision."""
@@ -35,12 +44,22 @@ class VectorEnvironment:
 
     @property
     def weight(self) -> Floats:
-        """(runs, 2) worth of the reward's parts."""
+        """(runs, 2) weights of the reward's parts: 1 and the price of a second over the target."""
         price = self.drawn.facts.of(len(self.drawn.load.row)).price
         return np.stack([np.ones(len(price)), price], axis=1)
 
     def step(self, moves: Integers) -> Floats:
-        """(runs, 2) the reward's parts of one decision; `seen` and `mask` are what comes then."""
+        """Make a move in every run and simulate to the next decision, to which `seen`, `mask` and `advice` then belong.
+
+        Args:
+            moves: (runs,) indices of `MOVES`.
+
+        Returns:
+            (runs, 2) reward of the step in its parts (`actions.parts`), executors and violation.
+
+        Raises:
+            IndexError: the last decision has been made (`over`), or no such move.
+        """
         drawn, before = self.drawn, self._account()
         pace, every, use = drawn.pace_s, drawn.looks.every_s, drawn.baseline.busy
         first = self.look * pace
@@ -79,7 +98,15 @@ SPARSE = 16
 
 
 class GroupedEnvironment:
-    """Groups of runs as one environment; a group that is over gives way to a new one."""
+    """Several groups of drawn runs as one environment; a group that has ended is replaced by a newly drawn one.
+
+    Attributes:
+        seen: (runs, F) observations of all groups.
+        mask: (runs, A) allowed moves.
+        weight: (runs, 2) weights of the reward's parts.
+        advice: (runs,) index of the move nearest to the baseline's target.
+        sample: one of 16 observations so far, from which `Familiar` is computed.
+    """
 
     def __init__(
         self, training: TrainingLength, traces: Sequence[RecordedLoad], jobs: Sequence[TwinJob], seed: int
@@ -103,7 +130,19 @@ class GroupedEnvironment:
         self.advice: Integers | None = advice
 
     def step(self, moves: Integers) -> StepReturn:
-        """Act in every run of every group."""
+        """Make a move in every run of every group, and draw anew the groups that have ended.
+
+        In the first round groups are cut short one after another, so that later they end at different times.
+
+        Args:
+            moves: (runs,) indices of `MOVES`, group by group.
+
+        Returns:
+            Rewards, observations and masks after the move (of the old runs), and which runs were cut.
+
+        Raises:
+            ValueError: `moves` cannot be split evenly among the groups.
+        """
         shares = np.split(moves, len(self._groups))
         gained = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]
         self._show()

@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al. 2015; the source paper's Algorithm 1) over many runs at once, on any environment."""
+"""Deep Q-learning (Mnih et al. 2015; Pa-Stream's Algorithm 1) over many runs at once, on any environment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,11 @@ class Values(nn.Module):
             layer.weight.register_hook(kept.float().mul)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Tensor) -> Tensor:
-        """From (B, F) to (B, A, K)."""
+        """Evaluate observations (B, F): action values (B, A, K), one per part of the reward.
+
+        Raises:
+            RuntimeError: another number of features than the network has.
+        """
         hidden = torch.relu(self.second(torch.relu(self.first(x))))
         found = self.last(hidden).view(len(x), -1, self.parts)
         state, action = found[:, :1], found[:, 1:]
@@ -56,15 +60,16 @@ class Values(nn.Module):
 
 
 def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
-    """(B, K) `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
+    """Compute the value to learn: `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
 
-    Equation (24) of the source paper with alpha = 1 where `chosen_by` is the held (target) network; van Hasselt et
-    al. 2016 (double DQN) where it is the network that learns.
+    Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van Hasselt
+    et
+    al. 2016) where it is of the network that learns.
 
     Args:
         gained: (B, K) r, over one step or several.
-        carried: gamma to the number of steps; runs are cut, none ever ends.
-        weight: (B, K) worth of the parts.
+        carried: gamma to the power of the number of steps; runs are cut by time limits, there are no terminal states.
+        weight: (B, K) weights of the parts.
         mask: (B, A) actions allowed in s'.
         held: (B, A, K) values in s' by the network that values a*.
         chosen_by: (B, A, K) values in s' by the network that chooses it.
@@ -75,9 +80,13 @@ def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: T
 
 
 class Environment(Protocol):
-    """Runs to learn from; `seen` (runs, F), `mask` (runs, A) and `weight` (runs, K) are of the present.
+    """Runs to learn from.
 
-    So is `advice` (runs,), the move of somebody who knows a good one; None where there is nobody.
+    Attributes:
+        seen: (runs, F) observations now.
+        mask: (runs, A) allowed actions now.
+        weight: (runs, K) weights of the reward's parts.
+        advice: (runs,) index of an action that is known to be good; None without.
     """
 
     seen: np.ndarray
@@ -86,11 +95,11 @@ class Environment(Protocol):
     advice: Integers | None
 
     def step(self, moves: Integers) -> StepReturn:
-        """Act in every run."""
+        """Take an action, (runs,), in every run; the attributes are then of the next state."""
 
 
 class Progress(NamedTuple):
-    """How far the learning is: updates and transitions so far, mean loss since the last."""
+    """Progress of learning: updates and transitions so far, and mean loss of the updates since the last report."""
 
     updates: int
     transitions: int
@@ -98,7 +107,7 @@ class Progress(NamedTuple):
 
 
 class Learner:
-    """The network that learns, its target and its memory, in an environment."""
+    """Deep Q-learning in one environment: the learning network, the held (target) network and the replay buffer."""
 
     def __init__(self, environment: Environment, settings: LearnerSettings, seed: int) -> None:
         """Untrained, for the environment's shapes."""
@@ -114,7 +123,17 @@ class Learner:
         self.updates = self.transitions = 0
 
     def learn(self, transitions: int, every: int) -> Iterator[Progress]:
-        """Act and learn until so many transitions were made; a report after each `every` updates."""
+        """Act and learn until so many more transitions were made, as the reports are consumed (a generator).
+
+        Exploration falls linearly to its least share, the learning rate to a tenth.
+
+        Args:
+            transitions: one per run and decision.
+            every: updates between two reports.
+
+        Yields:
+            Progress after each `every` updates; the last updates may come after the last report.
+        """
         losses: list[float] = []
         how, first = self.settings, self.transitions
         while self.transitions - first < transitions:
@@ -131,7 +150,13 @@ class Learner:
                     losses.clear()
 
     def collect(self, explore: float) -> None:
-        """One decision of every run, random with that chance, and what it teaches into the buffer."""
+        """Make one decision in every run, and add the transitions that it completes to the replay buffer.
+
+        Nothing is added before `settings.steps` decisions were made.
+
+        Args:
+            explore: probability, 0 to 1, of a random allowed action (or the advised one) in place of the best.
+        """
         here, chance = self.environment, self.chance
         seen, mask, weight = here.seen, here.mask, here.weight
         moves = self.greedy(seen, mask, weight)
@@ -146,13 +171,16 @@ class Learner:
             self.replay.add(summed(list(self._pending), self.settings.gamma))
 
     def greedy(self, seen: np.ndarray, mask: np.ndarray, weight: Floats) -> Integers:
-        """(runs,) the allowed action of highest weighted value, by the target network: it swings less."""
+        """Return (runs,) the allowed action of highest weighted value by the target network, which is steadier."""
         with torch.no_grad():
             values = self.held(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
         return best((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:
-        """One gradient step; the loss."""
+        """Make one gradient step on a batch, move the target network when due, and return the loss before it.
+
+        The loss is the mean Huber error of the parts, with weights to the power `settings.price_power`.
+        """
         seen, moved, gained, after, mask, weight = (torch.from_numpy(array) for array in batch)
         how = self.settings
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Transitions over several steps, and the replay buffer: the newest of them as arrays, drawn from uniformly."""
+"""Multi-step transitions, and a replay buffer of the newest of them, from which is drawn uniformly."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from models.policy.core.capacity import Floats, Integers
 
 
 class StepReturn(NamedTuple):
-    """What came of one decision of every run.
+    """The outcome of one decision of every run.
 
     Attributes:
         gained: (runs, K) the reward's parts.
-        after: (runs, F) observation it led to, before any new beginning.
+        after: (runs, F) observation that it led to, before any new run begins.
         mask: (runs, A) actions allowed there.
-        cut: (runs,) whether the run begins anew from here: a time limit, no terminal state.
+        cut: (runs,) whether a new run begins here: a time limit, no terminal state.
     """
 
     gained: Floats
@@ -28,7 +28,7 @@ class StepReturn(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """One decision of every run: observations (runs, F), moves (runs,), what came of it, worth of the parts."""
+    """One decision of every run: observations (runs, F), actions (runs,), outcome, weights of the parts (runs, K)."""
 
     seen: np.ndarray
     moves: Integers
@@ -56,12 +56,23 @@ class Transitions(NamedTuple):
     weight: NDArray[np.floating]
 
     def some(self, rows: Any) -> Transitions:
-        """Some of them, by index, slice or mask."""
+        """Select transitions by index, slice or mask."""
         return Transitions._make(array[rows] for array in self)
 
 
 def summed(path: list[Decision], gamma: float) -> Transitions:
-    """Transitions from the first state of a path to its last; runs that began anew on the way are left out."""
+    """Combine successive decisions into one multi-step transition per run, with discounted rewards.
+
+    Args:
+        path: decisions of the same runs in the order of time, at least one.
+        gamma: discount per decision.
+
+    Returns:
+        Transitions from the first state to the last; runs that were cut before the last decision are left out.
+
+    Raises:
+        IndexError: an empty path.
+    """
     first, last = path[0], path[-1].outcome
     gained, whole, factor = first.outcome.gained, np.ones(len(first.moves), bool), 1.0
     for before, step in pairwise(path):
@@ -72,7 +83,7 @@ def summed(path: list[Decision], gamma: float) -> Transitions:
 
 
 class ReplayBuffer:
-    """First in, first out."""
+    """A buffer of fixed size; when it is full, the oldest transitions are overwritten."""
 
     def __init__(self, size: int, features: int, actions: int, parts: int) -> None:
         """Room for `size` transitions."""
@@ -87,7 +98,11 @@ class ReplayBuffer:
         return self._held
 
     def add(self, batch: Transitions) -> None:
-        """Keep transitions; the oldest go."""
+        """Store transitions over the oldest ones; of more than the buffer holds, the last.
+
+        Raises:
+            ValueError: other numbers of features, actions or parts than the buffer's.
+        """
         batch = batch.some(slice(-self._size, None))
         count = len(batch.moved)
         at = (self._next + np.arange(count)) % self._size
@@ -97,5 +112,9 @@ class ReplayBuffer:
         self._held = min(self._held + count, self._size)
 
     def draw(self, count: int, chance: np.random.Generator) -> Transitions:
-        """So many, each equally likely, with replacement."""
+        """Draw transitions uniformly, with replacement.
+
+        Raises:
+            ValueError: the buffer is empty.
+        """
         return self._kept.some(chance.integers(self._held, size=count))

@@ -51,18 +51,19 @@ DEFAULT = LearnerSettings()
 
 @dataclass(frozen=True)
 class TrainingLength:
-    """How long, and on how much at once.
+    """How long an agent is trained, and on how many runs at once.
 
     Attributes:
         learner: hyper-parameters.
         groups: groups of runs that share a lead time.
         runs: in a group.
         decisions: of a run.
-        transitions: in all.
-        evaluate_every: updates.
-        price, lead_s: the same for all runs; None to draw them.
-        trial: runs and decisions of each of the groups on which it is tried.
-        prices: at which it is tried in the end.
+        transitions: in all, one per run and decision.
+        evaluate_every: updates between two evaluations.
+        price: of a second over the target, in seconds of all executors, for all runs; None to draw it.
+        lead_s: seconds of start-up, for all runs; None to draw it.
+        trial: runs and decisions of each group on which the agent is evaluated.
+        prices: number of prices at which the trained agent is tried.
     """
 
     learner: LearnerSettings = DEFAULT
