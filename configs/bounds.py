@@ -1,4 +1,4 @@
-"""What sections and contracts are made of: a frozen part that knows its keys, and numbers within bounds."""
+"""Building blocks of settings and contracts: a frozen model that refuses unknown keys, and bounded numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Section(BaseModel):
-    """A frozen part of the tree; a misspelt key is an error."""
+    """A frozen pydantic model; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

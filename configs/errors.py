@@ -1,12 +1,12 @@
-"""Errors that a person can mend."""
+"""Errors whose cause a person can correct, shown as one line without a traceback."""
 
 
 class CorrectableError(Exception):
-    """What a person can correct; the message names the thing, the value and the remedy, so no traceback is shown."""
+    """An error that a person can correct; the message names the thing, its value and the remedy."""
 
 
 class FinalError(CorrectableError):
-    """Trying again gives the same error; the message says what has to be changed first, and nothing retries."""
+    """An error that trying again repeats: Airflow does not retry the task; the message says what to change first."""
 
 
 class SettingsError(FinalError, ValueError):

@@ -1,4 +1,4 @@
-"""The names of the policies, for whoever checks a name without thinking about policies."""
+"""Names of the scaling policies, and groups of them, to be imported without the policies themselves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PolicyName = Literal[
 POLICIES: tuple[str, ...] = get_args(PolicyName)
 """Every policy, the simplest first; `models/policy/catalogue.py` builds them."""
 LISTENERS: tuple[str, ...] = ("forecast", "mpc", "dqn")
-"""Those that go by a forecast; for the others none is looked at or logged."""
+"""Policies that use a forecast; for the others none is read or logged."""
 BLIND: tuple[str, ...] = ("static", "schedule")
-"""Those that go by no load at all."""
+"""Policies that do not look at the load."""
 LEARNED: tuple[str, ...] = ("dqn",)
-"""Those that need an agent from the registry."""
+"""Policies that need a trained agent from the registry."""
 BY_PEAKS: tuple[str, ...] = ("mpc", "dqn")
-"""Those that go by quantiles of the load's peak over lead + hold, as deep as `models.policy.received.peaks.LEVELS`."""
+"""Policies that use quantiles of the load's peak over lead + hold, of levels `models.policy.received.peaks.LEVELS`."""

@@ -39,7 +39,7 @@ class Retention(Section):
 
 
 class Kafka(Section):
-    """Where the broker is; None means the embedded one."""
+    """Where the broker is (`host:port`; None: the embedded one), how clients log in, and how topics are created."""
 
     bootstrap: str | None = None
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$")
@@ -54,13 +54,13 @@ class Kafka(Section):
 
 
 class Lake(Section):
-    """How long the lake's tables can be read as they were."""
+    """Hours for which a replaced version of the lake's tables can still be read."""
 
     versions_h: int = Field(168, ge=168)
 
 
 class Spark(Section):
-    """Where managed jobs run and how large their executors are."""
+    """Where managed jobs run (None: the embedded master) and the sizes of worker, executors and driver."""
 
     master: str | None = None
     worker_cores: Count = 5
@@ -78,7 +78,7 @@ class Mlflow(Section):
 
 
 class Airflow(Section):
-    """Where Airflow's API is; None means the embedded one."""
+    """Where Airflow's API is (None: the embedded one), and the login for one that has a password."""
 
     url: str | None = None
     username: str = "admin"
@@ -86,7 +86,7 @@ class Airflow(Section):
 
 
 class Newcomer(Section):
-    """A job that begins while the main one runs: it has a contract and the first days of a shipped series."""
+    """A job with a short history: `days` of a shipped series, which a run learns from after its live load."""
 
     job: JobName = "ride_count"
     trace: str = "taxi 15min"
@@ -94,7 +94,7 @@ class Newcomer(Section):
 
 
 class Replay(Section):
-    """The live load: which trace, which part of it, how fast, and how untidy."""
+    """The live load: which part of which trace, how fast, and how skewed, bursty and late its records are."""
 
     trace: str = "nyc_taxi"
     time_column: str = "timestamp"
@@ -115,7 +115,7 @@ class Replay(Section):
 
 
 class DemoJob(Section):
-    """A managed job of the demonstration: its name is also its contract's."""
+    """The managed job of a run (its contract has the same name), and jobs beside it."""
 
     name: JobName = "word_count"
     also: tuple[JobName, ...] = ()
@@ -139,7 +139,7 @@ class Serving(Section):
 
 
 class Training(Section):
-    """How forecasters are trained and judged; times are trace time."""
+    """How forecasters are trained and compared; `step_s` is trace seconds, `approval_s` wall seconds."""
 
     step_s: Positive = 1800
     horizon: Count = 12
@@ -164,7 +164,7 @@ class Training(Section):
 
 
 class AgentTraining(Section):
-    """How the agents of learned policies are trained and judged."""
+    """How the agents of learned policies are trained, and compared with other policies in the job's simulator."""
 
     transitions: Count = 300_000
     fine_transitions: Count = 100_000
@@ -175,7 +175,7 @@ class AgentTraining(Section):
 
 
 class Autoscaler(Section):
-    """The autoscaler query."""
+    """Which policy decides, how often, and whether its decisions are carried out (`act`) or only published."""
 
     policy: PolicyName = "forecast"
     trigger: str = "500 milliseconds"

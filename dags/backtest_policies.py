@@ -1,8 +1,8 @@
-"""What every policy would have cost on a job's last days, replayed in its twin.
+"""What every policy would have cost on a job's last days, replayed in its twin (a simulator of the job).
 
 Runs every night, or by hand for one job. Where a fit of the job is stored (`tidecast twin fit`) the twin is that one,
-else it is the job as its contract describes it. The figures, the page with cost against broken promises, and what a
-forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. Nothing is changed by it. A load that is
+else it is the job as its contract describes it. The figures, the page with cost against time over the target, and what
+a forecast is worth there are in MLflow, in a run with the tag `kind=backtest`. Nothing is changed by it. A load that is
 too short or has gaps is skipped, with the reason.
 """
 

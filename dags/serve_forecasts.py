@@ -1,7 +1,7 @@
 """Follow the metrics of every job and publish forecasts by its champion; models are swapped by their alias.
 
-Runs without end: when a run ends, the next one begins. A second server by mistake is fenced off by its epoch. To end
-it, pause the DAG and then set its run to failed.
+Runs without end: when a run ends, the next one begins. Where a second server is started by
+mistake, the first one sees its later claim and leaves. To end it, pause the DAG and then set its run to failed.
 """
 
 from datetime import UTC, datetime

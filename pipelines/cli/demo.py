@@ -1,4 +1,4 @@
-"""`tidecast run`, `compare` and `report`: the ring on the real stack, and what is told of it."""
+"""`tidecast run`, `compare` and `report`: the main job on the real stack, policies in turn, and reports of runs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tidecast.messages import Decision, Forecast, MessageError, MetricSample, de
 
 _KINDS: dict[str, Any] = {"metrics": MetricSample, "forecasts": Forecast, "decisions": Decision}
 PATIENCE_S = 300.0
-"""For what has not failed and is only slow: a computer with a fifth of a core for each process takes minutes."""
+"""Wall seconds waited for what is slow but has not failed: with a fifth of a core per process it takes minutes."""
 WARM_UPS = 3
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 

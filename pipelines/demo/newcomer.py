@@ -1,6 +1,7 @@
-"""The job that a run meets after its live load: a few days of history, and what the retrain DAG makes of them.
+"""A job with a short history that a run meets after its live load, and what the retrain DAG makes of it.
 
-Nothing of it runs. Its history goes the way of every other, and other jobs may teach it where that is surely worth it.
+The job does not run. Its history is ingested like any other; where it is worth it, other jobs' loads help to train its
+forecaster (transfer learning).
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def stored(settings: Settings) -> int:
 
     Raises:
         SettingsError: its trace cannot be used.
+        OSError, ValueError: the table's log cannot be read.
     """
     if newcomer := settings.replay.newcomer:
         return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)

@@ -1,4 +1,4 @@
-"""What a person sees while the ring runs: stages with their seconds, a bar, and one live line."""
+"""What a run shows on the terminal: numbered stages with their seconds, notes, a bar, and one live line."""
 
 from __future__ import annotations
 

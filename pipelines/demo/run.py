@@ -34,7 +34,7 @@ from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_trace
 
 STAGES = 7
-"""One more where the policy needs an agent."""
+"""Stages that a run shows; one more where the policy needs an agent."""
 
 
 def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:

@@ -1,4 +1,4 @@
-"""Where each service is: the setting that names it, and whether one of a person's own answers there."""
+"""Addresses of the services: the setting that names each, and whether a service that is named there answers."""
 
 from __future__ import annotations
 

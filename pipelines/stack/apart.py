@@ -1,4 +1,4 @@
-"""A namespace of their own for the demonstration and the benchmarks, where what a person works with is out of reach."""
+"""Settings for the demonstration and the benchmarks: services and folders of their own, apart from a person's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part of the stack is given to start itself: ports, folders, an environment, the means to spawn and wait."""
+"""What the parts of a stack start themselves with: ports, folders, an environment, processes, and readiness probes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Probe = Callable[[], bool]
 
 
 class StackError(CorrectableError, RuntimeError):
-    """A part of the stack failed; the message names it and shows its last log lines."""
+    """A part of the stack failed; the message names it and mostly shows its last log lines."""
 
 
 class AbandonedError(RuntimeError):

@@ -49,7 +49,7 @@ class Process:
         return self.popen.pid
 
     def running(self) -> bool:
-        """Whether the process itself (not its children) is alive."""
+        """Return whether the process itself (not its children) is alive; reaps it when it has ended."""
         return self.popen.poll() is None
 
     def wait(self, timeout_s: float | None = None) -> int:

@@ -14,7 +14,7 @@ from pipelines.cli.given import JsonFile, listed
 from pipelines.figures.written import write
 
 FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
-"""The policies that need nothing learned."""
+"""Policies, with commas between, that need neither an agent nor a timetable."""
 
 
 def agent(
