@@ -113,7 +113,7 @@ def _coarser(path: Path, start: float, values: Floats, own_s: float, step_s: flo
             f"{path}: steps of {step_s:g} s cannot be made of the file's own, {own_s:g} s. "
             f"Choose --step {step_name(own_s)} or a multiple of it."
         )
-    lead = round((start - start % own_s) / own_s) % many  # of its first step, how many of the file's come too late for
+    lead = round((start - start % own_s) / own_s) % many  # steps that the first longer one lacks
     rest = -(lead + len(values)) % many
     padded = np.pad(values, (lead, rest), constant_values=np.nan).reshape(-1, many)
     counts = np.isfinite(padded).sum(axis=1)

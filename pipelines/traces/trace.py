@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 TRACES = Path(__file__).parent / "data"
 FILL_STEPS = 3
 """A gap of at most so many steps is filled by interpolation, and said so; a longer one cannot be replayed."""
-_OFF_GRID = 0.01  # of a step: how far a time may lie from its place
+_OFF_GRID = 0.01  # share of a step that a time may lie off its place
 
 
 @dataclass(frozen=True, eq=False)

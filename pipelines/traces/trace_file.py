@@ -26,7 +26,7 @@ class TraceError(CorrectableError, ValueError):
 
 
 class Options(NamedTuple):
-    """What a person sets to name the file, its columns and its time zone; a remedy speaks of them."""
+    """What messages call the settings or options that name the file, its columns and its time zone."""
 
     file: str = "replay.trace"
     time: str = "replay.time_column"
@@ -38,7 +38,14 @@ REPLAY = Options()
 
 
 class TraceRow(NamedTuple):
-    """One row: its line in the file, epoch seconds, the time as written, and the value (NaN for an empty cell)."""
+    """One row of a file.
+
+    Attributes:
+        line: its number in the file, the header being 1.
+        time: epoch seconds.
+        written: the time as written.
+        value: of the load; NaN for an empty cell.
+    """
 
     line: int
     time: float

@@ -58,7 +58,7 @@ class Study:
 
     @property
     def task(self) -> Task:
-        """What is forecast."""
+        """Step, horizon and quantile levels of the training settings."""
         return Task(self.training.step_s, self.training.horizon, self.training.levels)
 
     def choose(self, known: Series, others: Mapping[str, Series]) -> ChampionChoice:
@@ -84,7 +84,8 @@ class Pair:
         source: name of the load that others learn from.
         target: name of the load that is forecast.
         days: of the target's history.
-        asked: whether the source's shape was near enough, and which of the target's models the adapted network beat.
+        asked: the adapted forecaster where the source's shape was near enough, and whether it beat the target's own
+            models.
         chosen: the kind of forecaster that serves.
         errors: by model, (served steps, steps ahead) outcome minus median in the load's unit: those of MODELS that
             there are, and `target_only`, the best model from the target's own history.
@@ -145,7 +146,7 @@ def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]
 
 
 def cuts(steps: int, day: int, count: int) -> list[int]:
-    """Spread the moments at which serving begins, a week (else half the series) before them and 3 days after.
+    """Spread moments at which serving begins evenly from half the series (a week at least) to 3 days before its end.
 
     Args:
         steps: of the series.
@@ -153,7 +154,7 @@ def cuts(steps: int, day: int, count: int) -> list[int]:
         count: how many, at most.
 
     Returns:
-        Indices, latest first; empty where the series is shorter than 4 days.
+        Indices, latest first; empty where the series has 4 days or fewer.
     """
     last = steps - SERVED_DAYS * day
     first = min(max(7 * day, steps // 2), last)
@@ -177,7 +178,7 @@ def _at(
         if other == name or (older.start < held.end and known.end < older.end):
             continue  # a source must not have lived through the days it is judged on
         asked = ask(study.task, known, {other: older}, study.plan, _SEED)
-        chosen = study.choose(known, {other: older}) if asked.targets else alone  # refused, it has no part
+        chosen = study.choose(known, {other: older}) if asked.targets else alone  # a refused source changes nothing
         as_is = source_only(target, learned[other])
         theirs = {"source_only": as_is.errors[served], "served": _errors(chosen.forecaster, known, held)}
         if asked.targets:

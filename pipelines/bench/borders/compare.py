@@ -55,7 +55,7 @@ def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
             if entry.topic in topics:
                 try:
                     given[name] = read(entry, now)
-                except Exception as error:  # what would end the reader for every job
+                except Exception as error:  # live, it would end the reader for every job
                     found["stopped"].append([_named(entry), name, repr(error)[:200]])
     if spark is not None:
         for place, verdict in _ingested(spark, entries, now).items():
@@ -83,7 +83,7 @@ def _ingested(spark: SparkSession, entries: list[OddRecord], now: float) -> dict
         rows = [(one.key, one.value, 0, i) for i, one in enumerate(entries) if one.topic == topic]
         frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
         judged = parsed(frame, kind, now).select("kafka_offset", "problem", "wall_time").collect()
-        # A row that its columns lost would be stored as nulls.
+        # Accepted without a wall time means that the columns were lost and nulls would be stored.
         found |= {row.kafka_offset: row.problem is None and row.wall_time is not None for row in judged}
     return found
 

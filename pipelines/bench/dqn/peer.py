@@ -5,7 +5,7 @@ updates and version. Imports, compiling and the trial are not counted.
 """
 
 # mypy: ignore-errors
-# ruff: noqa: D101, D102
+# ruff: noqa: D102
 
 import json
 import sys
@@ -32,12 +32,12 @@ FORBIDDEN = 1e9
 
 
 def shown(seen: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """(runs, 40 + 6) the observation with the mask behind it, so that the replay buffer keeps both."""
+    """Append the action mask to the observation, so that the replay buffer keeps both: (runs, 40 + 6) float32."""
     return np.hstack([seen, mask]).astype(np.float32)
 
 
 class Vector(VecEnv):
-    """Our vector environment, as Stable-Baselines3 steps one."""
+    """Our vector environment behind the interface that Stable-Baselines3 steps."""
 
     def __init__(self, seed: int) -> None:
         self.inner = vector(seed)
@@ -74,7 +74,7 @@ class Vector(VecEnv):
 
 
 class Unmasked(BaseFeaturesExtractor):
-    """What the network is shown: all but the mask."""
+    """Cuts the action mask off what the network reads."""
 
     def __init__(self, space: spaces.Box) -> None:
         super().__init__(space, WIDE)
@@ -84,19 +84,21 @@ class Unmasked(BaseFeaturesExtractor):
 
 
 class MaskedNetwork(QNetwork):
-    """What is not allowed is worth so little that nobody chooses it, neither now nor in a target."""
+    """A Q network that takes 1e9 off the value of every action that is not allowed, in choosing and in targets."""
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
         return super().forward(obs) - FORBIDDEN * (1 - obs[:, WIDE:])
 
 
 class MaskedPolicy(DQNPolicy):
+    """The policy of a DQN whose networks are `MaskedNetwork`s."""
+
     def make_q_net(self) -> QNetwork:
         return MaskedNetwork(**self._update_features_extractor(self.net_args, features_extractor=None)).to(self.device)
 
 
 class MaskedDqn(stable_baselines3.DQN):
-    """Explores among the allowed actions, and tries the advised one as often as our learner."""
+    """A DQN that explores among the allowed actions, a share `advised` of its random ones being the advised action."""
 
     advised = 0.5
 

@@ -74,10 +74,11 @@ def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda lin
         tell: is called with a line of progress as each series is done.
 
     Returns:
-        `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step,
-        `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose `all` is their
-        `pool`; as rows of tables `detectors` and `curve`, the latter per smallest change reported, `least`, a |log
-        ratio|, for the series the settings were chosen on, the others and both.
+        `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step
+        of ± 30 %, `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose
+        `all` is their `pool`; `detectors`, the same as rows of a table; `curve`, per smallest change reported (`least`,
+        a |log ratio|) alarms a month and share found, as text, on the series the settings were chosen on, the others
+        and all.
 
     Raises:
         StatisticsError: there is no case.
@@ -209,7 +210,7 @@ def _case(each: Watched, model: str, positions: int) -> DriftCase:
     fitted = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
     forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, fitted))
     errors = errors_of(forecaster, series)
-    errors.values[:fitted] = np.nan  # it has seen what came there
+    errors.values[:fitted] = np.nan  # the forecaster was fitted to these steps
     changed = []
     for at in each.positions(positions, _SEED):
         for shape in SHAPES:

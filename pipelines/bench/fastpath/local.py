@@ -29,10 +29,10 @@ FLEET = tuple(f"fleet-{number:03}" for number in range(500))
 
 
 class NothingSent:
-    """In the place of the broker's client: everything is taken at once."""
+    """A stand-in for the broker's client that drops every record and reports it as taken."""
 
     def send(self, topic: str, key: str, value: bytes, headers: Sequence[tuple[str, bytes]], taken: Any = None) -> None:
-        """Take it."""
+        """Drop a record and call `taken`, where there is one, with True."""
         if taken is not None:
             taken(True)
 

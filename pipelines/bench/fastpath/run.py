@@ -76,7 +76,7 @@ def measure(parts: Collection[str], sizes: Sizes) -> Found:
         with tempfile.TemporaryDirectory(prefix="tidecast-") as scratch:
             try:
                 found |= PARTS[part](Path(scratch), sizes)
-            except Exception as error:  # what the other parts found took too long to be lost over one
+            except Exception as error:  # one part must not lose what the others measured
                 found["absent"][part] = str(error)
     if "socket" in parts and (why := absent()):
         found["absent"]["redis"] = why
@@ -136,7 +136,7 @@ def _store(folder: Path, sizes: Sizes) -> Found:
 
 
 def _memory(folder: Path, sizes: Sizes) -> Found:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:  # of this one the networks would be most
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:  # here the networks would be most of it
         points = alone.submit(store.memory, folder, sizes.filled).result()
     half = points[len(points) // 2 - 1]
     growth = {name: points[-1][name] / half[name] for name in ("uss", "file")}

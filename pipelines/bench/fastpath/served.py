@@ -65,10 +65,22 @@ def echo(stack: Stack) -> socket.socket:
 
 
 class ServedProcess:
-    """`tidecast serve fast` in a process of its own, without a broker: begun on a history, its champion in force."""
+    """`tidecast serve fast` in a process of its own, without a broker.
+
+    Attributes:
+        feed: continues the samples of its jobs.
+        champions: folder in which champions are promoted, see `champions.promote`.
+        store: folder of its store.
+        socket: a connection to it, for the caller to close.
+    """
 
     def __init__(self, stack: Stack, made: ModelSet, jobs: Sequence[str] = JOBS) -> None:
-        """Start it with the settings of the stack; returns when the set serves every job."""
+        """Start the server, put the jobs' history and promote the model; blocks until it serves every job.
+
+        Raises:
+            ProcessError: the server ends, or is not ready within two minutes.
+            ClientError, RefusedError: a put of the history fails.
+        """
         self.feed, self.champions = SampleFeed(jobs), stack.settings.var_dir / "champions"
         self.store = stack.settings.store_dir
         process = start(stack, "server", "pipelines.bench.fastpath.child.server", self.champions)

@@ -50,7 +50,7 @@ def in_turn(
         ValueError: an answer is not the forecast of its sample's window.
         TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed.
     """
-    jobs = JOBS[: scheduled_events or 1]  # no more of them than samples
+    jobs = JOBS[: scheduled_events or 1]  # at least one, at most one per sample
     found: dict[str, list[list[int]]] = defaultdict(list)
     with Stack(settings(folder, jobs), ()) as stack:
         theirs = {name: RedisPeer(stack, name, made, durable) for name, durable in (peers or {}).items()}

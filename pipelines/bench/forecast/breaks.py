@@ -57,7 +57,7 @@ class Watched:
 
     @property
     def months(self) -> float:
-        """Months of 30 days that were watched."""
+        """Months of 30 days that were watched: without the first three days and the labelled anomalies."""
         left_out = sum(end - begin for begin, end in self.left_out)
         return (len(self.series) * self.series.step_s - left_out - FIRST_DAYS * DAY_S) / (30 * DAY_S)
 

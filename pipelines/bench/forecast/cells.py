@@ -28,7 +28,13 @@ LARGE = 300
 
 
 class Published(NamedTuple):
-    """The best published method of a cell, and of how many steps ahead its authors averaged the forecasts."""
+    """The best published result for a series.
+
+    Attributes:
+        method: its name.
+        rmse: in the unit of the series.
+        averaged: a forecast was the mean of those issued 1 to so many steps ahead.
+    """
 
     method: str
     rmse: float

@@ -68,12 +68,12 @@ class Evaluation:
 
     @property
     def champion(self) -> str:
-        """The model that was chosen on the training rows."""
+        """Kind of the model that was chosen on the training steps."""
         return self.rivals[CHAMPION].kind
 
     @property
     def best_naive(self) -> str:
-        """The naive forecast with the lowest one-step RMSE on the test rows."""
+        """Name of the naive forecast with the lowest one-step RMSE on the test steps."""
         return min(NAIVE, key=lambda name: self.rivals[name].backtest.at_horizon(1)["rmse"])
 
 
@@ -187,7 +187,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
         "models": models,
         "skipped": evaluation.skipped,
     }
-    return dict(json.loads(json.dumps(whole), parse_constant=lambda text: None))  # of NaN and infinity
+    return dict(json.loads(json.dumps(whole), parse_constant=lambda text: None))  # NaN and infinity become None
 
 
 def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:

@@ -32,7 +32,7 @@ def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
         SeriesError: the levels do not hold the intervals' ends.
     """
     backtest = evaluation.rivals[name].backtest
-    count = len(backtest.actual) - ahead + 1  # what was forecast so many steps before the first row is not there
+    count = len(backtest.actual) - ahead + 1  # none was issued so early before the first
     newest = slice(max(count - SHOWN, 0), count)
     times = _times(backtest, np.arange(newest.start, count) + ahead - 1)
     data = []
@@ -147,5 +147,5 @@ def _across(what: str, over: str, tick: float) -> Chart:
 
 def _over_time(evaluation: Evaluation) -> Chart:
     layout = rows([(evaluation.unit or "load, in the file's unit", 1.0)])
-    layout["yaxis"]["rangemode"] = "normal"  # a band is narrow beside the way down to 0
+    layout["yaxis"]["rangemode"] = "normal"  # not forced down to 0, where bands look thin
     return layout

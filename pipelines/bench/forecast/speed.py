@@ -69,7 +69,7 @@ def measure_network(series: Series, horizon: int, peer: Path | None) -> dict[str
         found["peer"] = _peer(peer, older, horizon, made, plan)
         theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
         found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
-        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # steadier where other work runs beside
+        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # less disturbed by other work than wall time
     return found
 
 

@@ -52,18 +52,24 @@ def table(found: dict[str, Any]) -> str:
 
 
 def titles(last: int) -> list[str]:
-    """Of the columns, where so many steps ahead were forecast."""
+    """List the column titles of an evaluation's table; `last` is the horizon in steps."""
     ahead = (f"{score} +{h}" for h in (1, last) for score in ("RMSE", "skill"))
     return ["model", *ahead, "WAPE +1", "pinball", "80 %", "90 %", "95 %", "train s", "predict µs"]
 
 
 def best_first(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Every model by its name, the lowest RMSE one step ahead first."""
+    """Sort the models of `evaluate.figures` by RMSE one step ahead, lowest first, those without one (or of 0) last."""
     return sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
 
 
 def cells(name: str, model: dict[str, Any], last: int) -> list[str]:
-    """A model's figures as text, in the order of the columns."""
+    """Format a model's figures as cells in the order of `titles`; a score that is None becomes a dash.
+
+    Args:
+        name: of the model.
+        model: its part of `evaluate.figures`.
+        last: the horizon in steps.
+    """
     first, far = model["horizons"]["1"], model["horizons"][str(last)]
     return [
         name if name == model["kind"] else f"{name} ({model['kind']})",

@@ -17,7 +17,7 @@ MOST = 3
 
 @dataclass(frozen=True)
 class Order:
-    """An ARIMA without its parameters: (p, d, q), and whether it has a mean (d = 0) or a drift (d = 1)."""
+    """Order of an ARIMA: (p, d, q), and whether it has a constant, a mean for d = 0 and a drift for d = 1."""
 
     p: int
     d: int

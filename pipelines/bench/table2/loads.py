@@ -50,12 +50,12 @@ class Cell:
 
     @property
     def training(self) -> Floats:
-        """The training part."""
+        """The loads of the training part, (first,)."""
         return self.loads[: self.first]
 
     @property
     def test(self) -> Floats:
-        """The test part."""
+        """The loads of the test part, (T − first,)."""
         return self.loads[self.first :]
 
     @property
@@ -91,7 +91,7 @@ def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
 
 
 def cut(points: int) -> int:
-    """How many of the points are for training: four fifths, rounded down."""
+    """Count the points for training: four fifths, rounded down."""
     return int(TRAINING * points)
 
 
@@ -124,7 +124,7 @@ def refine(
 
 
 def coarsen(counts: Floats, factor: int) -> Floats:
-    """(T // factor,) sums of `factor` counts in a row; counts left over at the end are dropped."""
+    """Sum every `factor` counts in a row to (T // factor,); counts left over at the end are dropped."""
     whole = len(counts) // factor * factor
     sums: Floats = counts[:whole].reshape(-1, factor).sum(axis=1)
     return sums

@@ -17,7 +17,7 @@ HIDDEN = 64
 """Units per recurrent layer, and kernels per convolution."""
 DROPOUT, LEARNING_RATE, BATCH, EPOCHS = 0.2, 0.01, 16, 10
 NETWORKS = ("gru", "lstm", "cnn")
-_ROWS = 1024  # windows per pass of `predict`: more would fill the memory and gain nothing
+_ROWS = 1024  # windows per pass of `predict`, to bound its memory
 
 
 class SeededDropout(nn.Module):
@@ -50,7 +50,7 @@ class PaperRecurrent(nn.Module):
             _draw(layer, HIDDEN, generator)
 
     def forward(self, windows: Tensor) -> Tensor:
-        """(B, CONTEXT) scaled loads to (B,) the next one."""
+        """Forecast the next point, (B,), of each (B, CONTEXT) window of scaled loads."""
         states, _ = self.cells(windows.t()[..., None].contiguous())  # (T, B, 1)
         out: Tensor = self.head(self.dropout(states[-1]))[:, 0]
         return out
@@ -68,7 +68,7 @@ class Convolutional(nn.Module):
         self.body = nn.Sequential(*blocks[0], *blocks[1], nn.Flatten(), head)
 
     def forward(self, windows: Tensor) -> Tensor:
-        """(B, CONTEXT) scaled loads to (B,) the next one."""
+        """Forecast the next point, (B,), of each (B, CONTEXT) window of scaled loads."""
         out: Tensor = self.body(windows[:, None])[:, 0]
         return out
 
@@ -132,7 +132,7 @@ def predict(model: nn.Module, cell: Cell) -> Floats:
 
 
 def windows(scaled: Tensor) -> tuple[Tensor, Tensor]:
-    """(T,) points to (T − CONTEXT, CONTEXT) windows and the (T − CONTEXT,) point that follows each."""
+    """Cut (T,) points into (T − CONTEXT, CONTEXT) windows and the (T − CONTEXT,) point that follows each."""
     return scaled.unfold(0, CONTEXT, 1)[:-1].contiguous(), scaled[CONTEXT:]
 
 

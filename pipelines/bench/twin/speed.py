@@ -24,7 +24,7 @@ PEAK_RPS = 3000.0
 def measure(policies: Sequence[str], hours: float, repeats: int) -> dict[str, Any]:
     """Time the twin on 2048 runs of a daily sine with Poisson arrivals, under each policy; compiling is not counted.
 
-    Each run has another value of the policy's tuned parameter.
+    The runs go in turn through the values of the policy's tuned parameter that a backtest tries.
 
     Args:
         policies: names in the catalogue, none that needs something learned.

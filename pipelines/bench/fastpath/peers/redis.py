@@ -34,10 +34,20 @@ def absent() -> str | None:
 
 
 class RedisPeer:
-    """A Redis server and a consumer, each in a process of its own, and a client here."""
+    """A Redis server and a consumer that steps a model, each in a process of its own, and a client here."""
 
     def __init__(self, stack: Stack, name: str, made: ModelSet, durable: bool) -> None:
-        """Start both; returns when the consumer reads."""
+        """Start server and consumer; blocks until the consumer reads. State lies in `var/NAME`.
+
+        Args:
+            stack: the processes end with it.
+            name: of the consumer's process; the server is `NAME-server`.
+            made: the model.
+            durable: keep model state and place in the stream with each forecast.
+
+        Raises:
+            ProcessError: one of them ends, or is not ready within two minutes.
+        """
         import redis
 
         folder = stack.settings.var_dir / name
@@ -60,7 +70,7 @@ class RedisPeer:
             "durable" if durable else "bare",
         )  # fmt: skip
         self._feed, self._last = SampleFeed(JOBS[:1]), "0"
-        self._feed.history()  # on which the consumer begins by itself
+        self._feed.history()  # skipped: the consumer makes it for itself
         await_ready(consumer, lambda: bool(self._client.exists("ready")))
 
     def closed(self, events: int) -> list[int]:
