@@ -93,7 +93,7 @@ def ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
 
 
 def history_window(settings: Settings) -> tuple[datetime, datetime]:
-    """First event hour of the history and the hour in which the live load begins, in UTC: the window [start, end).
+    """Event hours [start, end) of the history, in UTC: from `replay.history_days` before the live load on.
 
     Raises:
         TraceError: the trace cannot be used.
@@ -103,7 +103,7 @@ def history_window(settings: Settings) -> tuple[datetime, datetime]:
 
 
 def live_window(settings: Settings) -> tuple[datetime, datetime]:
-    """Event hours [start, end) of the live load, in UTC, the hours of its first and last moment included.
+    """Event hours [start, end) of the live load, in UTC; the hours of its first and of its last moment belong to it.
 
     Raises:
         TraceError: the trace cannot be used.

@@ -71,16 +71,21 @@ def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
 
 
 def left_alive(stack: Stack) -> list[str]:
-    """List the processes of a stopped stack that still run, as `PID NAME`: of its sessions, or with its marker."""
+    """List the processes of a stopped stack that still run, as `PID NAME`: of its sessions, or with its marker.
+
+    Raises:
+        psutil.NoSuchProcess: one of them ended meanwhile.
+    """
     sessions = [process.pid for process in stack.processes.values()]
     return [f"{p.pid} {p.name()}" for p in members(sessions, stack.id)]
 
 
 def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
-    """Say in words what went wrong in a run: one sentence each, empty if nothing did.
+    """Say in words what went wrong in a run: one sentence each, an empty list if nothing did.
 
-    Looks at records lost or counted twice, scale-ups without effect (policy `forecast`), live metrics that did not
-    reach the lake, models that were not judged, and processes still alive.
+    Looks for records lost or counted twice, live metrics that are not in the lake, models that were not judged,
+    processes still alive, and, under the policy `forecast`, for at least one scale-up that the forecast caused and a
+    batch used.
 
     Args:
         summary: of `summarise`.
@@ -169,13 +174,14 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
     Args:
         stack: started, with its topics.
-        run_dir: folder of the run; filled here.
+        run_dir: folder of the run; `run.json`, `counts.json` and the records of the run are written there.
         screen: shows the stages.
         began: epoch seconds at which the run began.
 
     Returns:
-        `challenger` (verdict on the model trained on history and live load, None: none was judged), `newcomer` (see
-        `newcomer.judged`), `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
+        Entries for `run.json`: `challenger` (the registry's verdict on the model trained on history and live load, with
+        `version`, `promoted`, `reason` and losses; None: none was judged), `newcomer` (see `newcomer.judged`),
+        `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
 
     Raises:
         RingError: a stage did not get through.
