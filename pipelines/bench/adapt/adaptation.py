@@ -115,10 +115,10 @@ def domains() -> dict[str, Series]:
 
 
 def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[Pair]:
-    """Try every load as a source for every other, at every moment and length of history; takes hours over all loads.
+    """Try every load as a source for every other, at every moment and length of history.
 
     Left out are pairs in which the source covers any of the time that the target is served, and histories that begin
-    before the target does.
+    before the target does. Slow: every case adapts a network and chooses a forecaster.
 
     Args:
         loads: by name, all of one step, none missing.
@@ -126,7 +126,7 @@ def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]
         tell: is called with a line of progress now and then.
 
     Yields:
-        One result per source, target, moment and length, as they are found.
+        One result per source, target, moment and length, as they are found; nothing is done before the first is asked.
 
     Raises:
         SeriesError: fewer than two loads, or steps that differ; a load is constant or too short to learn from.

@@ -55,7 +55,7 @@ def run(settings: Settings, pairs: int = 8) -> dict[str, Any]:
 
     Raises:
         SettingsError: such an address is configured.
-        StackError: the broker does not start, or a stack runs on the folder already.
+        StackError, ProcessError: the broker does not start, or a stack runs on the folder already.
         StreamingQueryException: a query fails.
     """
     settings = apart(settings, "bench")

@@ -43,8 +43,10 @@ def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
         `records`, `verdicts` (how many were given), `readers` (names); `stopped`, [record, reader, error] where a
         reader raised; `differing`, [record, reader, accepted] where it differs from the reference reader `decode`;
         `unexpected`, [record, "decode", accepted] where that differs from what the record was made for; `n_stopped`,
-        `n_differing` and `n_unexpected`, their numbers. Errors of the lake's gate come through; those of the other
-        readers are counted.
+        `n_differing` and `n_unexpected`, their numbers.
+
+    Raises:
+        Exception: what the lake's gate raises; errors of the other readers are in `stopped`.
     """
     now = time.time()
     entries = corpus(now, seed)

@@ -57,7 +57,7 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
 
 
 def sound(now: float) -> dict[str, Any]:
-    """Make a message of every topic that every reader accepts at wall time `now` (epoch seconds)."""
+    """Make a valid message for every topic, by topic, as sent at wall time `now` (epoch seconds)."""
     time, levels, rows = now - 10, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 2
     return {
         "metrics": sent.MetricSample(JOB, "interval", time, now, arrival_rps=12.5, lag_records=3, executors=2),

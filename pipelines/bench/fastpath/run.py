@@ -54,7 +54,7 @@ QUICK = Sizes(2, 400, 100, 200, 50, 40, 20, 200, 3, 2_000, 40_000)
 
 
 def measure(parts: Collection[str], sizes: Sizes) -> Found:
-    """Run parts of the benchmark one after the other, each in a temporary folder; prints each as it begins.
+    """Measure parts of the benchmark one after the other, each in a temporary folder; prints each as it begins.
 
     An error ends its part, not the others: the message is then in `absent` under the part's name, and so is an unknown
     part.

@@ -62,7 +62,9 @@ class Watched:
         return (len(self.series) * self.series.step_s - left_out - FIRST_DAYS * DAY_S) / (30 * DAY_S)
 
     def positions(self, many: int, seed: int) -> list[int]:
-        """Draw steps at which a change may begin, after the first 3.5 days, it and its end 50 steps on no anomalies.
+        """Draw steps at which a change may begin.
+
+        They lie after the first 3.5 days; neither they nor the end of the search, 50 steps on, lies in an anomaly.
 
         Args:
             many: how many are drawn.
@@ -111,7 +113,7 @@ def broken(series: Series, at: int, shape: str) -> Series:
 def errors_of(forecaster: Forecaster, series: Series) -> Series:
     """Compute log(load/forecast) at every step, of the median that was issued 12 steps before.
 
-    NaN in the first steps, where load or forecast is not above 0, and where a step is missing.
+    NaN in the first 11 steps, where load or forecast is not above 0, and where a step is missing.
 
     Raises:
         SeriesError: the forecaster has other steps, or the series is empty.

@@ -148,7 +148,8 @@ def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]
         `predict_us`; with `said` also `as_published` (RMSE scored as its authors did) and `published_ratio`.
 
     Raises:
-        SeriesError: fewer than two test steps have a known outcome.
+        SeriesError: only one test step has a known outcome.
+        TypeError: none has.
     """
     found, naive = figures(evaluation), evaluation.best_naive
     least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]

@@ -70,9 +70,9 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
 
 
 def calibration(evaluation: Evaluation, name: str) -> Chart:
-    """Draw the share of outcomes at or under each quantile over its level: 1, half and all steps ahead.
+    """Draw the share of outcomes at or under each quantile over the quantile's level; the diagonal is calibrated.
 
-    On the diagonal a forecast is calibrated.
+    A line each for 1 step ahead, half the horizon and the whole.
 
     Raises:
         KeyError: the evaluation has no model of that name.

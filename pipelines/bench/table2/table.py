@@ -30,7 +30,7 @@ def run(
     resume: bool = False,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Fit and score every model on every series of the source paper's table; takes hours. Limits torch to one thread.
+    """Fit and score every model on every series of the source paper's table. Limits torch to one thread.
 
     Args:
         steps: seconds per step, see `loads.cells`.
