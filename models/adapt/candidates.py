@@ -54,7 +54,7 @@ class Target:
 
     @cached_property
     def unit(self) -> Floats:
-        """(p,) root mean squared error of the last value over the history, by which horizons are made comparable."""
+        """(p,) records/s: RMSE of repeating the last value over the history, the unit of errors per step ahead."""
         past = self.naive[: self.history - self.horizon]
         return np.asarray(np.maximum(np.sqrt(np.nanmean(past**2, axis=0)), 1e-9 * max(float(self.past.mean()), 1e-9)))
 
@@ -91,12 +91,12 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class CandidateErrors:
-    """A model's errors on a target, records/s.
+    """A model's forecast errors on a target, records/s.
 
     Attributes:
-        errors: (T, p) of the model fitted on the whole history; in the history as far as they are fair or at hand.
-        judged: (T, p) of the same kind of model that has not seen the gate's part; NaN but there.
-        fair: whether `errors` in the history are of forecasts whose own fit had not seen the outcome.
+        errors: (T, p) of the model fitted on the whole history; NaN where there is none.
+        judged: (T, p) of the same kind of model fitted without the gate's part; NaN elsewhere.
+        fair: whether `errors` within the history are out-of-sample, of fits that had not seen the outcome.
     """
 
     errors: Floats

@@ -19,11 +19,11 @@ from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 
 KEPT_DAYS = 42
-"""So many of the newest days are looked at: those gone through, and the four weeks that say what was usual on each."""
+"""Newest days that are read: those replayed, and the four weeks before that say what was usual."""
 REPLAYED_DAYS = 14
-"""So many of the newest days are gone through."""
+"""Newest days over which the detectors are replayed."""
 QUIET_S = DAY_S
-"""So long after a drift nothing is reported: then yesterday is at the new level, and the new level is usual."""
+"""Seconds after a drift in which none is reported: from then on yesterday is at the new level."""
 LEAST = 0.15
 """The smallest change reported, as |log ratio|: + 16 % or − 14 %."""
 _BLOCK = 6  # steps per mean that the detectors read

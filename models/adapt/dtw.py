@@ -16,9 +16,9 @@ from models.forecast.core.series import Floats, Series, SeriesError
 BAND = 0.1
 """Half-width of the Sakoe-Chiba band as a share of the length (Sakoe and Chiba 1978)."""
 THRESHOLD = 0.5
-"""A source is kept under this share of the distance to a segment without shape."""
+"""A source is kept if its distance is under this share of the distance to a shuffled segment."""
 SHUFFLES = 7
-"""How many random orders of one source segment say how far a segment without shape lies."""
+"""Random orders of one source segment that the null distance is taken over."""
 _FLAT = 1e-9  # of the mean size: a deviation under it is rounding, not shape
 
 

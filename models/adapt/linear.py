@@ -13,7 +13,7 @@ from models.forecast.core.series import Floats, SeriesError
 
 Indices = NDArray[np.int64]
 STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""How many rows' worth of evidence weights of 0 have; the newest rows choose."""
+"""Ridge penalties that are tried, in rows."""
 _FOLDS = (0.55, 0.7, 0.85)  # of the rows: where rolling origins begin, each judged up to the next
 _NEIGHBOURS = 3
 

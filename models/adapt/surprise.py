@@ -18,7 +18,7 @@ _HIGHEST = 1.0  # |log error| of one forecast counts at most so much: wrong by a
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Means over equal stretches of time, which begin at multiples of `span_s` since the epoch.
+    """Means over equal blocks of time, which begin at multiples of `span_s` since the epoch.
 
     Attributes:
         start: epoch seconds at which the first begins.
@@ -36,7 +36,7 @@ class Means:
         return max(round(DAY_S / self.span_s), 1)
 
     def end_of(self, index: int) -> float:
-        """Epoch seconds at which a mean ends."""
+        """Return the epoch seconds at which the mean of that index ends."""
         return self.start + (index + 1) * self.span_s
 
 

@@ -19,7 +19,7 @@ from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 
 LONG_DAYS = 14
-"""A load with so many days may be a source; one with fewer is a target."""
+"""Days of history from which on a load may be a source; with fewer it may be a target."""
 _KEPT = 2016  # newest steps of a history whose errors say how wide the quantiles are
 
 

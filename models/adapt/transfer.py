@@ -25,7 +25,7 @@ class LossWeights:
 
 
 GRID = tuple(LossWeights(a, b) for a in (0.0, 0.1) for b in (0.0, 0.1))
-"""Which weights are tried; 0 belongs to them, so that adaptation can switch itself off."""
+"""Weights that are tried; both 0 among them, so that the discrepancies can drop out."""
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from models.forecast.core.tracks import Carrying
 
 Indices = NDArray[np.int64]
 RECENT = 24
-"""Newest steps that are read."""
+"""Newest steps that are regressors."""
 BESIDE = 2
 """Steps before and after the same time in an earlier season that are read."""
 TRAINED = 10_000
-"""Of how many of the newest moments the weights are found."""
+"""Newest rows that are fitted, at most."""
 _STRENGTHS = tuple(10.0**power for power in range(-4, 5))
 _OFFSET = 0.05  # of the mean load: what is added before a logarithm
 _CAP = 2.0  # times the highest load in view: no forecast is higher

@@ -146,7 +146,7 @@ class BlendTrack:
 
     @property
     def quantiles(self) -> Floats:
-        """(horizon, levels) records/s after the newest step; NaN where nothing was ever seen. Not to be changed."""
+        """(horizon, levels) records/s after the newest step; NaN while nothing was seen. `step` overwrites it."""
         return self.kept.quantiles
 
     def step(self, value: float) -> None:

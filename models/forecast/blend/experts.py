@@ -1,4 +1,4 @@
-"""The forecasts that are blended: naive repetitions, running means, and ridge regressions that learn as they go."""
+"""The forecasts that are blended: naive repetitions, running means, and ridge regressions that learn online."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Experts:
 
     @cached_property
     def lags(self) -> Lags:
-        """What they read."""
+        """The columns of regressors that the experts read."""
         return Lags(self.task)
 
     @cached_property
     def ridges(self) -> tuple[Ridge, ...]:
-        """The regressions; none of them was best everywhere, and none could be left out without loss somewhere."""
+        """The ridge-regression experts, one per specification."""
         return tuple(Ridge(self.lags, *spec) for spec in _SPECS)
 
     @property
@@ -93,12 +93,12 @@ class Experts:
 
     @property
     def reach(self) -> int:
-        """Newest values that must be kept."""
+        """How many of the newest values must be kept."""
         return self.lags.context
 
     @cached_property
     def daily(self) -> NDArray[np.bool_]:
-        """(E,) which of them read the same time yesterday."""
+        """(E,) whether each expert reads the same time yesterday."""
         naive = np.arange(self.count - len(_SPECS)) == YESTERDAY
         return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
 

@@ -1,4 +1,4 @@
-"""What the blend remembers of errors, as the compiled step reads and changes it."""
+"""Errors, weights and quantiles of the blend as flat arrays, which the compiled step reads and changes in place."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ Counts = NDArray[np.int64]
 
 
 class Judged(NamedTuple):
-    """What is remembered of errors, and what was said at the H newest moments; the first axis of 2 is calm, excited.
+    """Past errors of the blend and its experts, and the forecasts issued at the H newest moments.
+
+    An axis of 2 is calm moments, then excited ones (after a step missed by far more than usual).
 
     Attributes:
         levels, low, high: (levels,) of the quantiles, and by how much they may be moved.
         shares_of_size, share, usual_keep: how fast sizes, the experts' errors and the usual error are renewed.
-        one: numbers by the names in `judge`.
+        one: numbers at the places `judge.USUAL` to `judge.SCORED`.
         judged, size: (2, H) errors seen; mean squared error of the blend, newest count most.
         loss, products: (2, H, E), (2, H, E, E) mean squared errors of the experts and mean products, in `size`.
-        shares: (2, H, E) how much each counts by the products.
-        errors, widths, seen, moved, bands: as in `conformal.ConformalState`, there `errors`, `size`, `count` and so on.
+        shares: (2, H, E) weights of the experts in the half of the blend that minimises the joint error.
+        errors, widths, seen, moved, bands: as in `conformal.ConformalState`, there `errors`, `size`, `count` and so on;
+            the rows of `errors` are written in turn.
         ordered, known: (H, KEPT + 1) and (H,) the columns of `errors`, rising, and how many there are.
         centres, units, scales, said: as in `ConformalState`, but row n % H is that of step n.
-        pending, moods: (H, H, E) and (H,), likewise: by moment, step ahead, expert.
-        scratch: (E,) of no meaning.
+        pending, moods: (H, H, E) forecasts by moment, step ahead, expert, and (H,) 1 for an excited moment; rows
+            likewise.
+        scratch: (E,) working space.
     """
 
     levels: Floats

@@ -1,4 +1,4 @@
-"""What the linear experts read: loads at chosen distances from a moment, and differences between them."""
+"""Regressors of the blend's experts: loads at fixed distances from a moment, and means over windows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LONG = 20_160  # steps: weeks longer than this (steps under 30 s) have no profi
 
 @dataclass(frozen=True)
 class Season:
-    """One season's part of the columns.
+    """Columns of one season, a day or a week.
 
     Attributes:
         steps: its length.
-        repeats: how many of them the profile is the mean of.
-        first: column of `lag(-NEAR - AROUND + 1)`.
+        repeats: how many of the newest seasons a profile is the mean of.
+        first: its first column, `lag(1 - NEAR - AROUND)`.
         offsets: (lags,) steps from the moment to the middle of what each lag column reads.
     """
 
@@ -41,7 +41,7 @@ class Season:
 
     @property
     def size(self) -> int:
-        """Columns: each lag, each profile entry, and the anchors of both."""
+        """Number of columns: each lag, each profile entry, and the level of both."""
         return 2 * len(self.offsets) + 2
 
     def lag(self, ahead: int) -> int:
@@ -58,12 +58,12 @@ class Season:
 
     @property
     def lag_anchor(self) -> int:
-        """Column of the level one season ago."""
+        """Column of the level one season ago, a mean over `NEAR` lags."""
         return self.first + 2 * len(self.offsets)
 
     @property
     def profile_anchor(self) -> int:
-        """Column of the profile's level now."""
+        """Column of the level of the profile now, a mean over `NEAR` entries."""
         return self.lag_anchor + 1
 
 
@@ -101,7 +101,7 @@ class Lags:
 
     @property
     def count(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return self.seasons[1].first + self.seasons[1].size
 
     @cached_property

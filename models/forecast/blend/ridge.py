@@ -34,16 +34,16 @@ CAP = 3.0  # times the highest load in view: no forecast is higher
 
 @dataclass(frozen=True)
 class Ridge:
-    """One expert: which differences it reads, in which units.
+    """One expert: a ridge regression on differences between loads, with its scale and its forgetting.
 
     A row is a moment t with the level l there. Loads enter as z = f(y / l), so that a series twice as high gives the
-    same rows; f is the identity, the square root or the logarithm. The forecast for h steps ahead is
-    z(base) + Σ w_j · (z(plus_j) − z(minus_j)), with w by ridge regression: the coefficients have a normal prior
-    around 0, and the ridge is the variance of what they leave over divided by the prior's variance.
+    same rows; f is the identity, the square root or the logarithm. The forecast for h steps ahead is z(base) + Σ w_j ·
+    (z(plus_j) − z(minus_j)), with w by ridge regression: the coefficients have a normal prior around 0, and the ridge
+    is the residual variance divided by the prior's variance.
 
     Attributes:
         lags: the columns.
-        season: what it knows beside the recent steps: "none", "day" or "week" (which includes the day).
+        season: what it reads beside the recent steps: "none", "day" or "week" (which includes the day).
         base: where it starts from: "level" (the newest mean; differences from it), "own level" (each difference is
             taken from the level of its own time, so that a lasting shift carries over at once), or "season" (the same
             time last season; differences from what was then).
@@ -116,14 +116,14 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """What a ridge regression needs to know of the rows it has seen, for some or all of its steps ahead.
+    """Sums that a ridge regression needs of the rows seen, for some or all of its steps ahead.
 
     Attributes:
-        rows: how many there were, those included that lacked something.
-        gram: (H, p, p) sums of x xᵀ.
-        cross: (H, p) sums of x y.
-        power: (H,) sums of y²; these three with rows counted by their weight.
-        count: (H,) rows.
+        rows: rows offered, incomplete ones included.
+        gram: (H, p, p) weighted sums of x xᵀ.
+        cross: (H, p) weighted sums of x y.
+        power: (H,) weighted sums of y².
+        count: (H,) complete rows, decayed by age.
         coefficients: (H, p) as last solved; NaN before.
     """
 
@@ -136,7 +136,12 @@ class NormalEquations:
 
 
 def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
-    """Return the normal equations before any row: zero sums, NaN coefficients."""
+    """Return the normal equations before any row: zero sums, NaN coefficients.
+
+    Args:
+        ridge: the regression.
+        ahead: which steps ahead (less one) they are of.
+    """
     horizon, p = ridge.columns[1][ahead].shape
     zero = np.zeros(horizon)
     return NormalEquations(

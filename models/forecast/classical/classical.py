@@ -154,7 +154,7 @@ class Classical(Carrying):
 
 
 def begins(series: Series) -> Floats:
-    """(T,) epoch seconds at which each step begins."""
+    """Return the (T,) epoch seconds at which each step begins."""
     return np.asarray(series.start + series.step_s * np.arange(len(series)), dtype=np.float64)
 
 

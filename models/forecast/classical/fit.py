@@ -12,10 +12,10 @@ from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill
 from models.forecast.core.series import Floats, Series, SeriesError
 
 NEWEST = 3000
-"""Of how many of the newest steps the parameters are found."""
+"""Newest steps that the parameters are fitted to, at most."""
 _DAILY, _WEEKLY = (0, 2, 4, 8, 12), (0, 6, 20, 41)  # numbers of harmonics that are tried
 LEAST = 20
-"""Fewer steps than this say nothing of them."""
+"""Known steps that a fit needs at least."""
 
 
 def fit_classical(kind: str, task: Task, history: Series) -> Classical:

@@ -1,4 +1,4 @@
-"""Quantiles around any point forecast: by its newest errors, widened or narrowed until they cover what they should."""
+"""Adaptive conformal quantiles around any point forecast, from its newest errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from models.forecast.core.series import Floats
 
 KEPT = 1000
-"""Newest errors, in units of their expected size, that a quantile is taken of."""
+"""Newest errors, in units of their expected size, that quantiles are taken over."""
 EVERY = 16
-"""Steps between two looks at these errors; those of the different steps ahead take turns."""
+"""Error quantiles of each step ahead are recomputed once in so many steps, by turns."""
 _GAIN = 0.005  # how much of a miss a level is moved by
 _NARROW, _WIDE = 4.0, 0.3  # times the share beyond a quantile: it is moved to no more and no less than this
 _LEAST = 0.05  # of the level: a load below it does not make the errors smaller
@@ -76,7 +76,7 @@ class Conformal:
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """(levels,) the least and the most that is added to each level."""
+        """(levels,) the least and (levels,) the greatest correction of each level, in units of a level (0..1)."""
         levels = np.array(self.levels)
         beyond = np.minimum(levels, 1 - levels)
         inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
@@ -84,7 +84,7 @@ class Conformal:
 
     @cached_property
     def shares(self) -> Floats:
-        """(2,) how much a new error counts in the present and in the long-run size, once there are many."""
+        """(2,) weight of a new error in the present and in the long-run mean size, once there are many."""
         half_lives = np.clip(np.array([_FAST, _SLOW]) * self.day, _FEWEST, _LONGEST)
         found: Floats = 1 - 0.5 ** (1 / half_lives)
         return found

@@ -1,4 +1,4 @@
-"""What every forecaster is, how one series follows it, and how the gaps of a load are filled."""
+"""Base types of all forecasters: task, state, track; and how gaps of a load are filled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.forecast.core.series import Floats, Series, SeriesError
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 ERRORS = 2000
-"""How many of the newest errors an empirical quantile is taken over, at most."""
+"""Newest errors of a naive forecast that its quantiles are taken over, at most."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class State:
 
 
 class Track(Protocol):
-    """One series that follows a forecaster."""
+    """One series followed by a forecaster, step by step."""
 
     @property
     def quantiles(self) -> Floats:
-        """(horizon, levels) records/s after the newest step; NaN where nothing was ever seen. Not to be changed."""
+        """(horizon, levels) records/s after the newest step; NaN while nothing was ever seen. Read-only."""
 
     def step(self, value: float) -> None:
         """Append one step.

@@ -9,9 +9,9 @@ import numpy as np
 from models.forecast.core.series import Floats, SeriesError
 
 LONGEST = 24
-"""A gap of more windows than this is not stepped over: what was carried says nothing any more."""
+"""After a gap of more windows than this the job starts over, its state dropped."""
 ROW = 24
-"""Samples in a row after which a job that began anew may speak."""
+"""Consecutive samples after which forecasts of a job that (re)started may be issued."""
 DOUBTED, SETTLED = 3, 3
 """After a gap of more than `DOUBTED` windows a planner ignores forecasts until so many samples came after its end."""
 

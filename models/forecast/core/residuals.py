@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from models.forecast.core.series import Floats
 
 FEW = 24
-"""An error distribution of fewer errors than this is not trusted; that of the next simpler forecast stands in."""
+"""With fewer errors than this the spread of the naive forecast stands in."""
 NEWEST = 500
-"""Of how many of the newest forecasts the errors are kept."""
+"""Errors are kept of so many of the newest forecasts."""
 
 
 class Ordered(NamedTuple):

@@ -1,4 +1,4 @@
-"""Regular series made of irregular records: as one batch, or record by record with the same result."""
+"""Regular series resampled from irregular records: as one batch, or record by record with the same result."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Column = Sequence[float] | Floats
 Steps = list[tuple[float, float]]
 
 COVERED = 0.5
-"""A step of which a smaller share than this was seen counts as missing."""
+"""A step of which records cover a smaller share than this is missing (NaN)."""
 MAX_STEPS = 1_000_000
-"""A series or a gap of more steps than this is a mistake in the times or in the step."""
+"""A series or a gap of more steps than this raises SeriesError: a time or the step must be wrong."""
 GRAIN = 1e-6
-"""Of a step: what float times of today may lack to the end of a step."""
+"""Tolerance for rounding of float epoch seconds at the border of a step, as a share of the step."""
 
 
 class SeriesError(CorrectableError, ValueError):

@@ -13,7 +13,7 @@ from models.forecast.core.forecaster import Forecaster, State
 from models.forecast.core.series import Floats, Series
 
 _FORM = 2
-"""Of the bytes; one more wherever their meaning changes."""
+"""Format version of the bytes; raised whenever their meaning changes."""
 _GRAIN = 1e-3  # of a step: how far a state's time may lie from the history's steps
 
 

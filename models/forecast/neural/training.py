@@ -20,13 +20,13 @@ from models.forecast.neural.windows import PastWindow, season_of, windows
 HIDDEN = 32
 """Units of a cell where nothing else is asked for."""
 SEED = 7
-"""Of the first weights and of where the lanes are cut."""
+"""Default seed of the first weights and of where the lanes are cut."""
 VALIDATION = 0.15
 """Share of the newest rows on which the number of epochs is chosen."""
 CHUNKS = 8
-"""Chunks in a lane, at least; a short history is read in fewer lanes."""
+"""Chunks in a lane (contiguous stretch of history), at least; a short history is read in fewer lanes."""
 WARMTH = 96
-"""Rows read before the newest ones, so that these are judged with a state that has settled."""
+"""Rows run through before the validation rows, so that the hidden state has settled by then."""
 
 
 @dataclass(frozen=True)

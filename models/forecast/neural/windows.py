@@ -22,7 +22,7 @@ FAST = 12
 STATES = 3
 """Channels after the moves: level (newest ÷ the day's), log volatility, log of the newest ÷ the usual one."""
 SEEN = 0.5
-"""A row of whose newest steps a smaller share was seen teaches nothing."""
+"""A row of whose newest steps a smaller share was known is not trained on."""
 MOST = 20_000
 """Newest rows of a history that are read, at most: what lies further back is forgotten."""
 BREAK = 1.25
@@ -68,12 +68,12 @@ class PastWindow:
 
     @cached_property
     def weekly(self) -> NDArray[np.bool_]:
-        """(moves,) which of them look back the longest season."""
+        """(moves,) whether each move reads the longest season."""
         return np.array([lag == self.season for lag, _ in self.moves])
 
     @property
     def width(self) -> int:
-        """Channels of a row."""
+        """Number of channels of a row."""
         return len(self.moves) + STATES
 
 

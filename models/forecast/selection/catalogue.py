@@ -29,7 +29,7 @@ CATALOGUE: dict[str, Fit] = {
     "lstm": partial(fit_network, "lstm"),
     "blend": lambda task, history: Blend(task),
 }
-"""Simplest first: of equals the first is taken. A fit is pure; too short a history raises SeriesError."""
+"""Fits by kind, simplest first: of equals the first is taken. Too short a history raises SeriesError."""
 
 
 def default_of(names: Iterable[str]) -> str:

@@ -21,9 +21,9 @@ Fit = Callable[[Task, Series], Forecaster]
 NEWEST = 0.2
 """Share of the history that the candidates are compared on."""
 MOST = 1000
-"""More steps than this say little more, and take long."""
+"""Steps that the candidates are compared on, at most."""
 FEWEST = 24
-"""With fewer steps than this to compare on, nothing is compared."""
+"""With fewer steps than this to compare on, the default is taken."""
 TIE = 0.01
 """Share by which a candidate must undercut the loss of the best simpler one to be preferred to it."""
 
