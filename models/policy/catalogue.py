@@ -20,11 +20,11 @@ from models.policy.rules import ds2, flink, kubernetes, spark
 from models.policy.rules.fixed import Schedule, Static
 
 SWEEP = 8
-"""Values of a knob in a sweep."""
+"""Most values of a knob (a policy's one tuned parameter) in a sweep."""
 UTILISATIONS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.4)
-"""Beyond 1, because who knows the load can let batches grow to the target."""
+"""Knob values of policies by target utilisation; above 1, batches grow longer than planned, up to the target."""
 MEASURED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
-"""For those that go by a measured busy share: it never passes 1, so that a target of 1 never asks for more."""
+"""The same for policies by a measured busy share: that never passes 1, so a target of 1 would never ask for more."""
 
 
 @dataclass(frozen=True)

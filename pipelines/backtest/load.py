@@ -11,7 +11,7 @@ from pipelines.traces.series_file import parse_step, read_series, step_name
 from pipelines.traces.shipped import shipped
 
 RESTORED = " restored"
-"""Ends the name of a rescaled trace whose publisher's offset was taken off."""
+"""Suffix of the name of a rescaled trace: takes off the offset that its publisher added."""
 _STEPS_S = (300.0, 1800.0)
 
 

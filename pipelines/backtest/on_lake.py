@@ -25,7 +25,7 @@ from pipelines.lake.load import moment, read_lake
 from pipelines.registry import Registry
 
 LEAST_STEPS = 60
-"""Fewer known steps than these say nothing about a policy."""
+"""Least known steps of a load for a backtest."""
 
 
 def enough(job: str) -> bool:

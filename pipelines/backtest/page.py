@@ -17,7 +17,7 @@ from pipelines.html.document import document, holder, section
 from pipelines.html.plot import Chart, line, rows
 
 LEAST = 1e-4
-"""Fewer violations than this are shown here."""
+"""Least violation (share of seconds over the target) on the axis; lower ones are drawn at it."""
 _STYLES: dict[str, tuple[str, str, float]] = {
     OPTIMUM: ("@good", "dash", 1.8), TRUE_FUTURE: ("@good", "solid", 1.8),
     "forecast": ("@forecast", "solid", 2.6), "mpc": ("@forecast", "dash", 2.6), "dqn": ("@forecast", "dot", 2.6),

@@ -1,4 +1,4 @@
-"""What the batches since the last look say of a job, live or in the twin: its rate, how busy it is, how long they take.
+"""Rate, busy share and batch time of a job since the last look (evaluation of its policy), live or in the twin.
 
 A batch is known only when it has ended, and looks are often shorter than batches; so shares are taken over the time
 that the ended batches span, from the end of the batch before the first of them to the end of the last.

@@ -14,10 +14,10 @@ Integers = NDArray[np.int64]
 BUSY_SHARE = 0.5
 """A batch teaches capacity only if at least this share of its time was work."""
 DECAY = 0.95
-"""What the past keeps of its weight with each batch."""
+"""Factor by which each batch discounts the sums of older ones."""
 PRIOR_BATCHES = 3
 COLD_BATCHES = 2
-"""Batches after an executor came whose durations say more about cold JVMs than about capacity."""
+"""Batches after a scale-up that teach no capacity, because new JVMs are slow."""
 MOST_OFF = 5.0
 """The service time learned stays within this factor of the contract's first guess."""
 

@@ -1,4 +1,4 @@
-"""A policy at its own pace: looked at more often, it keeps its answer and gathers what it will see next time."""
+"""A wrapper that lets a policy decide at its own interval, and averages what it sees over that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from models.policy.core.view import Choice, Memory, Policy, View, chosen
 
 LATE_S = 1e-6
-"""Seconds by which rounding may make a look too early."""
+"""Seconds of tolerance for rounding when an interval is compared."""
 GATHERED = ("arrival_rps", "processed_rps", "busy", "in_batch")
 SUMS = tuple(f"paced_{field}" for field in (*GATHERED, "batch_s", "batches", "seconds"))
 

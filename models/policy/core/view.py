@@ -23,19 +23,24 @@ Memory = dict[str, Floats]
 
 
 class Why(IntFlag):
-    """Why a choice is what it is; the codes of a decision record."""
+    """Reasons of a choice, as flags; in lower case they are the codes of a decision record."""
 
     FORECAST = 1
     """A forecast asked for more than what is observed."""
     BACKLOG = 2
+    """More records wait than the batches in flight explain."""
     CEILING = 4
     """Bounds or the task count cut the answer short."""
     COOLDOWN = 8
+    """A raise waits because the last change is too recent."""
     CATCH_UP = 16
+    """Nothing is taken away while there is a backlog."""
     DELAYED_DOWN = 32
+    """A decrease waits: more was needed recently, or the last change is too recent."""
     NO_FORECAST = 64
+    """There was no usable forecast for a policy that goes by one."""
     NOT_A_NUMBER = 128
-    """The policy's answer was none; the target stays."""
+    """The policy's answer was NaN or infinite; the target stays."""
     CLAMPED = 256
     """The policy's answer was out of bounds."""
     UNFAMILIAR = 512

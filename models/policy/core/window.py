@@ -1,4 +1,4 @@
-"""Values of a recent window, kept in a few buckets so that a policy's memory stays small whatever the window."""
+"""Sliding windows of fixed memory: maximum and mean of recent values, kept in a few buckets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import Memory
 
 BUCKETS = 12
-"""A window is forgotten an eleventh at a time: what is found covers the window and up to an eleventh more."""
+"""Buckets per window; values fall out one bucket at a time, so results cover the window and up to 1/11 more."""
 EMPTY = {"max": -np.inf, "sum": 0.0, "count": 0.0}
 
 

@@ -18,10 +18,9 @@ from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0
 NEVER_S = 1e6
-"""Since the last change, where there was none."""
+"""Seconds reported as time since the last change before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5
-"""A target that the executors have not reached after this long is given up for what is there: seconds, or lead times
-where these are longer, because given up earlier a request would be withdrawn before it can come true."""
+"""Seconds, or lead times if longer, after which a target not reached is replaced by the executors that are there."""
 
 
 def evaluate(

@@ -18,9 +18,9 @@ from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, saw
 
 SILENT_S = 30.0
-"""A server speaks at least every 10 s; one that has not for so long serves no more."""
+"""Wall seconds without a heartbeat (one per 10 s) or forecast after which a server is taken for gone."""
 AHEAD_S = 60.0
-"""Wall seconds by which a forecast may have come before the metrics that it was made of."""
+"""Wall seconds that a forecast's time may lie after the job's; beyond, it is ignored."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What one decision about a live job follows from, as numbers that a log can hold."""
+"""The inputs of one decision about a live job, as values that a log can hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SEEN = (
     "arrival_rps", "lag_records", "processed_rps", "busy", "in_batch", "batch_s", "executors", "target",
     "since_change_s",
 )  # fmt: skip
-"""What a view has as it was observed."""
+"""Fields that a view takes over unchanged."""
 
 
 @dataclass(frozen=True)

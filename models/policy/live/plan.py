@@ -13,7 +13,7 @@ from models.policy.core.view import Choice, Floats, Memory, Policy, Why, decide
 from models.policy.live.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
-"""Those whose delay is the contract's."""
+"""Policies whose scale-down delay is the contract's `scale_down_delay_s`."""
 _MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR)
 
 

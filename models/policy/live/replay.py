@@ -17,7 +17,7 @@ from models.policy.live.plan import plan
 from models.policy.rules.fixed import DAY_S, Timetable
 
 Contracts = Mapping[str, Contract]
-"""By the hash that decisions name them by."""
+"""Contracts by their hash, `Contract.hash`."""
 
 
 def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: float) -> Policy:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 REMIND_S = 5.0
-"""An agent that acts and whose executors are not as decided is sent it again after this long: it may have been away."""
+"""Seconds after which a decision that the executors do not follow is sent to the agent again."""
 MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down"}
-"""Codes that come and go from one second to the next; a hold for another one of them is no other decision."""
+"""Codes that change from second to second; holds that differ in them alone count as the same decision."""
 
 
 @dataclass(frozen=True)

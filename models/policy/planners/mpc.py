@@ -3,8 +3,8 @@
 The plan covers the time until a raise asked for now is of use: the start-up delay, the start-ups under way, the backlog
 that the present capacity will leave by then, and the price of an action (nothing is dropped that the plan would ask for
 again). The forecast is moved to the rate of now, and the capacity learned from busy batches, before the plan is made.
-After OptScaler (PVLDB 17(12), 2024), with a price in place of a fixed chance constraint: of two moments whose peaks are
-known equally often, the one that is less certain may be violated more often.
+After OptScaler (Zou et al., PVLDB 17(12), 2024), with a price in place of a fixed chance constraint: at moments whose
+load is less certain, where safety costs more, violations may be more frequent.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from models.policy.planners.planner import backlog
 
 _LEAST_BUDGET = 1e-4
 _UNSURE = 0.012
-"""Share by which what executors carry differs from what they are thought to, above it in one case of e."""
+"""Scale of the exponentially distributed relative error of the capacity model."""
 _DEAR, _LENIENT = 0.5, 0.08
-"""A factor of ten of the price below 10^_DEAR lets batches grow by that share: lateness that costs little is paid."""
+"""For each factor of ten that the price is below 10^_DEAR, the planned utilisation rises by the share _LENIENT."""
 
 
 def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
@@ -45,7 +45,7 @@ def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, pric
     if len(levels) == 1:
         return quantiles[:, 0]
     depth = -np.log1p(-np.asarray(levels))
-    # What executors carry is no more sure than the load; without this nobody could buy safety where the load is.
+    # Capacity is uncertain too; without this a certain load would leave no way to buy more safety.
     quantiles = quantiles * (1 + _UNSURE * np.maximum(depth - math.log(2), 0.0))
     low, high = quantiles[:, :-1], quantiles[:, 1:]
     fall = np.diff(depth) / np.maximum(high - low, 1e-9 * np.maximum(high, 1.0))

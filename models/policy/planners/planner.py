@@ -16,7 +16,7 @@ from models.policy.core import window
 from models.policy.core.view import Choice, Floats, Memory, Rule, View, flags
 
 LAG_ALLOWANCE_BATCHES = 1.5
-"""Lag includes the batch in flight: up to this many target batches of arrivals are no backlog."""
+"""Batches of arrivals that count as in flight; only lag beyond them is a backlog."""
 
 
 def backlog(view: View, batch_s: Floats | float) -> Floats:

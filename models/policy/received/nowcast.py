@@ -1,7 +1,7 @@
 """A forecast in coarse steps, corrected by the load of this very moment.
 
-A forecaster speaks when a step ends; a policy decides within the step, knows the rate of the last seconds, and wants
-the load seconds to minutes ahead. What the forecast is off by now it will still be off by in a moment, and less later.
+A forecast is made when a step ends; a policy decides within the step and knows the rate of the last seconds. The
+forecast's present error is added to the load ahead, less and less the further ahead it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from models.policy.core.capacity import Floats
 
 WITHIN, BEYOND = 4, 3
-"""Stretches into which the lead time, and the time beyond it, are cut."""
+"""Numbers of equal parts of the lead time, and of the hold after it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What is heard of a held forecast now, as numbers that fit a log; or why there is nothing to go by."""
+"""The load ahead that a policy is told now, out of the newest forecast; or why there is none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.policy.received.peaks import TRENDS_S, Moments
 SMOOTH_S = 3.0
 """Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
 MEMORY_STEPS = 1.0
-"""Steps after which a third of what the forecast is off by now is left."""
+"""Forecast steps after which a share of 1/e of the forecast's present error is left."""
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 GRAIN_S = 5.0
 """Seconds between two totals that are kept."""
 BACK_S = 60.0
-"""A clock that goes back by more was set; what came before is then of no known time."""
+"""Seconds; where time goes back by more, the clock was set and the totals begin anew."""
 KEPT_S = 960.0
-"""The oldest rate that is asked for is that of 15 minutes ago, a mean over some seconds."""
+"""Seconds of totals that are kept: 15 minutes for `peaks.TRENDS_S`, and some to average over."""
 
 
 @dataclass(frozen=True)

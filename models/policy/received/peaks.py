@@ -18,17 +18,17 @@ from models.policy.received.nowcast import ForecastRows, corrected
 
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
 TRENDS_S = (30, 60, 120, 300, 900)
-"""How long ago the rates are from that the present one is compared with."""
+"""Seconds ago of the rates that the present one is compared with."""
 MEMORIES = (0.25, 1.0, 4.0)
-"""Steps for which an error of the forecast lasts."""
+"""Forecast steps after which 1/e of an error is left; each gives features of its own."""
 JUDGED = (0.9, 0.98, 0.995, 0.999)
-"""Levels at which listening is compared with not listening."""
+"""Levels at which the loss with the forecast is compared with that of the present rate alone."""
 _UPPER = 0.9
-"""Quantile that says how wide a forecast is."""
+"""Level whose distance from the median is the width of a forecast."""
 _CLEARLY = 0.9
-"""Share of the loss with the present rate as the unit below which what is foretold becomes the unit."""
+"""The forecast median becomes the unit if the loss is below this share of that with the present rate as unit."""
 _FEWEST = 100
-"""Moments from which a regression is made."""
+"""Least moments for a regression."""
 _LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
 _WIDEST = 3.0  # units: a feature further out counts as this
 _SMALLEST = 1e-3  # units: an error below it counts as this

@@ -1,4 +1,4 @@
-"""DS2: executors from the true rate of one, the rate it would have if it never waited.
+"""DS2: executors from their true processing rate, records per busy second.
 
 Source: Kalavri et al., "Three steps is all you need", OSDI 2018, and strymon-system/ds2 (`policy/scaling.rs`,
 `bin/manager.rs`, `config/ds2.toml`), for a dataflow of a source and one operator. DS2 knows no backlog: it scales for
@@ -16,7 +16,7 @@ from models.policy.core.capacity import Floats
 from models.policy.core.view import Choice, Memory, Rule, View, whole, within
 
 INTERVAL_S, WARM_UP, SLACK = 10.0, 2, 1.0
-"""Of the shipped configuration: seconds from one decision to the next (`policy_interval`), intervals without a decision
+"""Of the default configuration: seconds from one decision to the next (`policy_interval`), intervals without a decision
 after a change (`warm_up_time`), and executors by which a decrease is no change yet (`consider_change`)."""
 
 

@@ -18,9 +18,9 @@ from models.policy.core.view import Choice, Memory, Rule, View, chosen, flags, w
 
 DAY_S = 86400.0
 QUANTILE = 0.95
-"""Of the rates that a slot had in the history."""
+"""Quantile of a slot's rates in the history that a timetable holds."""
 SLOTS = 24
-"""Into which a day is cut: hours."""
+"""Equal parts of a day: hours."""
 
 
 class Timetable(NamedTuple):

@@ -20,7 +20,8 @@ from models.policy.core.view import Choice, Memory, Rule, View, whole, within
 INTERVAL_S = 60.0
 """Seconds from one decision to the next (the operator's reconcile interval)."""
 OBSERVED_LAG_S, OBSERVED_LEAST, OBSERVED_SWITCH = 30.0, 2, 0.15
-"""Observed rates count with more lag than these seconds, from so many on, if the busy-time rate is that much higher."""
+"""Observed rates replace the true rate with more lag than these seconds, from so many values on, where the true rate
+is higher by more than that share."""
 
 
 def capacity_needed(

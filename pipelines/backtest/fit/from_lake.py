@@ -16,7 +16,7 @@ from pipelines.report.actions import APPLIED
 from tidecast.fields import job_name
 
 NEWEST = 100_000
-"""Batches, and actions, that a fit goes by at most: a day of the busiest job."""
+"""Most batches, and most actions, that a fit reads."""
 _NEAR_S = 1.0
 _BATCH = ("kind", "wall_time", "batch_s", "batch_rows", "executors", "batch_id", "task_ceiling")
 _ACTION = (
