@@ -1,4 +1,8 @@
-"""What a trained network earns beside others, and the comparison that it must win before it may serve."""
+"""Evaluate trained agents, and decide whether one may be promoted.
+
+A price is what a second over the latency target costs, in seconds of all executors; violation is the share of such
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +23,14 @@ from models.twin.sim.job import TwinJob
 
 Choose = Callable[[VectorEnvironment], Integers]
 MARGINS = (0.1, 0.3, 1.0, 1e9)
-"""Of `DqnModel.margins`; with the last one the agent does what it is advised."""
+"""Candidates for `DqnModel.margins`; with the last one the agent follows the advice."""
 SURE = 2.0
-"""Standard errors by which departures must have earned more than the advice at a price, on runs of their own."""
+"""Standard errors by which departures must earn more than the advice, on runs that nothing was learned from."""
 RIVALS = ("forecast", "mpc")
-"""Ours that need no training: an agent that is dearer than the better of them is not worth its risk."""
+"""Policies of ours without training, that an agent must not be dearer than."""
 AGENT, CHAMPION = "dqn", "champion"
 EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
-"""Violations to compare at, where none of `RIVALS` keeps the promise: on some jobs nobody can."""
+"""Violations to compare at instead, where none of `RIVALS` keeps the budget."""
 
 
 def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int) -> list[Drawn]:

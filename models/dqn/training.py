@@ -1,4 +1,4 @@
-"""From an untrained network to an agent: learning over drawn jobs and loads, and trying what was learned."""
+"""Train an agent over drawn jobs and loads, and try it on loads that it did not learn from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from models.dqn.learner.settings import TrainingLength
 from models.twin.sim.job import TwinJob
 
 HELD = 0.25
-"""Newest share of a load that nothing is learned from."""
+"""Newest share of each load that is held out for evaluation."""
 
 
 def train(

@@ -1,4 +1,4 @@
-"""How the DQN policy may move: near what its baseline (`mpc` at its own price) advises, and what it is paid."""
+"""The moves of the DQN policy, near the advice of its baseline (`mpc` at its own price), and their reward."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Mask = NDArray[np.bool_]
 ACTION_S = 2.0
 """Executor-seconds that one change of the target costs."""
 PARTS = 2
-"""Executors (and actions), and violation: learned apart, because they differ by orders of magnitude."""
+"""Parts of the reward, executors (and actions) and violation; learned apart, as they differ by orders of magnitude."""
 FACTORS = (0.1, 1.0, 10.0)
-"""Of the price, at which the plan is told too: how fast it rises with the price says how sure the peak is."""
+"""Multiples of the price at which `Advice.needs` is computed: its rise shows how certain the peak is."""
 SHARE = 0.2
-"""Of the agent's price, at which it plans: it counts every moment at which the peak is passed as a moment over the
-target, and most of them are over within the look or are made good by the next raise. Chosen on drawn runs."""
+"""Share of the agent's price at which the baseline plans, chosen on drawn runs; below 1 because the baseline counts
+every exceeded peak as lateness, and most are over within a look or are met by the next raise."""
 
 
 def violation_cost_at(price: Floats | float) -> Floats:

@@ -1,4 +1,4 @@
-"""A trained agent as plain parameters: its network in numpy, and what it was trained on."""
+"""A trained agent in numpy: its network's weights, and what it was trained and tried on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent sees: numbers without a unit, so that one agent serves jobs of any size and speed."""
+"""The agent's observation: numbers without a unit, so that one agent serves jobs of any size and speed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from models.policy.core.capacity import Capacity, Floats
 from models.policy.core.view import Ahead, Memory, View
 
 RING = 16
-"""Decisions for which what was said is remembered, to see what it was worth."""
+"""Decisions for which forecasts are remembered, to compare them with what came."""
 LEVELS = (0.5, 0.75, 0.9, 0.98, 0.998)
-"""Quantiles of the forecast that are looked at."""
+"""Quantile levels of the forecast that are observed."""
 FEATURES = (
     "now", "now_of_most", "fast", "slow_of_most", "spread", "trend",
     "ahead_50", "ahead_75", "ahead_90", "ahead_98", "ahead_99", "at_lead_50", "later_50", "later_90", "heard",

@@ -20,7 +20,7 @@ from models.policy.planners.mpc import Mpc
 _HEARD = FEATURES.index("heard")
 _LATE_S = 1e-6
 _SLOWEST = 15
-"""Times the pace: a job that is looked at less often is taken for one with this pace."""
+"""Most intervals of `pace_s` that the time since the last decision counts as."""
 
 
 @dataclass(frozen=True, eq=False)

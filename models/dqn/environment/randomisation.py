@@ -1,4 +1,4 @@
-"""Jobs, loads and forecasts to train on, drawn at random: what many runs will meet."""
+"""Draw random jobs, loads and forecasts to train on."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LATENCIES_S = (5.0, 10.0, 30.0)
 LOOKS_S = (1, 2, 5, 15)
 """Jobs are looked at every so many seconds, twice within the lead time or so; from a lead of a minute on every 15."""
 HEARD, HEARD_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
-"""Share of the groups that hear what was really forecast, where there are such loads; and their lead times: few,
-because peaks are learned for each."""
+"""Share of the groups that receive real forecasts, where there are such loads; and their lead times: few, because peaks
+are learned for each."""
 GUESSED_OFF, SCALING_OFF = (0.2, 0.25), 0.1
 """Deviation of the logarithms of the contract's guesses of overhead and service time from the truth; and how far its
 exponent of the capacity may be off, which nobody learns while the job runs."""
@@ -77,7 +77,7 @@ class Drawn(NamedTuple):
 
     @property
     def decisions(self) -> int:
-        """D."""
+        """D, the decisions of a run."""
         return int(self.needed.shape[1])
 
 

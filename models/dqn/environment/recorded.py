@@ -1,4 +1,4 @@
-"""Recorded loads with what a forecaster really said of them: what an agent hears there is what it will hear."""
+"""Recorded loads with real forecasts, so that an agent is trained on the forecasts it will receive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from models.twin.sim.arrivals import filled, rates, summed
 from models.twin.sim.run import Looks
 
 UNHEARD = 0.2
-"""Share of a load, its oldest part, that the forecaster learns from before it is heard."""
+"""Share of a load, its oldest part, that is history for the forecaster and gets no forecasts."""
 LEARNED_FROM = 0.4
 """Share of what follows, its oldest part, from which peaks are learned; pieces are drawn from the rest."""
 BEFORE_S = max(TRENDS_S) + 60
@@ -46,7 +46,7 @@ class Recorded(RecordedLoad):
 
     @cached_property
     def rps(self) -> Floats:
-        """(T,) the values in records/s of a job that has 3000 at the 99.9 % quantile."""
+        """(T,) `values` scaled so that their 99.9 % quantile is 3000 records/s."""
         return self.values * _factor(self.values)
 
     @cached_property
@@ -133,7 +133,16 @@ def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad
 
 
 def usable(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:
-    """Select the loads whose peaks can be forecast at this lead time, each with how (see `Recorded.peaks`)."""
+    """Select the loads whose peaks can be forecast at this lead time, and learn that where it was not yet.
+
+    Args:
+        known: recorded loads.
+        lead_s: seconds from the request of an executor to its first task.
+        looks: whose doubled interval is the hold, and whose averaging peaks are learned with.
+
+    Returns:
+        Each with its forecasts of peaks (`Recorded.peaks`); empty where every past is too short.
+    """
     times = lead_s, 2.0 * looks.every_s, looks.smooth_s
     return [(one, peaks) for one in known if (peaks := one.peaks(*times)) is not None]
 

@@ -1,4 +1,4 @@
-"""Stand-ins for forecasts in training: the truth, blurred as much as a good or a bad forecaster would blur it."""
+"""Synthetic forecasts for training: the true load, with errors like those of good and bad forecasters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from models.twin.experiment.foresight import highest
 from models.twin.sim.run import Foresight
 
 REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
-"""Ends of the steps of a forecast, in lead + hold: one that looks far ahead, one that does not."""
+"""Ends of the steps of a forecast, as multiples of lead + hold: one that reaches far ahead, one that does not."""
 PEAKS = 0.3
-"""Share of the groups that hear quantiles of two peaks instead, as `peaks.stretches` has them."""
+"""Share of the groups that receive quantiles of two peaks instead (`peaks.stretches`)."""
 
 
 def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foresight:

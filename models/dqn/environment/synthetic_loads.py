@@ -1,4 +1,4 @@
-"""Loads to train on: pieces of real traces, and made ones (days, steps, spikes, ramps), as shares of a peak."""
+"""Loads to train on: pieces of real traces, and synthetic ones (days, steps, spikes, ramps), as shares of a peak."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from models.policy.core.capacity import Floats
 
 MADE = ("day", "steps", "spikes", "ramps")
 _REAL_SHARE = 0.8
-"""Of the runs, where there are real traces."""
+"""Share of the runs with a real trace, where there are any."""
 
 
 def log_uniform(chance: np.random.Generator, low: float, high: float, size: Any = None) -> Any:
@@ -40,7 +40,7 @@ class RecordedLoad:
 
     @property
     def playable(self) -> Floats:
-        """The values of which pieces may be played."""
+        """The values that pieces are drawn from."""
         return self.values
 
 

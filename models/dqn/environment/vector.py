@@ -1,4 +1,4 @@
-"""Many jobs in the twin, one decision at a time: what a DQN policy is trained in."""
+"""Many simulated jobs at once, one decision at a time: the environment a DQN policy is trained in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VectorEnvironment:
 
     @property
     def over(self) -> bool:
-        """Whether the last decision has been made; the job itself would go on."""
+        """Whether the last decision has been made, by a time limit: the jobs themselves have no end."""
         return self.look >= self.drawn.decisions
 
     @property
@@ -94,7 +94,7 @@ class VectorEnvironment:
 
 
 SPARSE = 16
-"""Every so many observations one is kept to know what the agent was trained on."""
+"""One of so many observations is kept, for `Familiar`."""
 
 
 class GroupedEnvironment:

@@ -62,9 +62,8 @@ class Values(nn.Module):
 def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
     """Compute the value to learn: `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
 
-    Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van Hasselt
-    et
-    al. 2016) where it is of the network that learns.
+    Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van
+    Hasselt et al. 2016) where it is of the network that learns.
 
     Args:
         gained: (B, K) r, over one step or several.
@@ -73,6 +72,9 @@ def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: T
         mask: (B, A) actions allowed in s'.
         held: (B, A, K) values in s' by the network that values a*.
         chosen_by: (B, A, K) values in s' by the network that chooses it.
+
+    Returns:
+        (B, K).
     """
     worth = (chosen_by * weight[:, None, :]).sum(dim=2).masked_fill(~mask, -torch.inf)
     at = worth.argmax(dim=1)

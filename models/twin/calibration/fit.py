@@ -1,4 +1,4 @@
-"""A job's parameters from what its batches and its start-ups took, and how sure they are."""
+"""Fit a job's parameters, with confidence intervals, to measured batches and executor start-ups."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from models.twin.calibration.measurements import MeasuredBatches, Startups
 from models.twin.sim.job import TwinError, TwinJob
 
 BATCHES = 20
-"""Fewer warm batches than these fit nothing."""
+"""Least number of warm batches for a fit."""
 DRAWS = 200
 SURE = 0.5
-"""A parameter whose 95 % interval is wider than this share of it is not told apart."""
+"""A parameter whose 95 % interval is wider than this share of its value is unsure."""
 SMALL_WARMUP = 0.2
-"""A warm-up below this is told from none when its interval is as narrow as this one's has to be."""
+"""The interval of a smaller warm-up needs only be as narrow as that of a warm-up of this share."""
 NAMES = ("overhead_s", "per_record_s", "scaling", "warmup", "warmup_batches")
-"""Of a `TwinJob`, in the order of a fit's columns; the noise is the next one."""
+"""Fitted fields of a `TwinJob`, in the order of a fit's columns; the noise is the next one."""
 EARLY, FRESH = 20, 10
-"""A warm-up is seen in batches of which the query had done fewer than the first before; so many of them are needed."""
+"""A warm-up is fitted if a query's first `EARLY` batches include at least `FRESH` measured ones."""
 LEAST_SCALING = 0.2
 _SOFT = 0.25
 

@@ -1,4 +1,4 @@
-"""What was measured of a job: its batches, and the executors that came."""
+"""Measurements of a job: its batches and the start-ups of its executors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from models.policy.core.capacity import Floats, Integers
 
 IDLE_S = 0.25
-"""A batch that began later than this after the one before waited for its trigger."""
+"""A batch that began more than this after the end of the one before waited for its trigger."""
 
 
 class MeasuredBatches(NamedTuple):
@@ -33,7 +33,7 @@ class MeasuredBatches(NamedTuple):
 
     @property
     def duration_s(self) -> Floats:
-        """(B,) seconds."""
+        """(B,) seconds from start to end of each batch."""
         return self.end_s - self.start_s
 
     def of(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
@@ -59,7 +59,7 @@ class Startups(NamedTuple):
 
     @property
     def came(self) -> NDArray[np.bool_]:
-        """(S,) whether it came."""
+        """(S,) whether it was registered."""
         return np.ones(len(self.batch), bool) if self.censored is None else ~self.censored
 
     def leads_s(self) -> Floats:

@@ -1,4 +1,4 @@
-"""An engine that restarts at every change: what a change cost and how it recovered, from a recording."""
+"""Fit an engine that restarts at every change, from a recording: what a change costs and how the job recovers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from models.twin.calibration.fit import LEAST_SCALING, UnfinishedFitError
 from models.twin.sim.job import TwinJob
 
 ALONE_S = 45
-"""A change teaches if no other lies within so many seconds before and after."""
+"""A change stands alone if no other lies within so many seconds before and after it."""
 CHANGES = 10
-"""Fewer of them fit nothing."""
+"""Least number of single changes for a fit."""
 _FINE = 1000
 """Tasks per worker: a continuous engine shares its work evenly, whatever the number of workers."""
 CALM_S = 120
-"""So long after a change the engine is warm and has caught up."""
+"""Seconds after a change when the engine is taken for warm and without a backlog."""
 _SMOOTH_S = 30
 SLICE_S = 0.25
-"""A continuous engine is simulated as batches of at most so many seconds of its highest capacity."""
+"""A continuous engine is simulated with this trigger interval, and batches of as much at its highest capacity."""
 
 
 class Recording(NamedTuple):
@@ -44,7 +44,7 @@ class Recording(NamedTuple):
 
     @property
     def changes(self) -> Integers:
-        """Seconds with another number of workers than the one before."""
+        """Seconds (indices) at which the number of workers differs from the second before."""
         return np.flatnonzero(np.diff(self.workers) != 0) + 1
 
 

@@ -1,4 +1,4 @@
-"""What the twin would have done with a recorded load and the recorded decisions, and how far that is from what was."""
+"""Replay a recorded load and recorded decisions in the twin, and compare the curves with the recorded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole benchmark: every contender is tuned on the first part of the traces and judged on the last."""
+"""A whole benchmark: every policy is tuned on an older part of each trace and compared on the newest part."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from models.twin.sim.job import stack
 from models.twin.sim.run import Load, simulate
 
 TUNE_SEED = 1000
-"""Of the arrivals on the tuning part; the test part has those from 0 on."""
+"""Seed of the arrivals on the tuning part; the test part has seeds from 0 on."""
 ROUND = 2
-"""Further values of a knob that are tried at once; the next ones learn from what these came to."""
+"""Further knob values (of the tuned parameter) per round; the next round is chosen by the results."""
 BUDGETS = (0.001, 0.003, 0.01, 0.05)
 """Violations at which the optimum is computed; between them the frontier is interpolated."""
 

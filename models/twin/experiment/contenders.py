@@ -20,23 +20,23 @@ OURS = ("forecast", "mpc", "dqn")
 UNFORECAST = ("mpc:none", "mpc:last_value")
 """The same planner without a forecast and with the last value: what it saves beyond them, forecasting saves."""
 REACTIVE = ("hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "reactive")
-"""Those that go by what they observe alone."""
+"""Policies that use no forecast."""
 DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
-"""What people run today, compared as it is shipped."""
+"""Policies that are also compared at their vendors' default parameter."""
 USUAL_HOLD_S = 30.0
-"""Of a job that decides every 15 s, for which the times below are meant."""
+"""Hold of a job that decides every 15 s; the times below are for such a job and are scaled for others."""
 
 Axis = dict[str, tuple[float, ...]]
 DELAYS: Axis = {"down_delay_s": (60.0, 300.0, 900.0)}
 USE: Axis = {"utilisation": (1.0, 1.08)}
 HOLD: Axis = {"hold_s": (30.0, 120.0, 300.0)}
 MARGIN: Axis = {"margin": (1e9, 0.0)}
-"""Whether the DQN policy does what it is advised, or departs from it as it learned to."""
+"""Whether the DQN policy follows the advice (1e9), or departs from it as it learned to (0)."""
 ALONE: Axis = {"utilisation": (0.6, 0.7, 0.8, 0.9, 1.0, 1.08)}
-"""Without a forecast its price moves nothing, and room is the only way to be safe."""
+"""For `mpc` without a forecast, on which its price has no effect, so that only spare capacity helps."""
 HEARING: Axis = {"level": (0.5, 0.75, 0.9, 0.95), "memory_steps": (1.0, 3.0)}
 AXES = {"forecast": (HEARING, DELAYS), "reactive": (DELAYS,), "mpc": (USE, HOLD), "dqn": (USE, HOLD | MARGIN)}
-"""By policy; the baseline of `dqn` is an `mpc`."""
+"""Grids of hyper-parameters by policy; the baseline of `dqn` is an `mpc`."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Contender:
 
     @property
     def listens(self) -> bool:
-        """Whether it receives any forecast."""
+        """Whether the policy receives any forecast."""
         return bool(self.hears) and self.policy in LISTENERS
 
 

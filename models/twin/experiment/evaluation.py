@@ -29,9 +29,9 @@ from models.twin.sim.job import stack
 from models.twin.sim.run import Foresight, Load, SimOutcome, simulate
 
 _NEVER = 1e-5
-"""Violations are compared on a logarithmic axis on which none at all lies here."""
+"""Where a violation of 0 lies on a logarithmic axis."""
 NEAR = 10.0
-"""Factor between two violations up to which a cost between them is read off that axis."""
+"""Factor between two violations up to which costs between them are interpolated on that axis."""
 
 
 def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
@@ -76,7 +76,7 @@ def cheapest_at(violation: Floats, cost: Floats, allowed: float) -> float:
 
 
 RUNS = 384
-"""At most in one simulation: more gains no speed and takes memory."""
+"""Most runs in one simulation: more are no faster and take memory."""
 
 
 class Sheet(NamedTuple):

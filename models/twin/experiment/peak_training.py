@@ -18,16 +18,16 @@ from models.twin.experiment.foresight import IssuedForecasts, followed, highest
 from models.twin.sim.arrivals import filled, rates, summed
 
 DAYS = 14.0
-"""At most so much of the past is looked at, the newest of it."""
+"""Newest days of a past that are learned from."""
 EVERY_S = 60.0
-"""Seconds between the moments that are looked at; longer where they would be more than `MOMENTS`."""
+"""Seconds between the moments learned from; longer where they would be more than `MOMENTS`."""
 MOMENTS = 20_000
 LEAST_S = 43_200.0
-"""A past shorter than half a day teaches nothing."""
+"""Least seconds of a past to learn from."""
 UNFITTED = (Blend, Naive)
-"""Forecasters that are not fitted to a past: what they said of it is what they would have said then."""
+"""Forecasters that are not fitted to a past, so that their forecasts of it are as uncertain as they would have been."""
 STEPS = 20_000
-"""Of a forecaster that are looked at for a running job, at most."""
+"""Most steps of a forecaster that are learned from for a running job."""
 
 
 def peaks_learned(

@@ -18,7 +18,7 @@ ALLOWED = (0.001, 0.01, 0.05)
 """Violations at which costs are compared."""
 OPTIMUM, BOUND = "optimum", "bound"
 AS_GOOD_AS_NONE = 1e-4
-"""Fewer violations than this share of the seconds are not told apart."""
+"""Smaller violations (shares of the seconds) count as this one."""
 
 
 @dataclass(frozen=True, eq=False)

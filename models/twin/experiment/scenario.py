@@ -1,4 +1,4 @@
-"""The scenario on which policies meet: a part of a trace, scaled to a job, at one lead time."""
+"""The scenario that policies are compared on: a part of a trace, scaled to a job, at one lead time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from models.twin.sim.job import TwinError
 
 TEST_SHARE = 0.2
 GAP_STEPS = 3
-"""A gap of so many steps is filled by a line; a longer one hides too much of what is judged."""
+"""Longest gap, in steps, that may be interpolated in the parts that policies run on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +53,17 @@ class Scenario:
 
     @property
     def seeds(self) -> int:
-        """S."""
+        """S, the draws of the arrivals."""
         return len(self.arrived)
 
     @property
     def seconds(self) -> int:
-        """T."""
+        """T, the length with the warm-up."""
         return len(self.rate)
 
     @cached_property
     def looks_s(self) -> Integers:
-        """(D,) seconds of the decisions."""
+        """(D,) seconds of the decisions, since the beginning."""
         return np.arange(0, self.seconds, self.setup.looks.every_s)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The setup of a contest: the job that a trace is replayed on, how it is looked at, what is the same for everybody."""
+"""The setup of a comparison: the job that a trace is replayed on, and how policies observe it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DAY_S = 86400.0
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
 """Start-up delays and restarts as shares of the lead time."""
 PEAK_QUANTILE, PEAK_RPS = 0.999, 3000.0
-"""Of a trace, and the rate that it becomes where no job is given."""
+"""Quantile of a trace, and the records/s that it becomes where no job is given."""
 TASKS = 4000
-"""Of the heavy stage: so many that the last wave does not count."""
+"""Tasks of the heavy stage: so many that a half-empty last wave does not matter."""
 NOISE = 0.1
-"""Of the batches of a job that nobody has fitted; fitted ones of the demonstration have 0.14 (docs/twin.md)."""
+"""`TwinJob.noise` where no fitted job is given; those of the demonstration have 0.14 (docs/twin.md)."""
 GUESSED = 1.2, 2.0
-"""How far off overhead and service time are in the contract of such a job: policies have to measure what is true."""
+"""Guesses of overhead and service time in a made contract, over the truth: policies have to measure."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Setup:
 
     @cached_property
     def peak_executors(self) -> int:
-        """As of `executors`."""
+        """Executors that carry the trace's 99.9 % quantile at full use: `executors`, or its default."""
         if self.executors is not None:
             return self.executors
         return max(1, self.job.most // 2) if self.job else 20
@@ -97,7 +97,7 @@ class Setup:
 
     @property
     def hold_s(self) -> float:
-        """Seconds after the lead time for which capacity asked for now must still do: the contract's, two decisions."""
+        """Seconds after the lead time for which executors asked for now must do: the contract's, else two looks."""
         return self.own.planning.hold_s if self.own else 2.0 * self.looks.every_s
 
     @property
@@ -107,7 +107,7 @@ class Setup:
 
     @cached_property
     def belief(self) -> Belief:
-        """What policies take the job for before they have measured anything."""
+        """The batch model that policies start from, as the contract guesses it."""
         return Belief.of(self.contract.planning)
 
     @cached_property

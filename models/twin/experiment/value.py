@@ -17,11 +17,11 @@ Cell = dict[str, Any]
 LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
 VIOLATIONS = (0.01, 0.001)
 GAP = 0.05
-"""Of the cost that a perfect forecast would save; below it there is nothing to gain."""
+"""Share of the cost that a true forecast saves, below which a cell has nothing to gain."""
 LIKE_REACTIVE, TOO_DEAR = 1.02, 1.05
-"""What ours may cost against the best reactive policy in nearly every cell, and in any."""
+"""Ratios of hours to the best reactive policy: up to the first ours is no dearer, above the second it is too dear."""
 OPTIMUM_LEAD_S, OPTIMUM_AT = 60.0, 0.01
-"""Where the clairvoyant optimum is computed."""
+"""Lead time at which the clairvoyant optimum is computed, and violation at which ours are compared with it."""
 
 
 def cells(one: TraceResult) -> list[Cell]:

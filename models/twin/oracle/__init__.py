@@ -1,1 +1,1 @@
-"""What somebody who knows the load could do: the clairvoyant plan, and a bound that nobody goes below."""
+"""What is possible with the load known: the clairvoyant plan, and a lower bound on the cost of any policy."""

@@ -54,7 +54,7 @@ class Pool(NamedTuple):
         return Pool(*(np.concatenate(both, axis=-1) for both in zip(self, other, strict=True)))
 
     def meets(self, budget: float) -> bool:
-        """Whether a plan is within the budget."""
+        """Return whether any plan is within the budget."""
         return bool((self.violation <= budget).any())
 
     def best(self, budget: float) -> int:
@@ -68,7 +68,13 @@ class Pool(NamedTuple):
         return int(np.lexsort((self.cost, self.violation))[0])
 
     def rival(self, budget: float) -> int:
-        """Return the index of the plan that saves most per late second beyond those of `best`; else that of `best`."""
+        """Return the index of the plan to mix with `best`: later, but cheaper, with the most saved per late second.
+
+        Where no plan is cheaper than `best`, it is `best` itself.
+
+        Args:
+            budget: share of the seconds that may be over the target.
+        """
         best = self.best(budget)
         saved, late = self.cost[best] - self.cost, self.violation - self.violation[best]
         worth = np.where((saved > 0) & (late > 0), saved / np.maximum(late, 1e-12), -1.0)

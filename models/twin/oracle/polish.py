@@ -1,4 +1,4 @@
-"""Plans followed in the twin itself, and made better there: what is tried is simulated, so nothing is estimated."""
+"""Simulate plans in the twin and improve them there by small edits, each of which is tried by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of the target does to a run: executors are requested or asked to leave, or the engine restarts."""
+"""The effect of a new target on a run: executors are requested or dismissed, or the engine restarts."""
 
 from __future__ import annotations
 

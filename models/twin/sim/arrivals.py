@@ -1,4 +1,4 @@
-"""From a coarse trace to what arrives second by second: a smooth curve that keeps every step's mean, and chance."""
+"""Turn a coarse trace into arrivals per second: a smooth rate that keeps every step's mean, and Poisson counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a streaming job is to the twin, and many of them as arrays."""
+"""The parameters of a simulated streaming job, and those of many jobs as arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from configs.errors import CorrectableError
 from models.policy.core.capacity import Capacity, Floats, Integers, speeds
 
 DRAWS = 32
-"""Into so many equal parts of their distribution measured times are cut."""
+"""Quantiles that measured times are reduced to; the twin draws from these."""
 
 
 class TwinError(CorrectableError, ValueError):
@@ -27,7 +27,7 @@ LOWEST = {
     "warmup_batches": 0.1, "rewind_s": 0.0, "latency_target_s": 0.1, "batch_rows": 1.0,
     "least": 1, "most": 1, "cores": 1, "tasks": 1,
 }  # fmt: skip
-"""Least values of a `TwinJob`; whole numbers where they are."""
+"""Least values of the fields of a `TwinJob`; integers for fields that must be whole."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ class TwinJob:
 
     @property
     def top(self) -> float:
-        """Slots that all tasks at once are worth."""
+        """Slots' worth of speed when every task has its own slot: `tasks ** scaling`."""
         return float(self.tasks**self.scaling)
 
     @property
     def warmup_kept(self) -> float:
-        """Share of the warm-up that is left after one more batch."""
+        """Factor by which the warm-up shrinks with each batch."""
         return math.exp(-1.0 / self.warmup_batches)
 
 
@@ -156,7 +156,7 @@ class TwinJobs(NamedTuple):
 
     @property
     def worth(self) -> Floats:
-        """`believed` as a policy is shown it: a single row where all runs have the same."""
+        """`believed` in the shape that `Capacity` takes: one row if all runs have the same, else one per run."""
         return self.believed[:1] if self.alike else self.believed
 
     def capacity(self, batch_s: float) -> Capacity:

@@ -17,7 +17,7 @@ from models.twin.sim.job import TwinJobs
 from models.twin.sim.state import BINS, FINE_S, LINEAR, SimState
 
 WARM = 1e-4
-"""A smaller share than this makes no batch longer: a query that warmed up is a warm one from there on."""
+"""A warm-up that has shrunk to this share is dropped."""
 _busy = numba.njit(inline="always")(capacity.busy)
 _slope = numba.njit(inline="always")(capacity.slope)
 _UNTAUGHT, _DECAY = float(capacity.COLD_BATCHES), capacity.DECAY

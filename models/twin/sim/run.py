@@ -1,4 +1,4 @@
-"""A policy drives simulated jobs from the first second to the last."""
+"""Run policies over simulated jobs, from the first second of a load to the last."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ class Load:
 
     @property
     def seconds(self) -> int:
-        """T."""
+        """T, the length of the longest row."""
         return int(self.arrived.shape[1]) - 1
 
     @cached_property
     def produced(self) -> Produced:
-        """As the kernel takes it."""
+        """The load as compiled code takes it."""
         ends = np.full(len(self.row), self.seconds) if self.lasts is None else self.lasts[self.row]
         return Produced(self.arrived, self.row, ends)
 
     @cached_property
     def begins(self) -> Integers:
-        """(runs,) the second from which on each run counts."""
+        """(runs,) second from which on each run counts."""
         return np.zeros(len(self.row), np.int64) if self.counts is None else self.counts[self.row]
 
 
@@ -106,7 +106,7 @@ class Looks:
     batch_s: float = 2.0
 
     def count(self, seconds: int) -> int:
-        """How many looks a run of so many seconds has; the first is at its beginning."""
+        """Return the number of looks in a run of so many seconds; the first is at second 0."""
         return int(-(-seconds // self.every_s))
 
 
@@ -179,7 +179,15 @@ def act(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
 
 
 def advance(state: SimState, jobs: TwinJobs, load: Load, begin: float, end: float) -> None:
-    """Simulate the seconds from `begin` to `end`; `state` changes in place."""
+    """Simulate the seconds from `begin` to `end`; `state` changes in place.
+
+    Args:
+        state: of the runs.
+        jobs: of the runs.
+        load: of the runs.
+        begin: seconds since the runs began; where the last call ended.
+        end: seconds, at most `load.seconds`.
+    """
     kernel.advance(state, jobs, load.produced, float(begin), float(end))
 
 

@@ -1,4 +1,4 @@
-"""What the twin carries of every run from second to second."""
+"""The state of simulated runs, as arrays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SimState(NamedTuple):
 
     @property
     def table(self) -> Floats:
-        """(runs, FIELDS) `x` as plain numbers, not copied."""
+        """(runs, FIELDS) view of `x` as floats; writing to it changes `x`."""
         return self.x.view(float).reshape(len(self.x), -1)
 
 
