@@ -17,9 +17,9 @@ SAMPLE_S = 0.5
 PUBLISH_S = 1.0
 ANSWER_MS = 5000
 REDISCOVER_S = 10.0
-"""How often new partitions of the topics are looked for."""
+"""Seconds between two looks for new partitions of the topics."""
 PAST_S = tuple(2.0**i for i in range(17, -1, -1))
-"""Ages at which the past of a topic is looked up once, so that the latency of what was waiting already is known too."""
+"""Ages, seconds, at which a topic's past offsets are looked up once, so that waiting records have a latency too."""
 
 
 class Arrivals:

@@ -23,7 +23,7 @@ FETCH_MS = 500
 """How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
 DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
 LOOK_S = 10.0
-"""How often the topic of heartbeats is looked for, where an older pipeline has not made it."""
+"""Seconds between two looks for the topic of heartbeats, where an older pipeline has not made it."""
 
 
 class Commands:

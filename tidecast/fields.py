@@ -10,10 +10,10 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 MOST = 1e15
-"""No quantity is larger; beyond a few times this, floats no longer tell whole numbers apart."""
+"""Largest quantity accepted; somewhat above it floats no longer hold every whole number."""
 COUNT_MOST = (1 << 63) - 1
 LATEST_S = 4_102_444_800.0
-"""The year 2100: a time beyond it is milliseconds taken for seconds."""
+"""The year 2100, epoch seconds: a later time was given in milliseconds."""
 SPAN_MOST_S = 366 * 86_400.0
 SCALE_MOST = 1e6
 SHOWN = 80

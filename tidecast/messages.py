@@ -21,7 +21,7 @@ from tidecast.wire import encode as encode
 from tidecast.wire import keyed as keyed
 
 REPEATED = 2000
-"""Characters of a record and of the reason that a reject repeats: the broker takes no message much longer."""
+"""Most characters of a record, and of the reason, that a reject holds, so that a broker takes it."""
 _KINDS = ("interval", "batch")
 _MODES = ("observe", "act")
 _STATUSES = ("confirmed", "ineffective", "refused", "failed")
@@ -80,7 +80,8 @@ class Forecast:
 
     `quantiles[h][q]` is records per wall second in the step that begins `h` steps after `time`, at `levels[q]` (rising,
     between 0 and 1); `last_rps` is the rate of the step before `time`, None while unknown. `epoch` is the fencing
-    number of the server that made it: the wall time in ms at which it took over; a higher one replaces a lower.
+    number of the server that made it (ms since 1970 at which it took over; the higher one holds). `model`, `version`
+    and `alias` name the model, `history_steps` is how many steps it had seen.
     """
 
     job: JobName
@@ -122,7 +123,8 @@ class Decision:
     """One evaluation of a policy, also one that changes nothing; `inputs` alone determine what follows from them.
 
     `mode` is "act" or "observe" (a recommendation). `executors` is how many are wanted, `codes` are the reasons as
-    fixed words, `reason` is the same for a person. `expected` holds what the policy predicts.
+    fixed words, `reason` is the same for a person. `expected` holds the policy's prediction: `capacity_rps` and
+    `utilisation` (a share), or nothing.
     """
 
     id: str
@@ -144,10 +146,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a decision really did. Times are wall times; None where it did not come to that.
+    """What an applied or refused decision really did. Times are wall times; None where it did not come to that.
 
     `status`: confirmed (executors are as decided, and for a scale-up a batch has used them), ineffective (not within
-    the time allowed), refused (with the reason; nothing was changed), failed (the cluster said no).
+    the time allowed), refused (with the reason; nothing was changed), failed (the cluster raised an error). `observed`
+    holds, as far as known, `waited_s` (until the executors came, or so far), `censored` (they have not come), `late`
+    (they came after `patience_s`), `patience_s`, and `lag_records_` and `processed_rps_` with the endings `before` and
+    `after`.
     """
 
     decision_id: str

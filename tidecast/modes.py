@@ -12,7 +12,7 @@ from tidecast.spark.actuator import ActuatorError
 log = logging.getLogger("tidecast")
 
 WIDTH = ("observe", "freeze", "act")
-"""Modes, the narrowest first: what an agent may touch in the application."""
+"""Modes, the narrowest first, by what an agent may change in the application."""
 _owner: Job | None = None
 _owner_lock = threading.Lock()
 

@@ -15,13 +15,13 @@ from tidecast.messages import Decision, Outcome
 from tidecast.spark.progress import Batch
 
 PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
-"""A slow start before any was seen; how many slow starts are waited for; what is slow among those seen."""
+"""Start assumed slow before any was seen, seconds; factor on a slow start; quantile of starts taken as slow."""
 LEAST_S, MOST_S = 30.0, 900.0
-"""Bounds of the patience with executors, and the time after which nobody looks for them any more."""
+"""Bounds of `patience`, wall seconds; after MOST_S executors are no longer looked for."""
 USE_S = 120.0
-"""A batch cannot use executors that came after it began: the verdict waits for the next, at most this long."""
+"""Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot."""
 STARTS = 50
-"""Newest starts by which patience is measured."""
+"""Number of newest starts that `patience` is computed from."""
 
 
 def patience(starts: Sequence[float]) -> float:

@@ -12,9 +12,9 @@ from tidecast.fields import SHOWN, MessageError, fields_of, shown
 SCHEMA = 1
 """Raised when a field changes its meaning; a new field needs no new number, because readers ignore unknown ones."""
 FUTURE_S = 300.0
-"""A record whose `wall_time` lies further ahead than this is refused: its sender's clock is wrong."""
+"""Seconds that a record's `wall_time` may be ahead of its reader; beyond that its sender's clock is wrong."""
 RECORD_MOST = 1 << 20
-"""Bytes of a record: what a broker takes unless it was told otherwise."""
+"""Most bytes of a record: a broker's default limit."""
 NESTED_MOST = 32
 M = TypeVar("M")
 

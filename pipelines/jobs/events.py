@@ -6,7 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 FUTURE_S = 300.0
-"""An event whose time lies further ahead of the moment it was produced than this is refused."""
+"""Seconds that an event's time may be after its production; beyond that it is refused."""
 MAX_SEQ = 2**40
 """Highest sequence number: sums of millions of them stay far below 2**63."""
 MAX_KEY = 200

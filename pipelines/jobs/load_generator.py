@@ -47,7 +47,7 @@ _WARM_UP_SEQ = 1_000_000_000
 _WARM_UP_ROUNDS, _WARM_UP_PAUSE_S, _WARM_UP_RECORDS = 3, 1.5, 2
 
 Sent = list[tuple[LoadEvent, Any]]
-"""Events with the client's futures of their places."""
+"""Events with the client's futures of partition and offset."""
 
 
 def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str, Any]:

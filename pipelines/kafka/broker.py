@@ -22,9 +22,9 @@ from tidecast.messages import Message, Reject, encode
 
 C = TypeVar("C")
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
-"""A record's key as an expression of Spark: whatever the bytes are, or without any, its reader sees it and rejects."""
+"""Spark SQL for the column `key` as text; invalid bytes are replaced and null becomes '', so no record is lost."""
 STUCK_S = 30.0
-"""After so long without a record more the broker is taken for gone, by who reads a topic to its end."""
+"""Seconds without a further record after which `read_all` gives up."""
 
 
 class BrokerError(CorrectableError, RuntimeError):

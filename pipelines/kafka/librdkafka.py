@@ -20,7 +20,7 @@ from tidecast.connection.reach import unreachable
 log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
 BATCH = 32
-"""Records handed over at once, at most."""
+"""Most records in one call of a feed's `sink`."""
 _COMMON: dict[str, Any] = {
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 1000,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_S = 1.0
-"""Between two looks at the contracts' folder."""
+"""Seconds between two looks at the contracts' folder."""
 
 
 def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING) -> StreamingQuery:

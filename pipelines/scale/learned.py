@@ -44,11 +44,10 @@ def peaks(settings: Settings) -> ArtifactSource:
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:
-    """Load the `dqn` policy from the files of an agent's version.
+    """Load the `dqn` policy from the files of an agent's version, with the contract's times and error budget.
 
     Raises:
         AgentError: there is no agent, or its spaces do not fit this code's.
-        SettingsError: it cannot be made a policy of this contract.
         OSError: a file cannot be read.
     """
     return Dqn.of("dqn", contract, read_agent(files))

@@ -14,7 +14,7 @@ log = logging.getLogger("tidecast")
 
 TOPICS = ("metrics", "outcomes", "rejects")
 KEPT = 20_000
-"""Messages kept while the broker is away: hours of them; then the oldest go first."""
+"""Messages kept while the broker is away, hours of them; beyond that the oldest are dropped."""
 
 
 class Outbox:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LOOK_S = 3.0
-"""Patience with each step."""
+"""Timeout of each step, seconds."""
 
 
 class UnreachableError(ConnectionError):

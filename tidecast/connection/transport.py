@@ -19,7 +19,7 @@ TOPICS = (
 )  # fmt: skip
 
 CONNECT_MS = 10_000
-"""Patience with a broker that was never reached; then it is said why."""
+"""Timeout of the first connection, ms; then `unreachable` finds out why."""
 # After a broker is back, clients must find it within a second, not within the default half minute.
 _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 1000}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _STAGES_PER_LOOK = 200
-"""Stages read per batch at most; of more than that only the newest are looked at."""
+"""Most stages read per batch, the newest of them."""
 _LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
 """How Spark ends the description of the jobs of a streaming query."""
 

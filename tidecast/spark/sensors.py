@@ -13,9 +13,9 @@ Partition = tuple[str, int]
 Offsets = Mapping[Partition, int]
 
 KNOTS = 4096
-"""Knots kept per partition; beyond it the older half is thinned, so that an hour's backlog costs no more memory."""
+"""Points kept per partition; beyond it the older half is thinned, which bounds the memory of a long backlog."""
 PROBES = 64
-"""Records of a partition whose arrival is interpolated per batch; quantiles need no more."""
+"""Most records per partition and batch whose arrival is interpolated; quantiles need no more."""
 
 
 class Curve:
@@ -155,14 +155,14 @@ class HeavyStage:
     """
 
     COLD = 3
-    """First batches, whose time is that of cold JVMs."""
+    """Number of first batches left out, because JVMs are cold."""
     SPREAD = 0.2
     """Least standard deviation of the rows, as a share of their mean, for a slope to mean anything."""
     CLEAR = 1.5
-    """How many times the widest stage's slope a narrower one's must be."""
+    """Factor by which a narrower stage's slope must exceed the widest one's."""
 
     FADE = 0.95
-    """What the past keeps of its weight with each batch."""
+    """Factor on the weight of past batches with each new one."""
 
     def __init__(self) -> None:
         self._batches = 0
