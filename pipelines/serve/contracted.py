@@ -32,6 +32,6 @@ class Contracted(Collection[str]):
 
     def _newest(self) -> frozenset[str]:
         now = time.monotonic()
-        if now >= self._again and self._folder.is_dir():  # away as a whole it says nothing of any job
+        if now >= self._again and self._folder.is_dir():  # while the folder is missing the last jobs stay
             self._jobs, self._again = frozenset(contracted(self._folder)), now + self._every_s
         return self._jobs

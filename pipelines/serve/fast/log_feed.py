@@ -31,7 +31,7 @@ MOST = 10_000
 
 
 class Cursor(msgspec.Struct, array_like=True):
-    """Which topic, by its id, and per partition the offset of the record to read next."""
+    """Where to read on: the topic by its id (a topic made anew has another), and the next offset by partition."""
 
     topic: str
     next: dict[int, int]
@@ -83,7 +83,7 @@ class LogFeed:
 
     @property
     def failure(self) -> Exception | None:
-        """What ended the reading thread; None while it runs."""
+        """The exception that ended the reading thread; None while it runs."""
         return self._feed.failure
 
     def close(self) -> None:

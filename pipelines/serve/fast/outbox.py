@@ -15,19 +15,23 @@ NOTE = "record"
 AGAIN_S = 1.0
 """After the broker refused a message it is offered again."""
 Key = tuple[str, str]
-"""Topic and key there."""
+"""Topic, and the record's key there."""
 Numbered = tuple[int, Outgoing, int]
 """Number in the store's outbox, message, and commit time of its record, ns."""
 
 
 class Sends(Protocol):
-    """Who sends: `pipelines.kafka.librdkafka.Sender`, or what a test puts in its place."""
+    """What `StoreOutbox` sends by: `pipelines.kafka.librdkafka.Sender`, or a test's stand-in."""
 
     def send(
         self, topic: str, key: str, value: bytes, headers: Sequence[tuple[str, bytes]],
         taken: Callable[[bool], None] | None = None,
     ) -> None:  # fmt: skip
-        """Queue one record; `taken` is told later whether it arrived."""
+        """Queue one record; `taken` is called later with whether the broker has it.
+
+        Raises:
+            BrokerError: the queue is full; nothing was queued.
+        """
 
 
 class StoreOutbox:
@@ -38,6 +42,12 @@ class StoreOutbox:
     """
 
     def __init__(self, store: Store) -> None:
+        """Load what the store's outbox still holds; it is sent first.
+
+        Raises:
+            StoreError: the store cannot be read.
+            msgspec.DecodeError: an entry cannot be decoded.
+        """
         self._store = store
         waiting = store.outbox()
         self._next = waiting[-1][0] + 1 if waiting else 0  # as the store numbers them
@@ -88,7 +98,7 @@ class StoreOutbox:
         self._again = time.monotonic() + AGAIN_S
         for key in [key for key in self._held if not self._flying[key]]:
             held, (topic, job) = sorted(self._held.pop(key)), key
-            arrived = self._arrived.get(key, -1) if topic == "forecasts" else -1  # of rejects each says its own
+            arrived = self._arrived.get(key, -1) if topic == "forecasts" else -1  # no reject replaces another
             self._waiting.extendleft(reversed([one for one in held if one[0] > arrived]))
             if late := [number for number, *_ in held if number < arrived]:
                 self._store.sent(late)

@@ -62,7 +62,7 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
         ValueError: not called from the main thread.
         Exception: whatever ended the thread that reads the log.
     """
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it says every refused connection ten times a second
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # else it logs every refused connection ten times a second
     sys.setswitchinterval(SWITCH_S)
     stop = threading.Event()
     with ExitStack() as ends:
@@ -119,7 +119,7 @@ def _watch(claim: Claim, stop: threading.Event) -> None:
     while not stop.wait(CLAIM_S):
         try:
             lost = claim.lost()
-        except Exception:  # who stops looking would serve on beside a successor
+        except Exception:  # without this look the server would go on beside a successor
             log.exception("serving: the claim could not be looked at; trying again")
             continue
         if lost:

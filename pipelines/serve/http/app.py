@@ -27,7 +27,7 @@ from pipelines.store.disk.errors import BadInput
 from pipelines.store.reading.reads import Reads
 
 SILENT_S = 5.0
-"""A server that has said nothing of itself for so long is not there."""
+"""Wall seconds after which a server that has not stored its status counts as gone."""
 CONNECTIONS = 128
 """At once; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
 HEAD_BYTES = 16_384

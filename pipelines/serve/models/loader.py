@@ -1,4 +1,4 @@
-"""The thread that looks for new champions and makes them ready, so that who serves only has to swap."""
+"""The thread that looks for new champions and makes them ready, so that the serving thread only has to swap."""
 
 from __future__ import annotations
 
@@ -19,20 +19,28 @@ from pipelines.store import StoreError
 log = logging.getLogger(__name__)
 CLOSE_S = 2.0
 AGAIN_S = 30.0
-"""After a champion could not be fetched it is tried again."""
+"""Wall seconds after which a champion that could not be fetched is tried again."""
 
 
 class ChampionSource(Protocol):
     """A source of champions (models to serve): `pipelines.registry.Registry`, or a test's stand-in."""
 
     def champion_versions(self) -> Mapping[str, str]:
-        """Return the champion's version by job, for every job that has one, in one look-up; may raise RegistryError."""
+        """Return the champion's version by job, for every job that has one, in one look-up.
+
+        Raises:
+            RegistryError: the registry does not answer.
+        """
 
     def model_name(self, job: str) -> str:
         """Return the name under which the job's model is registered."""
 
     def fetch(self, job: str, version: str) -> tuple[Forecaster, bytes | None]:
-        """Return a version's forecaster, and the torch.export archive of its network or None."""
+        """Return a version's forecaster, and the torch.export archive of its network or None.
+
+        Raises:
+            RegistryError: the version cannot be read from the registry.
+        """
 
 
 class Loader:

@@ -1,1 +1,1 @@
-"""The fast path's socket: the wire format, who serves it, who asks."""
+"""The fast path's socket: the wire format, its server and its client."""

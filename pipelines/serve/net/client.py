@@ -18,7 +18,7 @@ A = TypeVar("A", bound=Answer)
 
 
 class ClientError(CorrectableError, RuntimeError):
-    """The server is not there, or went away in the middle of an answer."""
+    """The server is not there, does not answer in time, closed the connection, or gave an unexpected answer."""
 
 
 class RefusedError(ValueError):
@@ -83,8 +83,10 @@ class Client:
     def put_all(self, samples: Iterable[bytes]) -> list[Answer]:
         """Send samples (JSON) all at once, and return an answer for each, in their order; a refusal is an answer, too.
 
+        Answers are read only when all is sent: more than 8 MiB of them end the connection.
+
         Raises:
-            ClientError: the server is gone or does not answer; it may have taken some.
+            ClientError: the server is gone, does not answer or has cut the connection; it may have taken some.
             WireError: a sample is longer than a frame (nothing was sent), or an answer cannot be decoded.
         """
         frames = [wire.framed(wire.Put(sample)) for sample in samples]

@@ -89,7 +89,7 @@ class SocketServer:
             client, _ = self._listening.accept()
         except (BlockingIOError, ConnectionError):
             return []
-        except OSError:  # no descriptor is left: those who are connected are served on, the next waits for one
+        except OSError:  # no descriptor is left: accept nobody until `resume`
             self._pause()
             return []
         client.setblocking(False)
@@ -181,7 +181,7 @@ class SocketServer:
         self._flush(connection)
 
     def _dismiss(self, connection: Connection, refused: Refused) -> None:
-        """Tell a client a last word, and let it go once it has read that."""
+        """Send a client its last answer, and close the connection once that is sent."""
         connection.ending = True
         self._send(connection, refused)
 

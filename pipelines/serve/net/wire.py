@@ -24,7 +24,7 @@ _LENGTH = struct.Struct("<I")
 
 
 class WireError(ValueError):
-    """Bytes that are no frame or no message of this protocol; `code` is what the other side is told."""
+    """Bytes that are no frame ("oversized") or no message ("frame") of this protocol; `code` says which."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -36,27 +36,27 @@ class _Message(msgspec.Struct, array_like=True):
 
 
 class Put(_Message, tag=1):
-    """A sample, as on `metrics`; answered by `Took`."""
+    """Bring a sample (JSON, as on `metrics`); answered by `Took`."""
 
     sample: bytes
 
 
 class Get(_Message, tag=2):
-    """The newest version of a key, or the one named; answered by `Found` or `Absent`."""
+    """Ask for the newest version of a key, or the one named; answered by `Found` or `Absent`."""
 
     key: str
     version: int | None = None
 
 
 class AsOf(_Message, tag=3):
-    """A key as it was at a commit time, ns; answered by `Found` or `Absent`."""
+    """Ask for a key as of a commit time t, ns since the epoch; answered by `Found` or `Absent`."""
 
     key: str
     t: int
 
 
 class Versions(_Message, tag=4):
-    """Versions `lo` to `hi` of a key; answered by `History`."""
+    """Ask for the kept versions of a key from `lo` to `hi`, both included; answered by `History`."""
 
     key: str
     lo: int = 0
@@ -68,7 +68,7 @@ class Frontier(_Message, tag=5):
 
 
 class Ping(_Message, tag=6):
-    """Answered by the same payload; nothing else happens."""
+    """Ask for the same payload back, as `Pong`; nothing else happens."""
 
     payload: bytes = b""
 
@@ -148,7 +148,7 @@ class WireForecast(_Message, tag=22):
 
 
 class Refused(_Message, tag=23):
-    """An error: its code, and in words what, which value and what would be right."""
+    """The server's refusal: a code (see the client's `RefusedError`), and what is wrong and would be right."""
 
     code: str
     message: str

@@ -198,7 +198,7 @@ class Following:
         if self.online is None:
             return
         if anew:
-            # What was carried says nothing any more, but the same time last week still does. Before the first window
+            # The carried state is too old, but the same time last week is still of use. Before the first window
             # nobody knew when the series begins, and some models go by the time of day.
             self.online.admit(self.job, self.history(max(self.first, version - KEPT_STEPS), version - 1))
         else:

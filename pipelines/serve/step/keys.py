@@ -8,47 +8,47 @@ _GRAIN = 1e-6  # of a window: what float times of today may lack to its begin
 
 
 def sample_key(job: str, step_s: float) -> str:
-    """Closed windows of a job's load."""
+    """Return the store key of a job's closed windows; their version is the window index."""
     return f"/sample/{job}/all/{step_s:g}"
 
 
 def state_key(job: str, step_s: float) -> str:
-    """What a job's model carries from window to window."""
+    """Return the store key of what a job's model carries from window to window; version: window index."""
     return f"/state/{job}/all/{step_s:g}"
 
 
 def checkpoint_key(job: str, step_s: float) -> str:
-    """A state that is too large to be kept at every window."""
+    """Return the store key of a model state too large to be kept at every window; version: window index."""
     return f"/checkpoint/{job}/all/{step_s:g}"
 
 
 def forecast_key(job: str, step_s: float) -> str:
-    """A job's forecasts; the version is that of the window they were made after."""
+    """Return the store key of a job's forecasts; version: index of the window they were made after."""
     return f"/forecast/{job}/all/{step_s:g}"
 
 
 def set_prefix(job: str) -> str:
-    """The affinity set of a job's model."""
+    """Return the name of the affinity set of a job's model, under which its three members lie."""
     return f"/model/{job}"
 
 
 def active_key(job: str) -> str:
-    """Which model of a job serves from which window on; the version is the generation."""
+    """Return the store key of a job's model swaps that have taken effect; version: number of the generation."""
     return f"/active/{job}"
 
 
 def intent_key(job: str) -> str:
-    """The same, on the disk before it is in force."""
+    """Return the store key of a job's model swaps, stored before they take effect; version: as `active_key`."""
     return f"/intent/{job}"
 
 
 def filling_name(job: str) -> str:
-    """Under which the window in progress is kept beside the objects."""
+    """Return the meta name under which a job's window in progress is stored."""
     return f"filling:{job}"
 
 
 def quarantine_key(topic: str) -> str:
-    """Records of a topic that could not be accepted, counted up."""
+    """Return the store key of a topic's refused records; versions count up from 1."""
     return f"/quarantine/{topic}"
 
 

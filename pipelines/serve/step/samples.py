@@ -33,7 +33,7 @@ def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
 
 
 def _quick(raw: bytes, now: float) -> MetricSample | None:
-    """A plain interval; None of every other record: what it is, or what is wrong with it, is said in one place."""
+    """Decode a plain interval; None for every other record, which `decode` then reads or refuses."""
     if len(raw) > RECORD_MOST:
         return None
     try:

@@ -25,7 +25,16 @@ Rows = list[tuple[str, str, bytes]]
 
 
 class Kept(msgspec.Struct, array_like=True):
-    """One job between two micro-batches: what the store keeps of it, in one value."""
+    """The state of one job between two micro-batches.
+
+    Attributes:
+        filling: the window in progress.
+        first, newest: index of its first and newest window; None before any.
+        streak: how its windows have come, gaps included; None before any.
+        at: number of the generation (loaded model) whose state is carried; 0 before any.
+        carried: the model's own state; empty without one.
+        windows: (window index, records/s), the newest `KEPT_STEPS`.
+    """
 
     filling: Filling
     first: int | None = None
@@ -37,7 +46,7 @@ class Kept(msgspec.Struct, array_like=True):
 
 
 class SetFile(msgspec.Struct, array_like=True):
-    """A generation and its set, as a file from which any worker can begin."""
+    """Contents of a model's file: the generation, and its weights, scaler and hyper-parameters as bytes by name."""
 
     generation: Generation
     members: dict[str, bytes]
@@ -66,6 +75,15 @@ class FleetStep:
     """One job's part of the streaming query, without Spark; a state is bytes in and bytes out."""
 
     def __init__(self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int) -> None:
+        """Prepare a step; nothing is read yet.
+
+        Args:
+            job: its name.
+            step_s: seconds per window.
+            folder: where `publish` has put the models.
+            known: names of the jobs with a contract; records of another are rejected.
+            epoch: number that every forecast carries.
+        """
         self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
         self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
 

@@ -124,7 +124,7 @@ class Server:
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
     def _publish(self, sample: MetricSample, now: float) -> None:
-        """What has changed since the last word about the job, and its heartbeat while it reports."""
+        """Send the job's forecast if window or model changed since the last one, and a heartbeat if it is due."""
         job, following = sample.job, self._jobs.job(sample.job)
         state = following.newest, following.at
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
@@ -182,7 +182,7 @@ def serve_stream(settings: Settings) -> None:
         BrokerError: the broker does not answer at the start, or did not accept a record at the end.
         ValueError: not called from the main thread.
     """
-    # Its client says every refused connection ten times a second; an outage shows in the forecasts that do not come.
+    # Else its client logs every refused connection ten times a second.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stop = threading.Event()
     with signals(stop):

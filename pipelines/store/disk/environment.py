@@ -17,7 +17,7 @@ from pipelines.store.disk.limits import check_key
 READERS = 512
 """Slots for reading processes and threads; LMDB's own 126 are few for a fleet."""
 _FULL = tuple(os.strerror(code) for code in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO))
-"""LMDB passes the system's refusals on as words; a write that only half fitted comes as an input/output error."""
+"""LMDB passes the system's errors on as text; a write that only half fitted comes as an input/output error."""
 _CORRUPT = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.VersionMismatchError)
 
 
@@ -121,7 +121,7 @@ class LmdbEnvironment:
             return ID.unpack(cursor.key())[0] + 1 if cursor.last() else 0
 
     def close(self) -> None:
-        """Close the environment; transactions on it must have ended."""
+        """Close the environment; transactions on it must have ended. Using it then raises `Closed`."""
         self.lmdb.close()
 
 

@@ -6,15 +6,15 @@ from configs.errors import CorrectableError
 
 
 class StoreError(CorrectableError):
-    """Anything the store refuses or cannot do."""
+    """Base of all errors of the store: it refuses, or cannot do what was asked."""
 
 
 class BadInput(StoreError, ValueError):
-    """A key, value, version or time that no store would take; the sender is wrong, and a retry changes nothing."""
+    """An argument that is not valid, whatever the store holds; the caller is wrong and a retry fails again."""
 
 
 class BadKey(BadInput):
-    """A key that is no path of plain names, is too long, or lives in the other environment."""
+    """A key or name that is not valid, was put to the other environment, or an affinity set that was never declared."""
 
 
 class BadValue(BadInput):
@@ -22,27 +22,27 @@ class BadValue(BadInput):
 
 
 class BadVersion(BadInput):
-    """A version that is no whole number of 0 to 2^63 - 1."""
+    """A version that is no int from 0 to 2^63 - 1."""
 
 
 class BadTime(BadInput):
-    """A time that is no number of nanoseconds since the epoch, or lies in the far future."""
+    """A time that is no int from 0 to 2^63 - 1 (ns since the epoch), or lies more than 300 s ahead of the clock."""
 
 
 class MissingMember(BadInput):
-    """An update of a declared affinity set that does not hold exactly the set's members."""
+    """A put that does not hold exactly the members of its affinity set (keys put together or not at all)."""
 
 
 class Conflict(StoreError):
-    """The version is stored with other bytes, or the members of a set would meet different verdicts."""
+    """The version is stored with other bytes, or the members of a set would get different verdicts."""
 
 
 class NotStable(StoreError):
-    """The time asked for lies above the frontier: the answer could still change."""
+    """The time asked for is above the newest commit: a later commit could still change the answer."""
 
 
 class Pruned(StoreError):
-    """The time or version asked for lies below what is kept."""
+    """The time asked for lies below what is kept."""
 
 
 class WriterPresent(StoreError):
@@ -54,7 +54,7 @@ class WriterPresent(StoreError):
 
 
 class Fenced(StoreError):
-    """A later writer has taken over: this one writes no more."""
+    """A later writer has opened the store: this one can write no more."""
 
 
 class StoreFull(StoreError):

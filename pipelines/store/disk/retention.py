@@ -38,8 +38,8 @@ def retire(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, before: 
     """Delete a key's oldest versions within an open write transaction; its newest version always stays.
 
     Deleted are the oldest `surplus` versions, and further ones whose successor was committed at or before `before`: the
-    newest version with ts <= `before` stays, so every read as of `before` or later keeps its answer. Reads of the key
-    as of an earlier time raise `Pruned` from then on (its floor is written).
+    newest version with ts <= `before` stays, so every read as of `before` or later keeps its answer. Reads as of a time
+    before the oldest version left raise `Pruned` from then on (the key's floor is written).
 
     Args:
         txn: write transaction on `env`; the caller commits.

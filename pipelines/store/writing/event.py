@@ -24,7 +24,7 @@ class Staged(NamedTuple):
 
 
 class Host(Protocol):
-    """The writer, as a batch of events sees it."""
+    """What an `EventBatch` needs of its store: lock, commit and reads."""
 
     memory: WriterMemory
 

@@ -65,7 +65,19 @@ class Side:
 
 @dataclass
 class WriterMemory:
-    """The writer's memory; `ts` is the newest commit on either side, `flushed` the newest that is on the disk (ns)."""
+    """What the writer remembers of both environments and of every key.
+
+    Attributes:
+        hot, durable: the two environments.
+        synced: the hot environment's commit to go back to after a host crash.
+        keep: retention rules.
+        clock: gives ns since the epoch.
+        epoch: which writer of the store this is, counted from 1.
+        ts: newest commit on either side, ns.
+        flushed: newest commit that is on the disk, ns.
+        keys: state of every key ever put.
+        sets: members of the declared affinity sets.
+    """
 
     hot: Side
     durable: Side
@@ -81,7 +93,7 @@ class WriterMemory:
     sets: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def side(self, persistent: bool) -> Side:
-        """The durable side for persistent objects, else the hot one."""
+        """Return the durable side for persistent objects, else the hot one."""
         return self.durable if persistent else self.hot
 
     def affinity_of(self, key: str) -> str | None:

@@ -130,7 +130,7 @@ def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
 
 
 def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Keep], clock: Clock) -> WriterMemory:
-    """Begin a new epoch in both environments, and read what the writer knows by heart."""
+    """Begin a new epoch in both environments, and read what the writer keeps in memory."""
     synced, heads = SyncedSnapshot(hot), []
     for env in (durable, hot):
         env.lmdb.reader_check()

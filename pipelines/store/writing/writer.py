@@ -63,7 +63,7 @@ class Store(Reads):
 
     @property
     def epoch(self) -> int:
-        """Which writer of this store we are, counted from 1."""
+        """Number of this writer among all that have opened the store, counted from 1."""
         return self.memory.epoch
 
     def event(self, kind: Kind = "volatile") -> Event:
