@@ -1,4 +1,4 @@
-"""What a closed window leaves: its record, the model's state, the forecast, and the message that waits to be sent."""
+"""What a closed window causes: its record, the model's state, the forecast, and the message that waits to be sent."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Closing:
 
         Returns:
             The forecast's record (also where the reason for none is stored in it); None where no model serves the
-                window.
+            window.
 
         Raises:
             Conflict: the window or its state is stored with other bytes.

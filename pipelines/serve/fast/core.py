@@ -27,7 +27,7 @@ from pipelines.store.writing.event import Event, EventBatch
 from tidecast.messages import Heartbeat, MessageError, MetricSample, Reject
 
 CURSOR = "cursor"
-"""Under which it is kept where to go on in the log."""
+"""Meta name of the place in the log to read on from."""
 _GRAIN_S = 1e-3
 
 
@@ -187,7 +187,7 @@ class Core:
             event.set_meta(filling_name(sample.job), packed(filled.filling))
             if arrival.at is not None:
                 event.set_meta(CURSOR, arrival.cursor)
-        if self._follows and now - sample.wall_time < SILENT_S:  # a replay of old records does not show that the job runs now
+        if self._follows and now - sample.wall_time < SILENT_S:  # a replay of old records proves nothing now
             self.heartbeats += following.beat(sample, sample.wall_time)
         self.counts["windows"] += len(filled.closed)
         return "applied" if filled.closed else "pending", [one for one in left if one is not None]

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pipelines.serve.fast.log_feed import LogFeed
 
 EVERY_S = 0.1
-"""Between two rounds of housekeeping."""
+"""Wall seconds between two rounds of housekeeping."""
 FULL_S = 1.0
-"""After the store took nothing, log and champions wait so long before they are tried again."""
+"""Wall seconds before log and champions are tried again after the store refused."""
 
 
 class Loop:

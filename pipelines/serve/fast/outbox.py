@@ -13,7 +13,7 @@ from pipelines.store import Event, Store
 NOTE = "record"
 """The header with the forecast's record, less the message: a store that is rebuilt takes it over."""
 AGAIN_S = 1.0
-"""After the broker refused a message it is offered again."""
+"""Wall seconds after which a message that the broker refused is offered again."""
 Key = tuple[str, str]
 """Topic, and the record's key there."""
 Numbered = tuple[int, Outgoing, int]

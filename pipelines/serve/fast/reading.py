@@ -1,4 +1,4 @@
-"""Answers to what only reads: objects as they are or were, the frontier, and what a model would say."""
+"""Answers to requests that only read: objects now or as of a time, the frontier, and what-if forecasts."""
 
 from __future__ import annotations
 

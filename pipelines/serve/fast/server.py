@@ -1,4 +1,4 @@
-"""The fast path as a process: store, socket, log, loader, HTTP put together, and taken apart in order.
+"""The fast path as a process: opens store, socket, log, loader and HTTP, and closes them in order.
 
 Run it as `tidecast serve fast`, or by the serving DAG with `serving.path: fast`.
 """
@@ -31,9 +31,9 @@ from pipelines.store.writing.flusher import Flusher
 log = logging.getLogger(__name__)
 SOCKET, EPOCH = "socket", "epoch"
 CLAIM_S = 0.5
-"""Between two looks for a later claim."""
+"""Wall seconds between two looks for a later claim."""
 SWITCH_S = 0.0005
-"""How long another thread may hold the interpreter while the loop waits for it; Python's own 5 ms would be seen."""
+"""Seconds that another thread may hold the interpreter lock while the loop waits; Python's 5 ms would delay answers."""
 
 
 def keeps(history: int) -> list[Keep]:

@@ -29,10 +29,10 @@ from pipelines.store.reading.reads import Reads
 SILENT_S = 5.0
 """Wall seconds after which a server that has not stored its status counts as gone."""
 CONNECTIONS = 128
-"""At once; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
+"""Open at once, at most; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
 HEAD_BYTES = 16_384
 PATIENCE_S = 10.0
-"""A connection on which no request is being answered is closed after so long; one that is not read, after two."""
+"""Wall seconds without a request in progress after which a connection is closed; twice that if answers stay unread."""
 _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
@@ -106,8 +106,8 @@ def shown(record: StoredRecord) -> dict[str, Any]:
 
     Returns:
         "version" (window index), "ts" and "event_time" (ns), "generation", "model_version", "imputed", "since_gap",
-            "doubted", "reason" (None with a forecast), "digests" (hexadecimal, by "weights", "scaler" and "hyper"), and
-            "forecast" (the message as on the topic; None without one).
+        "doubted", "reason" (None with a forecast), "digests" (hexadecimal, by "weights", "scaler" and "hyper"), and
+        "forecast" (the message as on the topic; None without one).
 
     Raises:
         msgspec.DecodeError: the value is no forecast's.

@@ -18,9 +18,9 @@ from pipelines.store import Reader
 
 HOST = "127.0.0.1"
 ADDRESS, TOKEN = "http", "token"
-"""Files in the store's folder: where the endpoint is, and what it demands."""
+"""Files in the store's folder: the endpoint's URL, and the bearer token."""
 FIRST_S, LONGEST_S = 1.0, 60.0
-"""Between its end and its next start, least and most."""
+"""Wall seconds between its end and its next start, least and most."""
 CLOSE_S = 10.0
 
 

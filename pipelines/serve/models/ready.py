@@ -1,4 +1,4 @@
-"""A model made ready to be swapped in, beside whoever serves."""
+"""A model checked and warmed beside the serving thread, ready to be swapped in."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class Following:
 
         Returns:
             The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
-                finite).
+            finite).
         """
         online, version = self.online, self.newest or 0
         quantiles = np.full((1, 1), np.nan) if online is None else online.current(self.job)

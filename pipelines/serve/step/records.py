@@ -105,7 +105,7 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
 
 
 STATUS = "status"
-"""Under which the status is kept beside the objects."""
+"""Meta name under which the server's status is stored."""
 V = TypeVar("V", SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)
 _ENCODER = msgspec.msgpack.Encoder()
 _KINDS = (SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)

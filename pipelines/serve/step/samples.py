@@ -1,4 +1,4 @@
-"""A record of `metrics` read within a microsecond; whatever is odd about it is left to the messages' own reader."""
+"""A record of `metrics` decoded within microseconds; an unusual one is left to `tidecast.messages.decode`."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from pipelines.serve.step.keys import window_of
 from tidecast.messages import MetricSample
 
 HOLE_S = 7 * 86_400.0
-"""Job seconds that a history may lack."""
+"""Job seconds without records after which the next one is still believed."""
 AGREE = 10
-"""Records in a row that must follow each other before a leap is taken for the job's new time."""
+"""Records in a row that must follow each other before a longer leap is taken for the job's new time."""
 _GRAIN_S = 1e-6  # float times of today are good to a quarter of this
 
 
@@ -89,7 +89,7 @@ def fill(filling: Filling, sample: MetricSample, step_s: float) -> Filled:
 
     Returns:
         The window in progress after the record, and the windows it closed; see `Filled`. Windows of which less than
-            half was seen are not among them.
+        half was seen are not among them.
 
     Raises:
         SeriesError: the record spans more than a million windows, its span is not above 0, or a sum is not finite.

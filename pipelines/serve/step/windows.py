@@ -1,4 +1,4 @@
-"""Where a job's closed windows are: in memory here, in a store on the fast path; a model is begun on them."""
+"""Where a job's closed windows are: in memory here, in a store on the fast path; a model is started on them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 TAIL = 10_000
 """Newest records that tell which jobs report, and how fast their time runs."""
 MARGIN_S = 60.0
-"""What a sender's clock may lag behind, wall seconds."""
+"""Wall seconds that a sender's clock may be behind."""
 
 
 class Server:

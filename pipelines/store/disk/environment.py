@@ -130,7 +130,7 @@ def translated(error: Exception, name: str) -> StoreError:
 
     Returns:
         `StoreFull` for a full map or disk and for input/output errors, `Corrupt` for damaged files, `Closed` where the
-            environment was closed, `StoreError` for all else.
+        environment was closed, `StoreError` for all else.
     """
     text = str(error)
     if isinstance(error, lmdb.MapFullError):

@@ -121,7 +121,7 @@ def restore(folder: Path) -> bool:
 
     Returns:
         True when the file was set back, or was never kept that way (it has no `durable_meta`) and is left alone; False
-            when `durable_meta` names no commit, because the file was written faster than it was flushed.
+        when `durable_meta` names no commit, because the file was written faster than it was flushed.
 
     Raises:
         OSError: a file cannot be read or written.

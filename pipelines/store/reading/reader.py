@@ -13,7 +13,7 @@ from pipelines.store.disk.errors import Closed
 from pipelines.store.reading.reads import Reads
 
 LOOK_NS = 20_000_000
-"""How often a reader looks whether the writer has begun an environment anew."""
+"""Least ns between two looks whether the writer has begun an environment anew."""
 
 
 class Reader(Reads):

@@ -106,7 +106,7 @@ class Event:
 
         Returns:
             "applied" above the key's newest version, those of the open batch included; "duplicate" if stored with equal
-                bytes; "stale" if older and not stored. Only "applied" writes.
+            bytes; "stale" if older and not stored. Only "applied" writes.
 
         Raises:
             BadInput: key, value, version or event time is not valid (`BadKey`, `BadValue`, `BadVersion`, `BadTime`),

@@ -23,6 +23,7 @@ from pipelines.store.writing.memory import Clock, Side, WriterMemory
 from pipelines.store.writing.recovery import damage, forget_close, remember_close, stood_aside
 
 ALARM_NS = 10**9
+"""How far (ns) the newest commit may lie ahead of the clock without a warning."""
 log = logging.getLogger(__name__)
 
 

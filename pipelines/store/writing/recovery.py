@@ -1,4 +1,4 @@
-"""Whether a database file can be trusted, judged before this process maps it: a damaged one can end who reads it."""
+"""Whether a database file can be trusted, judged before this process maps it: reading a damaged one can kill."""
 
 from __future__ import annotations
 

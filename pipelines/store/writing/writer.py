@@ -98,7 +98,7 @@ class Store(Reads):
 
         Returns:
             "applied" above the newest version, "duplicate" if stored with equal bytes, else "stale". Only "applied"
-                writes.
+            writes.
 
         Raises:
             Conflict: the version is stored with other bytes.
