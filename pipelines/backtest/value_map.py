@@ -51,8 +51,11 @@ def value_map(
 
     Returns:
         The inputs (`traces`, `leads_s`, `violations`, `test_days`, `seeds`, `knobs`, `reactive`, `ours`), `policies`
-        that took part, `left_out` (reasons by name), `cells` (one per trace, lead time and allowed violation),
-        `as_shipped` (vendors' defaults), and over all cells `summary` and `forecast_adds`, by policy.
+        that took part, `left_out` (reasons by name), `as_shipped` (cost of vendors' defaults, and ours over it), over
+        all cells `summary` and `forecast_adds`, by policy, and `cells`, one per trace, lead time and allowed violation:
+        `trace`, `lead_s`, `violation` (share of seconds over the target), `best_reactive` (name), `hours`
+        (executor-hours by policy), `gap` (share of the best reactive hours that the true future saves), and by policy
+        of ours `ratio` (to the best reactive hours) and `captured` (share of the gap).
 
     Raises:
         SettingsError: an unknown policy, or two traces of one name.
@@ -106,11 +109,12 @@ def measured(
         learned: agents or timetables, by policy.
 
     Returns:
-        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped`; numbers may be NaN.
+        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `value_map`; numbers may be
+        NaN.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
-        TwinError: a trace does not do.
+        TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
     found, left_out = contenders(names, setup.contract, learned)
     results = judged(cases, setup, found, effort)

@@ -132,6 +132,7 @@ def table(s: Summary) -> str:
 
     Raises:
         KeyError: a figure is missing.
+        ZeroDivisionError: a cost to compare with is 0.
     """
     rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
     for tile in tiles(s):

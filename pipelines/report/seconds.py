@@ -82,7 +82,7 @@ def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd
 
 
 def longest_pause(begin: Floats, end: Floats, produced_at: Floats, committed_at: Floats) -> float:
-    """Return the longest time between two tasks, in seconds, all through which some record waited.
+    """Return the longest time in seconds during which no task ran and some record waited, between first and last task.
 
     Args:
         begin: (N,) epoch seconds at which tasks began.

@@ -96,7 +96,7 @@ def of_fit(found: Fitted) -> str:
 
 
 def of_runs(figures: list[dict[str, Any]]) -> str:
-    """Format the figures of `beside` as text: two lines of head, and one per run."""
+    """Format the figures of `beside` as text: a sentence, a head and a line per run."""
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
     for one in figures:
         errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]
