@@ -111,7 +111,7 @@ def attach(
 
 
 class Agent:
-    """The resident part of Tidecast in a driver: daemon threads that end with the query."""
+    """The running agent in a driver: four daemon threads that end with the query or with `stop`."""
 
     def __init__(self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands) -> None:
         self._job = job

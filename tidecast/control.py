@@ -15,12 +15,12 @@ SEND_S = 10.0
 
 
 def mode_key(job: str) -> str:
-    """Key under which a job's newest mode is kept."""
+    """Return the key on topic `control` of a job's latest mode, `<job>:mode`."""
     return f"{job}:mode"
 
 
 def clock_key(job: str) -> str:
-    """Key under which a job's newest clock is kept."""
+    """Return the key on topic `control` of a job's latest clock, `<job>:clock`."""
     return f"{job}:clock"
 
 
@@ -61,7 +61,10 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
 
 @dataclass(frozen=True)
 class Clock:
-    """Job time as a function of wall time: `trace_start + (wall - wall_start) * scale`, all in seconds."""
+    """Job time as a function of wall time, both epoch seconds: `trace_start + (wall - wall_start) * scale`.
+
+    `scale` is how many job seconds pass in one wall second.
+    """
 
     wall_start: float = 0.0
     trace_start: float = 0.0

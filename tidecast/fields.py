@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """One of these words."""
+    """Limits of a text field: one of these words."""
 
     words: tuple[str, ...]
 
@@ -49,7 +49,7 @@ class OneOf(NamedTuple):
 
 
 class Matching(NamedTuple):
-    """A text of this pattern, described in words."""
+    """Limits of a text field: all of it matches the pattern, which `words` describe for errors."""
 
     pattern: re.Pattern[str]
     words: str
@@ -104,7 +104,11 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(kind: type) -> tuple[Field, ...]:
-    """The fields that a record's class declares, in its order."""
+    """Return the fields that a message dataclass declares, in their order; cached.
+
+    Raises:
+        TypeError: `kind` is no dataclass.
+    """
     hints = typing.get_type_hints(kind, include_extras=True)
     return tuple(_field(spec, hints[spec.name]) for spec in fields(kind))
 
@@ -167,6 +171,6 @@ _WORDS = {str: "text", int: "int", float: "float", dict: "an object"}
 
 
 def shown(value: Any) -> str:
-    """The value as an error repeats it, cut to `SHOWN` characters."""
+    """Return the value's `repr` for an error message, cut to SHOWN characters and "..."."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -75,11 +75,11 @@ class Job:
         return self.heavy.tasks() or len(self.ends) or None
 
     def live(self) -> list[str]:
-        """Ids of the executors that are there to stay."""
+        """Return the ids of the executors that were not asked to leave."""
         return [i for i in self.executors if i not in self.actuator.asked]
 
     def leaving(self) -> list[str]:
-        """Ids of the executors that were asked to leave and are still there."""
+        """Return the ids of the executors that were asked to leave and are still there."""
         return [i for i in self.executors if i in self.actuator.asked]
 
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:

@@ -231,7 +231,7 @@ class ContractText:
 
 @dataclass(frozen=True)
 class Reject:
-    """A record that could not be accepted, with the reason; `by` is who refused it."""
+    """A record that was refused: where it lies, who refused it (`by`), why, and the first characters of its value."""
 
     topic: str
     partition: Count

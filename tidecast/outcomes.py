@@ -54,12 +54,12 @@ class Action:
 
     @property
     def target(self) -> int:
-        """Executors as decided."""
+        """Executors that the decision asks for."""
         return self.decision.executors
 
     @property
     def grows(self) -> bool:
-        """Whether it is a scale-up."""
+        """Whether the decision asks for more executors than there were."""
         return self.target > len(self.before)
 
 

@@ -15,11 +15,11 @@ _ENDLESS_S = 1e15
 
 
 class EventError(ValueError):
-    """An event that cannot be counted; the message says which field, which value, and what would be right."""
+    """An event that is refused; the message says which field, which value, and what would be right."""
 
 
 class LoadEvent(NamedTuple):
-    """One event: `time` is epoch seconds of the trace."""
+    """One event: sequence number, event time (trace time, epoch seconds) and key."""
 
     seq: int
     time: float

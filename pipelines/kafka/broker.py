@@ -33,7 +33,7 @@ class BrokerError(CorrectableError, RuntimeError):
 
 @dataclass(frozen=True)
 class Record:
-    """One record as it lies in a topic, named without the prefix; `timestamp` is the broker's, in seconds."""
+    """One record of a topic (named without the prefix); `timestamp` is Kafka's, epoch seconds; `key` may be None."""
 
     topic: str
     partition: int
@@ -233,12 +233,12 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
 
 
 def topic_in(kafka: Kafka) -> str:
-    """Spark SQL for the column `topic` of a Kafka source, without the prefix."""
+    """Return Spark SQL that takes the prefix off the column `topic` of a Kafka source."""
     return f"substr(topic, {len(kafka.prefix) + 1}) AS topic"
 
 
 def topic_out(kafka: Kafka) -> str:
-    """Spark SQL for the column `topic` of a Kafka sink, from names without the prefix."""
+    """Return Spark SQL that puts the prefix on the column `topic` for a Kafka sink."""
     return f"concat('{kafka.prefix}', topic) AS topic"
 
 

@@ -46,7 +46,7 @@ def stateful_processor(
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """One job's new records into its state; what is to be sent of it out of it, as rows for Kafka."""
+            """Run one step with a job's new records, update its state, and yield what to send as rows of OUTPUT."""
             yield self._step(key[0], [record for frame in rows for record in frame.to_dict("records")], timerValues)
 
         def handleExpiredTimer(

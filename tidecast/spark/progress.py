@@ -13,10 +13,11 @@ from tidecast.spark.sensors import Offsets
 
 @dataclass(frozen=True)
 class Batch:
-    """One finished micro-batch; times are wall seconds since the epoch, offsets of its Kafka sources only.
+    """One finished micro-batch; times are wall epoch seconds, offsets those of its Kafka sources only.
 
-    `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is in the job's own
-    time.
+    `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
+    `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
+    seconds, None without one; `state_rows` is None for a query without state.
     """
 
     batch_id: int
