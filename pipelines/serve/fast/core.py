@@ -32,13 +32,13 @@ _GRAIN_S = 1e-3
 
 
 class Arrival(NamedTuple):
-    """A sample as it came.
+    """A sample as it came by socket or from the log.
 
     Attributes:
         raw: the message, JSON.
         at: (topic, partition, offset) of a record of the log; None for what came by socket.
-        cursor: what the cursor is after it.
-        key: of a record of the log; None where nobody looked.
+        cursor: where to read on in the log after it, MessagePack; empty for what came by socket.
+        key: of a record of the log; None for what came by socket.
     """
 
     raw: bytes
@@ -89,6 +89,7 @@ class Core:
 
         Raises:
             StoreError: it cannot be read.
+            SeriesError: its model cannot be started on the stored windows.
         """
         if name not in self._jobs:
             self._jobs[name] = read(self.store, self.serving, name)

@@ -32,7 +32,7 @@ CONNECTIONS = 128
 """Open at once, at most; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
 HEAD_BYTES = 16_384
 PATIENCE_S = 10.0
-"""Wall seconds without a request in progress after which a connection is closed; twice that if answers stay unread."""
+"""Wall seconds between two looks at a connection; see `Limited` for when it is closed."""
 _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
@@ -179,10 +179,10 @@ def _status(reader: Reads) -> Status | None:
 
 
 class Limited(H11Protocol):
-    """uvicorn's HTTP/1.1 connection with limits that uvicorn lacks: number of connections, and time without a request.
+    """uvicorn's HTTP/1.1 connection with limits that uvicorn lacks: number of connections, and time.
 
-    A connection is closed after `PATIENCE_S` without a request in progress, and after twice that if its client does not
-    read the answer.
+    A connection is closed at a look every `PATIENCE_S` that finds no request in progress, or the same one as the look
+    before (its answer not made or not read for 10 to 20 s).
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -45,15 +45,15 @@ class StateValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
-    """A forecast and everything it was made by.
+    """A forecast, or the reason for none, with the model and the gaps it was made by; stored under `/forecast`.
 
     Attributes:
-        generation: which swap of the job's model; the version of the set's members in the store.
+        generation: number of the loaded model; version of its members in the store.
         model_version: in the registry.
-        digests: of weights, scaler and hyper-parameters; all of one generation.
-        imputed: windows that were missing in the newest gap and were stepped over; 0 without one.
-        since_gap: samples since that gap's end.
-        doubted: whether a planner had better ignore it, because the gap was long and is recent.
+        digests: of weights, scaler and hyper-parameters, hexadecimal.
+        imputed: missing windows of the newest gap that were stepped over; 0 without one.
+        since_gap: windows since that gap's end, the first one not counted.
+        doubted: whether a planner should ignore it, because the gap was long and is recent.
         reason: why there is none ("warming", "model_error"); empty with one.
         message: the `Forecast` as on the topic, JSON; empty without one.
     """
@@ -69,13 +69,13 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Outgoing(msgspec.Struct, frozen=True, array_like=True):
-    """A message that waits to be sent: it leaves the outbox when the broker has it.
+    """A message in the outbox that waits to be sent to Kafka.
 
     Attributes:
-        topic, job: where it goes, and its key there.
-        key, version: of the record in the store that it was made with; the message's headers name them.
-        note: a further header, where there is one.
-        value: the message.
+        topic, job: where it goes, and the record's key there.
+        key, version: of the store's record that it was made with; the headers name them.
+        note: for a forecast its `ForecastValue` without the message, as the header "record"; else empty.
+        value: the message, JSON.
     """
 
     topic: str
@@ -87,13 +87,13 @@ class Outgoing(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Status(msgspec.Struct, frozen=True, array_like=True):
-    """What the server says of itself ten times a second, so that whoever asks does not disturb it.
+    """The server's status, stored ten times a second so that readers need not ask the server.
 
     Attributes:
-        wall_time: when that was.
+        wall_time: when it was stored, epoch seconds.
         process: its id.
-        epoch: its claim on `control`.
-        counts: what came and what became of it, by name.
+        epoch: number of its claim on `control`.
+        counts: samples and events by what became of them, see `Core`.
         waiting: messages that wait for the broker.
     """
 

@@ -29,7 +29,7 @@ def forecasts(source: DataFrame, settings: Settings, folder: Path, known: Collec
         source: columns key, value, partition and offset of `metrics`.
         settings: `training.step_s` is the seconds per window.
         folder: where `fleet_step.publish` has put the models; every executor reads it.
-        known: names of the jobs with a contract; others are rejected.
+        known: names of the jobs with a contract, fixed from here on; others are rejected.
         epoch: number that every forecast carries.
 
     Returns:
@@ -49,7 +49,7 @@ def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known:
         settings: connection, topics and `training.step_s`.
         checkpoint: folder of the query's state.
         folder: where the models are, see `forecasts`.
-        known: names of the jobs with a contract.
+        known: names of the jobs with a contract, fixed from here on.
 
     Raises:
         BrokerError: no broker is set.

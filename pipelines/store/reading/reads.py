@@ -19,7 +19,8 @@ T = TypeVar("T")
 class Reads(Cuts):
     """The reading calls that `Store` and `Reader` share; each answers from one snapshot and pins no page after it.
 
-    Every call may raise `Closed`, `Corrupt` (a damaged record) and other errors of `StoreError`.
+    Every call but `clear_dead_readers` may raise `Closed`, `Corrupt` (a damaged record) and other errors of
+    `StoreError`.
     """
 
     def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
@@ -104,7 +105,11 @@ class Reads(Cuts):
                 return take(cursor, prefix)
 
     def clear_dead_readers(self) -> int:
-        """Free the reader slots of processes that died inside a transaction; return how many there were."""
+        """Free the reader slots of processes that died inside a transaction; return how many there were.
+
+        Raises:
+            lmdb.Error: the store or reader was closed.
+        """
         with self._reading:
             return int(self.hot.lmdb.reader_check()) + int(self.durable.lmdb.reader_check())
 
