@@ -99,6 +99,9 @@ def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
 
     Returns:
         One of `MARGINS`; 1e9, with which the advice is followed, where no smaller one is surely better.
+
+    Raises:
+        ValueError: no groups.
     """
 
     def earned(margin: float) -> Floats:

@@ -151,8 +151,7 @@ def parts(account: Floats, needed: Floats, most: Floats, seconds: float) -> Floa
     """Compute the reward of a step in two parts: executors (and actions), and violation, both as shares and negated.
 
     With weights (1, price) their sum is `needed / most` less `paid + ACTION_S * changes + price * most * over` divided
-    by
-    `most * seconds`: the price is what a second over the target costs, in seconds of all executors.
+    by `most * seconds`: the price is what a second over the target costs, in seconds of all executors.
 
     Args:
         account: (3, runs) of the step: executor-seconds paid, from the request on, seconds over the latency target, and

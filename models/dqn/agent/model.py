@@ -74,8 +74,7 @@ class DqnModel:
         familiar: the region it was trained on.
         prices: (P,) rising prices of a second over the target, in seconds of all executors, at which it was tried.
         margins: (P,) least advantage over the advised move for which another is made, in units of sqrt(1 + price),
-            because
-            the uncertainty of a violation's value grows with its price.
+            because the uncertainty of a violation's value grows with its price.
         tried: (P, 2) executors paid over executors needed, and share of seconds over the target, at these prices.
         curve: one entry per evaluation in training: updates, transitions, loss, score.
     """
@@ -165,8 +164,7 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
 
     Raises:
         AgentError: other features or moves than this code's, a missing part, or one of the wrong shape, as of an agent
-            that
-            was never tried; or weights that are not finite.
+            that was never tried; or weights that are not finite.
         ValueError: ragged lists, or text in place of numbers.
     """
     if not isinstance(described, Mapping):

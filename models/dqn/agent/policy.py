@@ -29,9 +29,8 @@ class Dqn:
 
     Double dueling DQN after Pa-Stream's Algorithm 1, with the forecast in its state. The target stays within the job's
     bounds and within `actions.REACH` of the advice (or as near to it as a move gets), and is never below what the
-    observed
-    rate needs. Where the observation is outside of what it was trained on, the baseline decides, with `Why.UNFAMILIAR`.
-    It decides every `pace_s`; between two decisions only the observed rate raises the target.
+    observed rate needs. Where the observation is outside of what it was trained on, the baseline decides, with
+    `Why.UNFAMILIAR`. It decides every `pace_s`; between two decisions only the observed rate raises the target.
 
     Attributes:
         agent: what was learned.
@@ -87,8 +86,7 @@ class Dqn:
         """Return the best move near the advice if a decision is due; else the target, raised to what the rate needs.
 
         The choice's `observed` is the executors that the observed rate needs, its `forecast` the baseline's plan (NaN
-        between
-        decisions).
+        between decisions).
 
         Args:
             memory: of `fresh` or the last call, which must come for the same runs.

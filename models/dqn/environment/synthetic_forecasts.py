@@ -23,8 +23,7 @@ def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, ch
 
     Per run, the logarithm of the median lies between that of the truth and that of the last minute's mean. Its error
     persists from look to look, grows with the square root of the distance, and varies in size over time; over a run it
-    has
-    no bias. The spread of the quantiles is that of the errors, off by a factor of 0.75 to 1.4.
+    has no bias. The spread of the quantiles is that of the errors, off by a factor of 0.75 to 1.4.
 
     Args:
         total: (runs, S + 1) expected records before each second, for `3 * (lead_s + 2 * every_s)` after the last look.

@@ -62,8 +62,8 @@ class Values(nn.Module):
 def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
     """Compute the value to learn: `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
 
-    Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van
-    Hasselt et al. 2016) where it is of the network that learns.
+    Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van Hasselt
+    et al. 2016) where it is of the network that learns.
 
     Args:
         gained: (B, K) r, over one step or several.
@@ -109,7 +109,17 @@ class Progress(NamedTuple):
 
 
 class Learner:
-    """Deep Q-learning in one environment: the learning network, the held (target) network and the replay buffer."""
+    """Deep Q-learning in one environment.
+
+    Attributes:
+        environment: to act in.
+        settings: hyper-parameters.
+        online: the network that learns.
+        held: the target network, which follows it slowly and chooses the actions.
+        chance: draws exploration and batches.
+        replay: the replay buffer.
+        updates, transitions: made so far.
+    """
 
     def __init__(self, environment: Environment, settings: LearnerSettings, seed: int) -> None:
         """Untrained, for the environment's shapes."""
@@ -125,12 +135,13 @@ class Learner:
         self.updates = self.transitions = 0
 
     def learn(self, transitions: int, every: int) -> Iterator[Progress]:
-        """Act and learn until so many more transitions were made, as the reports are consumed (a generator).
+        """Act and learn until so many more transitions were made; a generator, which works as its reports are consumed.
 
-        Exploration falls linearly to its least share, the learning rate to a tenth.
+        Exploration falls linearly to its least share, the learning rate to a tenth. Nothing is learned before
+        `settings.warm` transitions are in the buffer.
 
         Args:
-            transitions: one per run and decision.
+            transitions: how many more; a decision of all runs makes one per run.
             every: updates between two reports.
 
         Yields:

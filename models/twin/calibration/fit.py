@@ -65,8 +65,7 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int
     `cold_s` is the median of what batches with a new executor took longer. The first batch of a query is left out.
     `scaling` needs batches with two numbers of slots and the warm-up needs ten of a query's first 20 batches; else they
     are 1 and 0 and named in `unsure`. Intervals are percentiles of a moving-block bootstrap of the batches (Künsch
-    1989)
-    and of a bootstrap of the start-ups; the same arguments give the same result.
+    1989) and of a bootstrap of the start-ups; the same arguments give the same result.
 
     Args:
         batches: at least 20 warm ones with records.

@@ -46,8 +46,7 @@ class Startups(NamedTuple):
 
     Attributes:
         requested_s, registered_s: (S,) seconds on the clock of the batches; the request is NaN where nobody asked, as
-            for
-            a job's first executors.
+            for a job's first executors.
         batch: (S,) the first batch it worked on, an index into `MeasuredBatches`; -1 for none.
         censored: (S,) whether it had not come; `registered_s` is then the end of the observation. None: all came.
     """
@@ -66,8 +65,7 @@ class Startups(NamedTuple):
         """Return the rising seconds from request to registration of the executors that were requested; may be empty.
 
         One that had not come counts with the median of the known times longer than it was waited for, or, where there
-        are
-        none, with the time it was waited for (a coarse form of redistribution to the right, Efron 1967).
+        are none, with the time it was waited for (a coarse form of redistribution to the right, Efron 1967).
         """
         asked = np.isfinite(self.requested_s)
         leads, came = (self.registered_s - self.requested_s)[asked], self.came[asked]

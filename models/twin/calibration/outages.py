@@ -92,8 +92,7 @@ def capacity(seen: Recording) -> tuple[float, float]:
     """Estimate what workers sustain, from stretches of at least 120 s after a change.
 
     Per number of workers: the median of the load divided by the busy share (mean of 30 s). A line through the
-    logarithms
-    gives the exponent; with a single number of workers it is 1.
+    logarithms gives the exponent; with a single number of workers it is 1.
 
     Args:
         seen: of at least 30 s.

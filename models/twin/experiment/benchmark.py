@@ -45,8 +45,7 @@ class Effort:
 
     Attributes:
         knobs: values of each policy's tuned parameter on the test part, at least 2; the second half is chosen by what
-            the
-            first ones came to.
+            the first ones came to.
         seeds: draws of the arrivals on the test part.
         oracle: whether the clairvoyant optimum and the lower bound are computed, under the load of the first seed.
     """
@@ -141,10 +140,14 @@ def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
 
     Args:
         scenario: to plan for.
-        budgets: shares of the seconds that may be over the target.
+        budgets: shares of the seconds that may be over the target; at least one.
 
     Returns:
         Results with one seed, whose `knobs` are the budgets. A plan's violation is over its budget where none meets it.
+
+    Raises:
+        TwinError: the scenario is shorter than one look.
+        ValueError: no budgets.
     """
     row, knobs = np.zeros(len(budgets), np.int64), np.array(budgets)
     load = Load(scenario.arrived[:1], row, counts=np.array([scenario.warm_s]))
@@ -159,6 +162,9 @@ def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
     Args:
         scenario: whose job and load.
         budgets: shares of the seconds that may be over the target.
+
+    Raises:
+        ValueError: no budgets.
     """
     arrived = scenario.arrived[:1, scenario.warm_s :]
     load = Load(arrived - arrived[:, :1], np.zeros(len(budgets), np.int64))

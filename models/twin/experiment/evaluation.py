@@ -46,8 +46,7 @@ def cheapest_at(violation: Floats, cost: Floats, allowed: float) -> float:
     """Interpolate the least cost at an allowed violation along the Pareto frontier of a policy's points.
 
     Points whose violations differ by a factor of 10 at most are joined by a line over the logarithm of the violation,
-    others
-    by a line over the violation itself, which is what alternating between the two would cost.
+    others by a line over the violation itself, which is what alternating between the two would cost.
 
     Args:
         violation: (N,) shares of the seconds over the target.

@@ -54,6 +54,9 @@ class IssuedForecasts(NamedTuple):
         Args:
             moments_s: (M,) epoch seconds, not before `begins_s`; after the last forecast that one stays the newest.
             only: indices of the levels that are wanted; None for all.
+
+        Raises:
+            IndexError: an index that is no level's.
         """
         since = moments_s - self.begins_s
         at = np.clip((since // self.step_s).astype(np.int64), 0, len(self.last) - 1)

@@ -80,8 +80,7 @@ def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, sc
 
     Returns:
         None where the past is too short (less than 12 wall hours to learn from, or fewer than two known steps), where
-        the
-        lead is under a second, or for a fitted forecaster, which is too certain on the past it was fitted to.
+        the lead is under a second, or for a fitted forecaster, which is too certain on the past it was fitted to.
 
     Raises:
         SeriesError: the series has another step than the forecaster, or a rate is negative or infinite.
@@ -110,8 +109,7 @@ def looked_back(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floa
 
     Returns:
         (N,) records/s, and (N, 5) how much more that is than 30, 60, 120, 300 and 900 s earlier (`TRENDS_S`). Before
-        the
-        beginning the load counts as what it was at first.
+        the beginning the load counts as what it was at first.
     """
     now = _mean(arrived, moments, smooth_s)
     return now, np.stack([now - _mean(arrived, moments - ago, smooth_s) for ago in TRENDS_S], axis=1)

@@ -68,10 +68,9 @@ class TraceResult:
 
         Returns:
             Means over the seeds: "knob", "executor_hours", "violation" (share of the seconds over the target),
-                "p99_latency_s"
-            and "actions"; the maximum "worst_latency_s"; sums "clamped" and "not_a_number" (decisions);
-            "ratio_to_optimum" at
-            the same violation (NaN without an optimum); and "between", [least, most] of the seeds' hours and violation.
+            "p99_latency_s" and "actions"; the maximum "worst_latency_s"; sums "clamped" and "not_a_number" (decisions);
+            "ratio_to_optimum" at the same violation (NaN without an optimum); and "between", [least, most] of the
+            seeds' hours and violation.
 
         Raises:
             KeyError: no policy of that name took part.
@@ -98,8 +97,7 @@ class TraceResult:
 
         Returns:
             "knob" (the default), "executor_hours" and "violation" there, and "others": executor-hours by rival, NaN
-            where it
-            violates more. A violation below 0.0001 counts as that. None where no vendor ships a default.
+            where it violates more. A violation below 0.0001 counts as that. None where no vendor ships a default.
 
         Raises:
             SettingsError: the catalogue has no such policy.

@@ -115,8 +115,7 @@ class Setup:
         """The simulated job: the given one, or one whose `peak_executors` carry 3000 records/s; its query is warm.
 
         Start-up delays are 0.85 to 1.15 of the lead time, unless the given job's own have it as their median. Bounds
-        and
-        latency target are those of the job's own contract, where there is one.
+        and latency target are those of the job's own contract, where there is one.
 
         Raises:
             TwinError: a number out of range, as a latency target below 0.1 s.
@@ -141,8 +140,7 @@ class Setup:
         """The contract that policies are built from: the job's own, or a made one.
 
         A made contract limits neither steps nor cooldown, and its guesses of overhead and service time are 1.2 and 2
-        times
-        the truth, so policies have to measure.
+        times the truth, so policies have to measure.
         """
         if self.own:
             return self.own

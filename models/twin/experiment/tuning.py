@@ -82,8 +82,7 @@ def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
     """Choose further knob values, to narrow the violations around those at which costs are compared (`AIMED`).
 
     Each value aims for the violation whose known neighbours, below and above, are farthest from it on a logarithmic
-    axis,
-    and is assumed to meet it. Where all are met or out of reach, the widest gap is halved.
+    axis, and is assumed to meet it. Where all are met or out of reach, the widest gap is halved.
 
     Args:
         knobs: (N,) values that were run, at least 2.

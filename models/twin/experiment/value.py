@@ -29,11 +29,9 @@ def cells(one: TraceResult) -> list[Cell]:
 
     Returns:
         Per cell "trace", "lead_s", "violation", "best_reactive" (name of the cheapest policy without a forecast, or
-        None),
-        "gap" (share of its hours that a true forecast saves), "hours" by policy, "ratio" (hours of ours over those of
-        the
-        best reactive) and "captured" (share of the gap that ours saves). NaN where a policy violates more, or, for
-        "captured", where the gap is below 0.05.
+        None), "gap" (share of its hours that a true forecast saves), "hours" by policy, "ratio" (hours of ours over
+        those of the best reactive) and "captured" (share of the gap that ours saves). NaN where a policy violates more,
+        or, for "captured", where the gap is below 0.05.
 
     Raises:
         KeyError: `true_future` did not take part.
@@ -80,12 +78,9 @@ def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[st
 
     Returns:
         By policy: "cells" compared, "gap_cells" among them, "captured" (median share of the gap),
-            "captured_at_least_half"
-        (share of the gap cells), "all" and "nothing_to_gain" (how often no dearer than the best reactive, in all cells
-        and
-        in those without a gap), "against_defaults", "by_default" and "against_optimum" (median ratios of hours; NaN
-        where
-        there is nothing to compare) and "broken" (cells without a cost).
+        "captured_at_least_half" (share of the gap cells), "all" and "nothing_to_gain" (how often no dearer than the
+        best reactive, in all cells and in those without a gap), "against_defaults", "by_default" and "against_optimum"
+        (median ratios of hours; NaN where there is nothing to compare) and "broken" (cells without a cost).
 
     Raises:
         KeyError: a policy is missing in some of the cells.
@@ -99,10 +94,8 @@ def forecast_adds(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
 
     Returns:
         By variant: "cells", "compared" (cells in which both keep the violation), "hours" (median of the hours of `mpc`
-            over
-        the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and "kept_by_forecast_alone" (cells in
-        which
-        only `mpc` keeps it).
+        over the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and "kept_by_forecast_alone" (cells
+        in which only `mpc` keeps it).
     """
     said = {}
     for name in UNFORECAST:

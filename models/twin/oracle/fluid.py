@@ -23,17 +23,17 @@ LONGEST_S = 600.0
 
 
 class Fluid(NamedTuple):
-    """A job and its load as the plan sees them.
+    """A job and its load, simplified for planning.
 
     Attributes:
-        speeds: (N,) slots that `least` to `most` executors are worth.
-        rates: (D,) work that arrives between two looks, slots.
-        least: executors of the first entry.
+        speeds: (N,) slots that `least` and more executors are worth.
+        rates: (D,) mean work that arrives between two looks, in slots (slot-seconds per second).
+        least: executors of the first entry of `speeds`.
         span_s: seconds between two looks.
-        overhead_s, trigger_s, latency_target_s, cold_s: as of `TwinJob`.
+        overhead_s, trigger_s, latency_target_s, cold_s: seconds, as in `TwinJob`.
         batch_work: most work of a batch, slot-seconds.
-        startup: looks from the request of an executor to its first task.
-        restart_s: seconds without work at each change; NaN for engines that do not restart.
+        startup: looks from the request of an executor to its first task; 0 for engines that restart.
+        restart_s: mean seconds without work at each change; NaN for engines that do not restart.
     """
 
     speeds: Floats

@@ -148,8 +148,7 @@ def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budge
 
     Only seconds that count (`Load.counts`) are held against the budget. Where no plan meets it, as under a load beyond
     what all executors sustain, the plan with the fewest late seconds is taken. Runs that differ only in their budget
-    share
-    the work.
+    share the work.
 
     Args:
         jobs: of the runs.

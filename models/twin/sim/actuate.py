@@ -62,10 +62,10 @@ def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
     """Set the targets of the runs at second `now`; `state` changes in place.
 
     The sums since the last look begin anew in every run. Where the target changes, executors are requested (each
-    arrives
-    after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest before the others,
-    then running executors leave after the batch in flight. An engine that restarts loses its batch in flight, processes
-    nothing for a drawn time, and then has the new number at once; a change during a restart does not prolong it.
+    arrives after a drawn start-up delay) or dismissed: requests on their way are cancelled first, the newest before the
+    others, then running executors leave after the batch in flight. An engine that restarts loses its batch in flight,
+    processes nothing for a drawn time, and then has the new number at once; a change during a restart does not prolong
+    it.
 
     Args:
         state: of the runs.

@@ -34,8 +34,7 @@ class Load:
         row: (runs,) index of the row that a run receives.
         lasts: (rows,) seconds that each row lasts, where they differ; its runs then stand still. None: T.
         counts: (rows,) second from which on cost and latency of a row's runs count, a multiple of the look interval;
-            None:
-            0.
+            None: 0.
 
     Raises:
         TwinError: a number of `arrived` that is not finite, or a row that falls.
