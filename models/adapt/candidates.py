@@ -195,6 +195,7 @@ def best_of(target: Target, candidates: Mapping[str, CandidateErrors]) -> str:
     """
 
     def loss(name: str, on_gate: bool) -> float:
+        """Return the mean squared loss of a candidate, on the gate's part or over the history."""
         one = candidates[name]
         return float(np.nanmean(target.loss(one.judged if on_gate else one.errors[: target.history - target.horizon])))
 
@@ -237,7 +238,10 @@ def _alone(target: Target, plan: TransferPlan, seed: int) -> CandidateErrors:
 
 
 def _parts(target: Target) -> tuple[DomainScale, DomainRows, DomainRows]:
-    """Rows to adapt on, their scale, and rows to select with, which may read what came before; never the gate's."""
+    """Return the scale, the rows to adapt on, and the rows to select with; none of the gate's part.
+
+    Inputs of the rows to select with may reach back into the first part.
+    """
     cut = int(ADAPT * target.history)
     scale = DomainScale.of(target.past[:cut])
     first = DomainRows.of(target.past[:cut], scale, target.horizon)

@@ -30,13 +30,13 @@ _BLOCK = 6  # steps per mean that the detectors read
 _LASTING = 6  # means over which the change must hold in the median
 _THRESHOLD = 6.0  # units of the noise: Page-Hinkley's lambda
 _DELTA = 0.05  # ADWIN's significance
-_FIRST_DAYS = 3  # before that no time of day was seen often enough
+_FIRST_DAYS = 3  # days before which nothing is reported
 _NOISE_DAYS = 28
-_NOISE_SHARE = 0.8  # so much of the time, what is left over is smaller than its noise
-_NOISE_TIMES = 2.0  # a change is larger than so many times the noise
-_UNIT = 0.05  # of a log ratio: the least noise that is assumed
-_HIGHEST = 5.0  # units: one mean counts at most so much
-_SLACK = 1.0  # units: Page-Hinkley's delta, what a mean may lie off without adding up
+_NOISE_SHARE = 0.8  # quantile of the absolute running median that counts as noise
+_NOISE_TIMES = 2.0  # least change, in units of the noise
+_UNIT = 0.05  # log ratio: the least noise that is assumed
+_HIGHEST = 5.0  # units: values are cut to this
+_SLACK = 1.0  # units: Page-Hinkley's delta, the tolerated deviation
 _LEAST_WINDOW = 4  # means: ADWIN's shortest part
 
 
@@ -118,7 +118,7 @@ def detect(
 
 
 class _Followed:
-    """One signal with its detectors, gone through mean by mean."""
+    """One signal and its detectors, replayed block mean by block mean."""
 
     def __init__(
         self, signal: str, means: Means, surprise: Callable[[Means, Shift | None], Floats], only_up: bool, least: float
@@ -127,7 +127,7 @@ class _Followed:
         self._noise_every = max(means.day // 8, 1)
 
     def restart(self, last: Drift | None) -> None:
-        """Forget what the detectors have seen; after a drift of this signal its new level is usual too."""
+        """Reset the detectors; after a drift of this signal, its new level counts as usual beside the old one."""
         shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None
         self._values = self._surprise(self._means, shift)
         self._middle = _running_median(self._values, _LASTING)
@@ -140,10 +140,14 @@ class _Followed:
         self._begun: int | None = None
 
     def step(self, at: int) -> Drift | None:
-        """Read one more value; a drift where one was noticed lately and is now certain."""
+        """Feed the block mean at an index to the detectors.
+
+        Returns:
+            The drift, where a detector alarmed within the newest means and the change is confirmed; else None.
+        """
         if self._begun is None:
             self._begun = at
-        # The same wherever one begins.
+        # Noise is recomputed at fixed times of day, so that it does not depend on where the replay begins.
         sized = at - round(self._means.end_of(at) / self._means.span_s) % self._noise_every
         if self._noise is None or sized == at:
             self._noise = self._noise_at(sized)
@@ -161,7 +165,7 @@ class _Followed:
         return self._certain(at, self._suspicion[0])
 
     def _certain(self, at: int, kind: str) -> Drift | None:
-        """The drift, if the median of the newest means lies far enough from that of the day before them."""
+        """Return the drift if the median of the newest means lies far enough from that of the day before, else None."""
         edge = at - _LASTING + 1
         assert self._begun is not None and self._noise is not None
         earlier = self._values[max(self._begun, edge - self._means.day) : max(edge, 0)]
@@ -172,7 +176,7 @@ class _Followed:
             return None
         first = max(self._begun, at - 2 * _LASTING + 1)
         gains = np.nan_to_num((self._values[first : at + 1] - before) * np.sign(change) - abs(change) / 2)
-        onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # from there on the change pays off most
+        onset = first + int(np.argmax(np.cumsum(gains[::-1])[::-1]))  # maximises the summed evidence from there on
         time = self._means.end_of(onset) - self._means.span_s
         after = float(np.nanmedian(self._values[onset : at + 1]))
         return Drift(time, self._means.end_of(at), kind, self._signal, before, after)
@@ -184,7 +188,7 @@ class _Followed:
 
 
 def _running_median(values: Floats, width: int) -> Floats:
-    """(N,) median of the newest `width` values; NaN where half of them or more are unknown."""
+    """Return (N,) medians of the newest `width` values; NaN where half of them or more are unknown."""
     medians = np.full(len(values), np.nan)
     if len(values) < width:
         return medians

@@ -19,7 +19,7 @@ THRESHOLD = 0.5
 """A source is kept if its distance is under this share of the distance to a shuffled segment."""
 SHUFFLES = 7
 """Random orders of one source segment that the null distance is taken over."""
-_FLAT = 1e-9  # of the mean size: a deviation under it is rounding, not shape
+_FLAT = 1e-9  # share of the mean absolute value: a smaller deviation is rounding
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,13 @@ def compare(source: Series, target: Series, generator: np.random.Generator) -> S
 
 
 def _suiting(source: Floats, wanted: list[Floats], phases: list[int], day: int) -> int:
-    """By how many steps, in whole hours, the source's mean day comes nearest to the wanted segments."""
+    """Return the shift in steps, in whole hours, at which the source's mean day is nearest to the wanted segments."""
     if len(source) < day:
         return 0
     mean_day = source[: len(source) // day * day].reshape(-1, day).mean(axis=0)
 
     def apart(late: int) -> float:
+        """Return the summed distance to the wanted segments at a shift in steps; infinite where there is no shape."""
         total = 0.0
         for segment, phase in zip(wanted, phases, strict=True):
             part = _shape(np.roll(mean_day, -(phase + late) % day)[: len(segment)])

@@ -14,7 +14,7 @@ from models.forecast.core.series import Floats, SeriesError
 Indices = NDArray[np.int64]
 STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Ridge penalties that are tried, in rows."""
-_FOLDS = (0.55, 0.7, 0.85)  # of the rows: where rolling origins begin, each judged up to the next
+_FOLDS = (0.55, 0.7, 0.85)  # shares of the history: each fold is fitted up to one, tested up to the next
 _NEIGHBOURS = 3
 
 
@@ -156,6 +156,7 @@ def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
         )
 
     def loss(day: int, strength: float) -> float:
+        """Return the mean relative squared error over the rolling origins."""
         return float(
             np.mean(np.concatenate([_squares(values, *ends, horizon, day, strength) for ends in pairwise(folds)]))
         )
@@ -166,7 +167,7 @@ def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
 
 
 def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, strength: float) -> Floats:
-    """(N,) squared errors over `begin..end` of a fit on what came before, each horizon in units of its last value's."""
+    """Return (N,) squared errors over `begin..end` of a fit on the values before, relative to the last value's."""
     model = fit(values[:begin], horizon, day, strength)
     origins = np.arange(begin - 1, end - horizon)
     came = outcomes(values, origins, horizon)
@@ -176,7 +177,7 @@ def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, stren
 
 
 def _left_out(values: Floats, horizon: int, day: int, strength: float, blocks: int = 6) -> Floats:
-    """(T, p) errors of every row by a fit without its block and the rows that overlap it."""
+    """Return (T, p) errors, each by a fit without the row's block and the rows that overlap it; NaN elsewhere."""
     unit, origins, x, y = _rows(values, horizon, day)
     errors = np.full((len(values), horizon), np.nan)
     for block in np.array_split(np.arange(len(origins)), min(blocks, len(origins))):
@@ -188,7 +189,11 @@ def _left_out(values: Floats, horizon: int, day: int, strength: float, blocks: i
 
 
 def _rows(values: Floats, horizon: int, day: int) -> tuple[float, Indices, Floats, Floats]:
-    """The unit, every row's origin, its inputs, and by how much its outcomes lie over its last value, in the unit."""
+    """Return the unit, and of every row the origin, the inputs, and the outcomes less the last value, in the unit.
+
+    Raises:
+        SeriesError: the values are too few for one row, or constant.
+    """
     unit, origins = unit_of(values), origins_of(len(values), day, horizon)
     if not len(origins):
         raise SeriesError(f"{len(values)} steps are too few for one row of {CONTEXT} inputs and {horizon} outcomes")

@@ -12,7 +12,7 @@ from models.forecast.core.series import Floats, Series
 
 WEEKS = 4
 """Comparable are yesterday and the same day of so many weeks before; within the first week every day before."""
-_OFFSET = 0.02  # of the mean so far: what is added to loads before their ratio is taken, so that zeros have one
+_OFFSET = 0.02  # share of the mean so far, added to loads before their ratio, for zeros
 _HIGHEST = 1.0  # |log error| of one forecast counts at most so much: wrong by a factor of e
 
 
@@ -127,7 +127,7 @@ def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
 
 
 def _usual(means: Means, moved: Floats | None, shift: Shift | None) -> tuple[Floats, Floats]:
-    """(N,) lowest and highest mean of the same time on comparable days; NaN where there is none.
+    """Return (N,) the lowest and (N,) the highest mean at the same time on comparable days; NaN where there is none.
 
     For a week after a known shift the days before it count both as they were and moved: in that week each hour is met
     at the new level for the first time, and that is not another change.

@@ -20,7 +20,7 @@ from models.forecast.core.tracks import Carrying
 
 LONG_DAYS = 14
 """Days of history from which on a load may be a source; with fewer it may be a target."""
-_KEPT = 2016  # newest steps of a history whose errors say how wide the quantiles are
+_KEPT = 2016  # newest steps of a history whose errors set the quantiles
 
 
 class TargetState(NamedTuple):
@@ -93,7 +93,7 @@ class TransferTarget(Carrying):
         return self.kind if state.seen >= CONTEXT else "last value"
 
     def _centres(self, values: Floats) -> Floats:
-        """(T, p) records/s after each of (T,) steps."""
+        """Return (T, p) point forecasts in records/s after each of (T,) steps; the last value for the first 23."""
         centres = np.repeat(values[:, None], self.horizon, axis=1)
         if len(values) >= CONTEXT:
             centres[CONTEXT - 1 :] = np.maximum(forecast(self.module, values, self.scale), 0.0)

@@ -258,9 +258,9 @@ def rmse(network: TravellingGru, rows: DomainRows) -> float:
 
 
 def _increments(x: Tensor, y: Tensor) -> Tensor:
-    """(B,) by how much the load moves from its last value in the mean: what the head adds; features see no level.
+    """Return (B,) the mean outcome less the last value: what the head adds, and what the features can know.
 
-    A class by the absolute level would pair rows whose features have nothing in common.
+    Classes by the absolute level would pair rows whose features have nothing in common.
     """
     return y.mean(dim=1) - x[:, -1]
 
@@ -268,7 +268,7 @@ def _increments(x: Tensor, y: Tensor) -> Tensor:
 def _tuning(
     network: TravellingGru, rows: DomainRows, steps: int, plan: TransferPlan, generator: torch.Generator
 ) -> Iterator[float]:
-    """Training at a tenth of the rate; the convolutions are frozen meanwhile."""
+    """Train at a tenth of the learning rate with the convolutions frozen, and unfreeze all afterwards."""
     for weight in network.convolutions():
         weight.requires_grad_(False)
     yield from train(network, rows, steps, plan, generator, plan.learning_rate / 10)
@@ -276,7 +276,7 @@ def _tuning(
 
 
 def _best_on(select: DomainRows, network: TravellingGru, losses: Iterator[float], every: int) -> tuple[int, float]:
-    """Train to the end, then take up the state that was best on `select`; after how many steps, and its scaled RMSE."""
+    """Exhaust the training, then restore the state best on `select`; return its step and its scaled RMSE."""
     best, kept, least = 0, copy.deepcopy(network.state_dict()), rmse(network, select)
     for step, _ in enumerate(losses, start=1):
         if step % every == 0 and (now := rmse(network, select)) < least:

@@ -26,7 +26,7 @@ TRAINED = 10_000
 """Newest rows that are fitted, at most."""
 _STRENGTHS = tuple(10.0**power for power in range(-4, 5))
 _OFFSET = 0.05  # of the mean load: what is added before a logarithm
-_CAP = 2.0  # times the highest load in view: no forecast is higher
+_CAP = 2.0  # times the highest load read: forecasts are cut there
 _LEAST_ROWS = 48
 
 
@@ -112,7 +112,7 @@ class LinearForecaster(Carrying):
         return np.array(self.fitted.weights), np.array(self.fitted.bias)
 
     def _made(self, values: Floats, moments: Indices) -> Floats:
-        """(N, horizon) records/s at the indices of each moment's own step."""
+        """Return (N, horizon) forecasts in records/s, made after the steps at these N indices of the values."""
         seen, scale = values[moments[:, None, None] + self._lags], self.fitted.scale  # (N, horizon, lags)
         weights, bias = self._weighed
         made = np.einsum("nhp,hp->nh", _read(seen / scale, self.fitted.logs), weights) + bias
@@ -173,6 +173,7 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
     older = len(moments) - len(moments) // 5
 
     def fitted(rows: slice, ahead: int, logs: bool) -> LinearForecaster:
+        """Fit steps 1 to `ahead` on a slice of the rows, on loads or on their logarithms."""
         inputs = _read(values[moments[rows, None, None] + at[:ahead]] / scale, logs)
         targets = _read(outcomes[rows, :ahead] / scale, logs)
         weights, bias = [], []
@@ -184,6 +185,7 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
         return LinearForecaster(replace(task, horizon=ahead), LinearWeights(seasons, scale, logs, weights, bias))
 
     def error(logs: bool) -> float:
+        """Return the mean squared error one step ahead on the newest fifth of the rows, fitted on the others."""
         made = fitted(slice(older), 1, logs)._made(values, moments[older:])
         return float(np.nanmean((made - outcomes[older:, :1]) ** 2))
 

@@ -124,12 +124,15 @@ class Naive(Carrying):
         return next(lag for lag in self._lags() if seen >= lag)
 
     def _lags(self) -> tuple[int, ...]:
-        """How far back may be looked, the farthest first."""
+        """Return the lags in steps that may be repeated, the longest first."""
         seasons = (self.task.week, self.task.day) if self.weekly else (self.task.day,)
         return (*seasons, 1) if self.seasonal else (1,)
 
     def _behinds(self, state: State) -> list[int]:
-        """How far back the errors for 1 to `horizon` steps ahead look: as the forecast does, if there are a few."""
+        """Return for 1 to `horizon` steps ahead how many steps back the errors compare.
+
+        That is as far back as the forecast looks, or less far where fewer than `FEW` errors would be known.
+        """
         seen = min(state.seen, len(state.values))
         lags = [lag for lag in self._lags() if seen >= lag]
         each = [[lag * -(-h // lag) for lag in lags] for h in range(1, self.horizon + 1)]
@@ -137,7 +140,7 @@ class Naive(Carrying):
 
 
 def _carried(state: State, behind: tuple[int, ...]) -> Carried:
-    """All newest errors of repeating what was that far back, sorted at once."""
+    """Compute and sort the newest errors of repeating the value of each of these numbers of steps before."""
     values, counts = state.values, [_count(state, back) for back in behind]
     errors = [
         (values[back:] - values[:-back])[len(values) - back - n :] for back, n in zip(behind, counts, strict=True)
@@ -146,5 +149,5 @@ def _carried(state: State, behind: tuple[int, ...]) -> Carried:
 
 
 def _count(state: State, behind: int) -> int:
-    """Of how many of the newest steps the error of repeating what was that far back is known, `ERRORS` at most."""
+    """Return how many errors of repeating the value `behind` steps before are known, at most `ERRORS`."""
     return max(min(ERRORS, min(state.seen, len(state.values)) - behind), 0)

@@ -197,7 +197,7 @@ class BlendTrack:
         return after
 
     def _learn(self) -> None:
-        """The parts whose turn it is take in the newest moments whose outcomes are known."""
+        """Let the regression parts whose turn it is learn from the newest moments whose outcomes are known."""
         blend, kept = self.blend, self.kept
         newest = self._gathered[: self._end], self._marks[0, : self._end], self._marks[1, : self._end]
         end, known = self._end - blend.horizon, kept.seen - blend.horizon

@@ -25,11 +25,11 @@ _SPECS = (
     ("week", "season", "root", 0.0),
     ("week", "season", "log", 14.0),
 )
-SHARES = (0.05, 0.2)  # of the newest step in the running means
+SHARES = (0.05, 0.2)  # weight of the newest step in each running mean
 YESTERDAY = 1 + len(SHARES)
 """Which of the experts repeats the same time yesterday."""
-LONG_DAYS = 7.0  # half-life of the long-run mean
-LEAST = 0.01  # of the long-run mean: loads are never measured in less
+LONG_DAYS = 7.0  # half-life of the long-run mean, days
+LEAST = 0.01  # share of the long-run mean: the level is never lower
 TINY = 1e-9
 
 

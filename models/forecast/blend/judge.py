@@ -1,7 +1,7 @@
-"""The blend's errors, weights and quantiles of one moment, compiled.
+"""One step of the blend's errors, weights and quantiles, compiled.
 
-`b` is a `Judged`: everything is changed in place. Row n % H of what was said at a moment is that of
-step n; each row is read H times and then written over.
+`b` is a `Judged`, changed in place. Row n % H of a pending array belongs to step n; it is read H times, then
+overwritten.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from models.forecast.blend.experts import YESTERDAY
 from models.forecast.core import conformal
 from models.forecast.core.residuals import exchange
 
-_POWER = 4.0  # of the ratio of mean squared errors
+_POWER = 4.0  # exponent of the ratio of mean squared errors
 _RATE = 0.3  # step of the exponentiated gradient
 _STEP = 2.0  # no share changes by more than exp(this) at once
 _LEAST = 0.002  # share below which no expert falls, so that it can come back
-_FEW = 8.0  # errors, before which an excited moment is weighed as a calm one
-_EXCITED = 2.5  # usual one-step errors: a step that was missed by more is followed by an excited moment
+_FEW = 8.0  # errors of excited moments, before which they are weighed as calm ones
+_EXCITED = 2.5  # times the usual one-step error: after a larger error the moment is excited
 _SQUARED = _EXCITED**2
 _BEYOND = 4.0  # times the last value's squared error: beyond it the blend was far worse
-_LOST, _FOUND = 0.7, 0.4  # share of the newest steps at which it was, from which on it is lost, and found again
-_NEWEST = 8.0  # these are about so many steps
+_LOST, _FOUND = 0.7, 0.4  # share of such newest steps above which it becomes lost; at or below which, found
+_NEWEST = 8.0  # effective number of these newest steps
 _TINY = 1e-12
 USUAL, STEPS, WORSE, LOST, BLENDED, SCORED = range(6)
 """Places in `Judged.one`.
@@ -37,15 +37,15 @@ better be said; what the blend said of the next step; rows in `errors` so far.
 
 @numba.njit(inline="always")
 def _surprise(b: Any, own: float, still: float, before: float) -> int:
-    """1 if a step was missed by far more than usual one step ahead, else 0.
+    """Update the one-step error statistics; return 1 if the step was missed by far more than usual, else 0.
 
-    Where the blend has lately been worse than the last value nearly every time, the load has changed for good: what was
-    learnt of the experts before then counts as little as a few steps, and every moment is taken for a calm one. Where
-    the same time yesterday was as good as the last value, nothing has changed: the load rests, as it did yesterday.
+    Where the blend was far worse than the last value at nearly all of the newest steps, the load has changed for good
+    ("lost"): past errors of the experts then count as only a few, and 0 is returned. A step at which the same time
+    yesterday was as good as the last value does not count as such.
 
     Args:
         b: changed.
-        own: error of the blend.
+        own: error of the blend, records/s.
         still: error of the last value.
         before: error of the same time yesterday; NaN where there is none.
     """
@@ -70,7 +70,7 @@ def _surprise(b: Any, own: float, still: float, before: float) -> int:
 
 @numba.njit(inline="always")
 def _score(b: Any, mood: int, h: int, issued: Any, spoken: float, value: float) -> None:
-    """Take in a step that had been forecast h + 1 steps ahead; a silent expert is credited with the blend's error."""
+    """Update the experts' errors with a step forecast h + 1 steps ahead; a NaN expert gets the blend's error."""
     experts, own = len(issued), spoken - value
     b.judged[mood, h] += 1
     share = max(b.share, 1 / b.judged[mood, h])
@@ -88,12 +88,12 @@ def _score(b: Any, mood: int, h: int, issued: Any, spoken: float, value: float) 
 
 @numba.njit(inline="always")
 def _blend(b: Any, mood: int, h: int, said: Any) -> float:
-    """Blend what (E,) experts say h + 1 steps ahead; NaN where all are silent.
+    """Return the weighted mean of what (E,) experts forecast h + 1 steps ahead; NaN where all are NaN.
 
     Half of the blend weighs every expert by its mean squared error to the power −4. The other half minimises the mean
     squared error of the weighted mean over weights ≥ 0 that sum to 1 (Bates and Granger 1969), one step of the
-    exponentiated gradient (Kivinen and Warmuth 1997) per moment. Calm and excited moments have their own errors:
-    after a spike the last value is worth more than at other times.
+    exponentiated gradient (Kivinen and Warmuth 1997) per moment. Calm and excited moments have their own errors: after
+    a spike the last value is worth more than at other times.
     """
     experts, mood = len(said), mood if b.judged[mood, h] >= _FEW else 0
     loss, shares, products = b.loss[mood, h], b.shares[mood, h], b.products[mood, h]
@@ -130,7 +130,7 @@ def _blend(b: Any, mood: int, h: int, said: Any) -> float:
 
 @numba.njit(inline="always")
 def _cover(b: Any, row: int, h: int, value: float, oldest: int) -> None:
-    """`Conformal.score` of one step ahead, whose forecast lies in that row."""
+    """Do `Conformal.score` for one step ahead, whose forecast lies in that row."""
     miss, scale, fresh = value - b.centres[row, h], b.scales[row, h], math.nan
     known = math.isfinite(miss)
     if scale > 0:
@@ -149,7 +149,7 @@ def _cover(b: Any, row: int, h: int, value: float, oldest: int) -> None:
 
 @numba.njit(inline="always")
 def _band(b: Any, h: int) -> None:
-    """`Conformal._bands` of one step ahead."""
+    """Do `Conformal._bands` for one step ahead."""
     ordered, count = b.ordered[h], b.known[h]
     for i in range(len(b.levels)):
         level = min(max(b.levels[i] + b.moved[h, i], 0.0), 1.0)
@@ -161,7 +161,7 @@ def _band(b: Any, h: int) -> None:
 
 @numba.njit(inline="always")
 def _quantiles(b: Any, row: int, h: int, centre: float, level: float, largest: float, out: Any) -> None:
-    """`Conformal.quantiles` of one step ahead: fill (levels,) records/s."""
+    """Do `Conformal.quantiles` for one step ahead: fill (levels,) records/s."""
     unit = math.sqrt(max(centre, 0.0) * level + conformal._LEAST * level * level)
     size = (b.widths[0, h] + b.widths[1, h]) / 2 if b.seen[h] > 0 else largest
     b.centres[row, h], b.units[row, h], b.scales[row, h] = centre, unit, unit * size

@@ -12,7 +12,7 @@ from models.forecast.core.conformal import KEPT, Conformal
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Floats
 
-USUAL = 6.0  # times an expert's half-life is that of the usual error
+USUAL = 6.0  # half-life of the usual error, in half-lives of an expert's error
 Counts = NDArray[np.int64]
 
 

@@ -12,13 +12,13 @@ from models.forecast.blend.experts import LEAST, TINY, YESTERDAY
 from models.forecast.blend.lags import AROUND, NEAR, RECENT
 from models.forecast.blend.ridge import CAP, OFFSET
 
-JUMP = 6.0  # usual steps: a larger one is a jump
-ALIKE = 0.5  # of a jump: a jump a day earlier that differs by less confirms it
+JUMP = 6.0  # times the usual change from step to step: a larger change is a jump
+ALIKE = 0.5  # share of a jump: one a day earlier that differs by less confirms it
 
 
 @numba.njit(cache=True)
 def _sum(values: Any) -> float:
-    """In the order in which `np.sum` adds neighbours in memory, so that the last bit is the same."""
+    """Sum in the same order as `np.sum` on contiguous memory, so that the last bit is the same."""
     count = len(values)
     if count > 128:
         half = count // 2

@@ -27,9 +27,9 @@ _PRIOR = 0.05
 """Variance of a coefficient before any row was seen: most are small."""
 _FADE = 4.0  # so many steps back a recent step's coefficient has half that variance
 OFFSET = 0.05  # of the level: what is added to a load before its logarithm
-_GRAIN = 1e-9  # of the mean variance: keeps a solution where columns repeat each other
-_FEWEST = 8  # rows, before which it is silent; a weekly one is until it has learnt from every time of day
-CAP = 3.0  # times the highest load in view: no forecast is higher
+_GRAIN = 1e-9  # share of the mean variance added, for collinear columns
+_FEWEST = 8  # rows before it forecasts; a weekly one needs as many as a day has steps
+CAP = 3.0  # times the highest load read: forecasts are cut there
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Ridge:
         return base, np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1]), prior
 
     def _columns(self, h: int) -> tuple[int, list[tuple[int, int, float]]]:
-        """The base column of h steps ahead, and each difference as (plus, minus, variance in priors)."""
+        """Return the base column for h steps ahead, and each difference as (plus, minus, variance in priors)."""
         lags, seasons = self.lags, {"none": 0, "day": 1, "week": 2}[self.season]
         if self.base == "season":
             season = lags.seasons[seasons - 1]
@@ -174,7 +174,7 @@ def learn(
     rows = moments.rows + len(levels)
     if not known.any() and not moments.count.any():
         return replace(moments, rows=rows)
-    weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # counts spread as the root of their load
+    weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # the variance of counts grows with their mean
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T
     weighted = x * weight.T[..., None]
     kept = 0.5 ** (len(levels) / (ridge.half_life * ridge.lags.task.day)) if ridge.half_life else 1.0
@@ -188,7 +188,7 @@ def learn(
 
 
 def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floats, before: Floats) -> Floats:
-    """(H, p) coefficients; the variance left over is that under the coefficients before."""
+    """Return (H, p) ridge coefficients; the residual variance is that under the coefficients before."""
     enough = count >= (max(ridge.lags.task.day, _FEWEST) if ridge.season == "week" else _FEWEST)
     if not enough.any():
         return before

@@ -134,7 +134,7 @@ class Classical(Carrying):
         return "none" if state.carried is None else self.kind
 
     def _run(self, left: Floats) -> ClassicalState:
-        """The recursion over (T,) values without season, the first of which is known."""
+        """Run the recursion over (T,) values without season, the first of which is known."""
         x, xs = self.recursion.start(float(left[0])), []
         for value in left:
             x = self._next(x, value)

@@ -40,7 +40,7 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
     left: Floats = (values - season.at(begins(history)))[np.isfinite(values)][-NEWEST:]
     scale = float(np.std(left)) or 1.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an optimiser that stops early is answered by a poorer fit, not by a line
+        warnings.simplefilter("ignore")  # where an optimiser stops early, the fit is merely poorer
         recursion = {"ets": _ets, "theta": _theta, "arima": _arima}[kind](left / scale, scale)
     return Classical(kind, task, season, recursion)
 
@@ -75,9 +75,9 @@ def fit_harmonics(history: Series) -> Harmonics:
 
 
 def _ets(left: Floats, scale: float) -> Recursion:
-    """Additive error, with no trend, a trend or a damped one, whichever has the lowest AICc.
+    """Fit ETS with additive error and no, an additive or a damped trend, whichever has the lowest AICc.
 
-    ℓ ← ℓ + φb + αe, b ← φb + βe. The scale is not needed: nothing but ratios are kept.
+    ℓ ← ℓ + φb + αe, b ← φb + βe. The scale is not needed: the parameters are ratios.
     """
     found = AutoETS(model="AZN", season_length=1).fit(left).model_
     alpha, beta, _, damping = (float(value) for value in found["par"][:4])
@@ -88,7 +88,7 @@ def _ets(left: Floats, scale: float) -> Recursion:
 
 
 def _theta(left: Floats, scale: float) -> Recursion:
-    """The optimised theta method: simple exponential smoothing with the drift (1 − 1/θ)·b, b the slope of the whole.
+    """Fit the optimised theta method: simple exponential smoothing with drift (1 − 1/θ)·b, b the slope of the whole.
 
     Fiorucci et al. 2016, equation 10, without its term (1 − α)ᵗ, which dies out; Hyndman and Billah 2003.
     """
@@ -99,7 +99,7 @@ def _theta(left: Floats, scale: float) -> Recursion:
 
 
 def _arima(left: Floats, scale: float) -> Recursion:
-    """The ARIMA (p, q ≤ 3, d ≤ 1) of the lowest AICc."""
+    """Fit the ARIMA (p, q ≤ 3, d ≤ 1) of the lowest AICc."""
     model = AutoARIMA(max_p=3, max_q=3, max_d=1, seasonal=False, allowdrift=False, approximation=True)
     found = model.fit(left).model_
     p, q, *_, d, _ = found["arma"]

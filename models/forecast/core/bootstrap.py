@@ -52,7 +52,7 @@ def at_most(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
 
 
 def _ratios(mine: Floats, theirs: Floats, generator: np.random.Generator) -> Floats:
-    """(DRAWS,) ratios of sums over drawn blocks."""
+    """Return (DRAWS,) ratios of sums over drawn blocks; steps with a NaN are removed first."""
     known = np.isfinite(mine) & np.isfinite(theirs)
     both = np.stack([mine[known], theirs[known]])  # (2, T)
     steps = both.shape[1]

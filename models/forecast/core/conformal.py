@@ -13,9 +13,9 @@ KEPT = 1000
 """Newest errors, in units of their expected size, that quantiles are taken over."""
 EVERY = 16
 """Error quantiles of each step ahead are recomputed once in so many steps, by turns."""
-_GAIN = 0.005  # how much of a miss a level is moved by
-_NARROW, _WIDE = 4.0, 0.3  # times the share beyond a quantile: it is moved to no more and no less than this
-_LEAST = 0.05  # of the level: a load below it does not make the errors smaller
+_GAIN = 0.005  # step of the level's correction
+_NARROW, _WIDE = 4.0, 0.3  # bounds of the tail beyond a moved level, as multiples of its nominal tail
+_LEAST = 0.05  # share of the mean load: a smaller load does not make the expected error smaller
 _SLOW = 7.0  # days after which an error counts half in the long-run size
 _FAST = 0.25  # days, likewise in the present size
 _FEWEST = 12.0  # steps: neither half-life is shorter
@@ -127,7 +127,7 @@ class Conformal:
         """
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
         size = spread.size.mean(axis=0)
-        scale = unit * np.where(spread.count > 0, size, size.max())  # no error so far ahead yet: the largest known
+        scale = unit * np.where(spread.count > 0, size, size.max())  # no such error known: the largest size
         bands = self._bands(spread, seen)
         found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
         levels = np.array(self.levels)
@@ -138,7 +138,10 @@ class Conformal:
         return replace(spread, bands=bands, **moved), found
 
     def _bands(self, spread: ConformalState, seen: int) -> Floats:
-        """(H, levels) the errors' quantiles at the moved levels, where it is their turn; 0 where there are none."""
+        """Return (H, levels) error quantiles at the moved levels; 0 where no error is known.
+
+        Only steps ahead whose turn it is are recomputed.
+        """
         due = np.arange(self.horizon) if seen < EVERY else np.arange(-seen % EVERY, self.horizon, EVERY)
         if not len(due):
             return spread.bands

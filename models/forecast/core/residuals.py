@@ -87,7 +87,7 @@ class ResidualWindow:
             np.concatenate([made[None], self.made[:-1]]), np.concatenate([self.errors[full:], found[None]])
         )
         gone = self.errors[0] if full else np.full(len(found), np.nan)
-        after.__dict__["_ordered"] = self._ordered.exchanged(gone, found)  # not sorted anew
+        after.__dict__["_ordered"] = self._ordered.exchanged(gone, found)  # updated, instead of sorted again
         return after
 
     def spread(self, levels: tuple[float, ...]) -> Floats | None:
@@ -122,7 +122,7 @@ def residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
 
 @numba.njit(cache=True)
 def _place(ordered: Any, count: int, value: float) -> int:
-    """How many of the values are below this one."""
+    """Return how many of the first `count` sorted values are below `value`, by bisection."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

@@ -98,7 +98,7 @@ def regular(times: Column, values: Column, spans: Column, step_s: float) -> Seri
     if len(t) == 0:
         return Series(0.0, step_s, np.empty(0))
     first, until = _step_of(t, step_s), float((t + s).max())
-    _complete(int(first.min()), until, step_s)  # before a record of a year is cut into its seconds
+    _complete(int(first.min()), until, step_s)  # checked before a very long record is cut into steps
     pieces = np.maximum(_step_of(t + s, step_s, closing=True), first) - first + 1  # a record may straddle steps
     record = np.repeat(np.arange(len(t)), pieces)
     step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
@@ -134,7 +134,11 @@ def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: f
 
 
 def _complete(origin: int, until: float, step_s: float) -> int:
-    """How many steps from the origin on are complete."""
+    """Return how many steps from the origin on end by `until`.
+
+    Raises:
+        SeriesError: more than `MAX_STEPS`.
+    """
     count = max(int(_step_of(until, step_s)) - origin, 0)
     if count > MAX_STEPS:
         raise SeriesError(

@@ -101,7 +101,7 @@ class Network(Carrying):
         return "network" if state.carried is not None else Naive(self.view.task).trust(state)
 
     def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """What is said after many steps (1, T, width) from an empty state; an exported module takes one at a time."""
+        """Return moves and hidden state after rows (1, T, width) from a zero state, row by row if exported."""
         hidden = torch.zeros(1, self.carried)
         if isinstance(self.module, Recurrent):
             moves, hidden = self.module.follow(rows, hidden)

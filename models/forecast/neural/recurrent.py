@@ -152,10 +152,10 @@ class Recurrent(nn.Module):
 
 
 def _ridge(inputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights, bias, and the errors (N,) of rows that were left out; the strength is the one that errs least there."""
+    """Return weights, bias and (N,) cross-validated errors of the ridge regression best over the folds."""
     centre, spread = inputs.mean(dim=0), inputs.std(dim=0, correction=0) + 1e-9
     scaled, moved = (inputs - centre) / spread, target - target.mean()
-    folds = torch.arange(len(target)) * FOLDS // len(target)  # stretches: neighbours know of each other
+    folds = torch.arange(len(target)) * FOLDS // len(target)  # contiguous: neighbouring rows overlap
     parts = [scaled[folds == fold] for fold in range(FOLDS)]
     grams = torch.stack([part.T @ part for part in parts])
     sides = torch.stack([part.T @ moved[folds == fold] for fold, part in enumerate(parts)])

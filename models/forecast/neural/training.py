@@ -190,7 +190,7 @@ def _start(network: Recurrent, rows: TrainingRows, levels: tuple[float, ...]) ->
 def _passes(
     network: Recurrent, rows: TrainingRows, levels: tuple[float, ...], plan: TrainingPlan, generator: torch.Generator
 ) -> Iterator[tuple[float, nn.Module, int]]:
-    """The loss of each pass, the network with its averaged weights, and how many updates were made."""
+    """Train pass by pass; yield the loss, the network with averaged weights, and the number of updates."""
     count = max(min(plan.lanes, len(rows.rows) // (CHUNKS * plan.chunk)), 1)
     linear = [p for name, p in network.named_parameters() if not name.startswith(("rnn", "head"))]
     options = [

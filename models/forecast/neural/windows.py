@@ -176,14 +176,14 @@ def windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
 
 
 def _change(unit: Floats, before: Floats) -> Floats:
-    """(B, M, 1) how much higher the level is than it was, 1 where that is no break."""
+    """Return (B, M, 1) the ratio of the level to the one before; 1 where it is within `BREAK`."""
     ratio = unit / before
     ratio = np.where(np.abs(np.log(ratio)) > np.log(BREAK), ratio, 1.0)
     return np.clip(ratio, 1 / _MOST_CHANGE, _MOST_CHANGE)[..., None]
 
 
 def _mean(values: Floats, steps: int, moments: int) -> Floats:
-    """(B, moments) means over the newest steps of each of the last moments."""
+    """Return (B, moments) means over the newest `steps` values at each of the last moments."""
     part = values[:, values.shape[1] - moments - steps + 1 :]
     if moments == 1:
         return np.asarray(part.mean(axis=1, keepdims=True))
