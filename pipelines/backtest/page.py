@@ -95,6 +95,6 @@ def _cost(found: dict[str, Any]) -> Chart:
         "ticktext": ["≤ 0.01", "0.1", "1", "5", "10"],
         "title": {"text": "% of the seconds over the latency target", "font": {"size": 13}},
     }  # fmt: skip
-    # From just below the lowest to twice that: what costs more is beaten anyway, and near ones must be told apart.
+    # From just below the lowest cost to twice that, so that near ones can be told apart.
     layout["yaxis"] |= {"range": [0.95 * min(paid), 2 * min(paid)], "rangemode": "normal"} if paid else {}
     return {"data": data, "layout": layout | {"hovermode": "closest"}}

@@ -53,7 +53,7 @@ def figures(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> 
         `seeds`) and, by policy, `policies` (a point per knob value) and `settings` (hyper-parameters). By allowed
         violation (share of seconds over the target, as text) and policy, in executor-hours: `cheapest_at_violation`
         (None where the policy never keeps it; also the lower "bound") and `between` (lowest and highest seed). By
-        planner of ours, `ablation`: hours by violation and forecast heard. `as_shipped`: vendors' defaults and what
+        planner of ours, `ablation`: hours by violation and forecast used. `as_shipped`: vendors' defaults and what
         ours take at the same violation. `left_out`.
     """
     names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]

@@ -28,7 +28,7 @@ class Tile:
         value: as text.
         unit: behind it.
         detail: a smaller line under it.
-        good: whether it is as it should be; None where nobody says.
+        good: whether it is as it should be; None for a figure without a verdict.
         versus: a line of comparison with another run; "" for none.
     """
 

@@ -51,7 +51,7 @@ def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: fl
         slots: parallel slots that it ran on.
     """
     gap = duration_s if seen.ended_at is None else wall - seen.ended_at
-    span = max(gap, duration_s)  # two clocks: a batch cannot be longer than the time it ended in
+    span = max(gap, duration_s)  # the two come from different clocks
     return replace(
         seen, ended_at=wall, count=seen.count + 1, rows=seen.rows + rows, duration_s=seen.duration_s + duration_s,
         span_s=seen.span_s + span, work=seen.work + work_s * slots, slots=seen.slots + span * slots,

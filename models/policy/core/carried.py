@@ -41,7 +41,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if not math.isfinite(value):
-        return str(value)  # JSON has no words for these
+        return str(value)  # JSON has no NaN and no infinity
     if value.is_integer() and abs(value) < 2**53 and (value or math.copysign(1, value) > 0):
         return int(value)
     return value

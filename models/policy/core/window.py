@@ -26,7 +26,7 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
     Returns:
         Arrays of shape (runs, BUCKETS) or (runs, BUCKETS, columns), and (runs,) for the period.
     """
-    shape = (BUCKETS, runs, columns) if columns else (BUCKETS, runs)  # a bucket in one piece: looks go by them
+    shape = (BUCKETS, runs, columns) if columns else (BUCKETS, runs)  # buckets first: each is contiguous in memory
     empty = {f"{name}_{kind}": np.full(shape, EMPTY[kind]).swapaxes(0, 1) for kind in kinds}
     return {f"{name}_period": np.full(runs, -np.inf), **empty}
 

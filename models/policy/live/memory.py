@@ -104,7 +104,9 @@ def fresh(contract: Contract) -> Memory:
 
 
 def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
-    """Return the memory after a metrics record of one interval; more executors than before restart the cold count.
+    """Return the memory after a metrics record of one interval.
+
+    With more executors than before, the next `COLD_BATCHES` batches teach no capacity.
 
     Args:
         memory: so far; not changed.

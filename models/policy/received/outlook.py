@@ -109,7 +109,7 @@ def outlook(
     else:
         ends, levels, what = _ends(curves, planning), curves.levels, ""
         said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
-    # Six digits are more than a forecast knows, and keep the log short; what is decided on is what is logged.
+    # Rounded before the decision, so that the short numbers in the log are exactly those that were decided on.
     rows = tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist())
     made = Outlook(tuple(ends.tolist()), levels, rows)
     upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])

@@ -62,7 +62,7 @@ def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
         return saw(Past(), at, rps, seconds)
     if at <= past.at[-1]:
         return past
-    # What came while nobody looked is taken for what comes now: a gap is no silence.
+    # A gap without metrics is filled with the present rate, not with silence.
     total = round(past.total[-1] + rps * (at - past.at[-1]), 3)
     crowded = len(past.at) > 1 and past.at[-1] - past.at[-2] < GRAIN_S
     kept = replace(past, at=past.at[:-1], total=past.total[:-1]) if crowded else past

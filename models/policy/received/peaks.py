@@ -32,7 +32,7 @@ _FEWEST = 100
 _LEAST_LEVEL = 0.02  # of the past's mean rate: the unit where the present rate is next to nothing
 _WIDEST = 3.0  # units: a feature further out counts as this
 _SMALLEST = 1e-3  # units: an error below it counts as this
-_STIFF = 1e-4  # ridge, as a share of the rows
+_STIFF = 1e-4  # weight of the ridge penalty, as a share of the rows
 
 
 def stretches(lead_s: float, hold_s: float) -> Floats:
@@ -170,7 +170,7 @@ def _regressed(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
     unit = nobody.unit(moments)
     rises, widths = _rows(moments, nobody.offsets_s, unit)
     risen = (peaks - moments.rate_now) / unit[:, 0]
-    usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # one jump in a thousand moments bends no line
+    usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # a rare jump must not bend the regression
     centre = _ridge(rises, usual)
     errors = risen - centre(rises)
     scale = _ridge(widths, np.log(np.abs(errors) + _SMALLEST))

@@ -101,7 +101,7 @@ def load(folder: Path) -> RecordedRun:
 def _messages(folder: Path, topic: str, job: str) -> pd.DataFrame:
     path = folder / f"{topic}.jsonl"
     rows = json_lines(path) if path.exists() or topic != "heartbeats" else []  # older runs have none
-    rows = [row for row in rows if row.get("job", job) == job]  # a reject is nobody's
+    rows = [row for row in rows if row.get("job", job) == job]  # rejects have no job
     frame = pd.DataFrame(rows or None, columns=None if rows else [field.name for field in fields(DUMPED[topic])])
     return frame.sort_values("wall_time", kind="stable", ignore_index=True)
 
