@@ -147,7 +147,7 @@ class GroupedEnvironment:
         gained = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]
         self._show()
         after, mask = self.seen, self.mask
-        # Groups start over one after the other, so that the buffer never holds one hour of the day alone.
+        # Groups start over one after the other, so that the buffer always holds different stages of a run.
         self._number += 1
         self.sample.append(after[self._number % SPARSE :: SPARSE])
         spread = self._training.decisions // len(self._groups)

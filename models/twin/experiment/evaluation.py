@@ -233,7 +233,7 @@ def foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
     rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
     for at, lane in enumerate(first.values()):
         rps[at * seeds : (at + 1) * seeds, : len(lane.scenario.looks_s)] = _received(contender, lane, asked_at)
-    # A single level may differ from lane to lane: the policy takes the only one there is, whatever it is called.
+    # Lanes may differ in a single level: the policy takes the only one there is, whatever its value.
     return Foresight(ends, levels, rps, _rows((list(first).index(kind) * seeds for kind in kinds), lanes))
 
 

@@ -119,7 +119,7 @@ def _tried(
         _pass(after, jobs, load, target, k, every)
     now = min(until * every, end)
     late = _late(x, load.arrived[load.row[0]], now, jobs.facts[0].latency_target_s)
-    # A backlog that is not late yet is as near to it as its age.
+    # A backlog that is not late yet costs a little by its age, because it may become late.
     age = max(now - x.oldest, 0.0)
     return x.paid - paid + price * (late - over) + 0.05 * price * age + 1e-6 * x.changes
 

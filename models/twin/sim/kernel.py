@@ -49,7 +49,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.over += over
     x.newest = slowest if slowest > 0 else x.newest
     x.worst = max(x.worst, worst)
-    # What is measured of it, and what it teaches: as `batches.ended` and `memory.saw_batch` have it for a live job.
+    # Sums for the next look and the learned service time, as `batches.ended` and `live.memory.saw_batch` do live.
     slots, work = believed[int(x.executors)], max(duration - job.believed_overhead_s, 0.0)
     span = max(duration, end - x.ended_at) if x.ended_at > -np.inf else duration
     x.ended_at = end
