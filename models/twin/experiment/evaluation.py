@@ -101,17 +101,10 @@ class Sheet(NamedTuple):
 
     @classmethod
     def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> Sheet:
-        """Take some runs of a simulation, ordered by knob and then seed.
-
-        Args:
-            knobs: (N,) values of the tuned parameter.
-            seeds: runs per value.
-            found: the simulation.
-            runs: N * seeds of its runs.
-            looks: decisions of these runs; later ones are not counted.
+        """Take `runs` of a simulation, ordered by knob value and then seed, and count in their first `looks` decisions.
 
         Raises:
-            ValueError: `runs` does not have N * seeds entries.
+            ValueError: there are not `len(knobs) * seeds` runs.
         """
         shape, why = (len(knobs), seeds), found.why[:looks]
         counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))

@@ -178,15 +178,7 @@ def act(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
 
 
 def advance(state: SimState, jobs: TwinJobs, load: Load, begin: float, end: float) -> None:
-    """Simulate the seconds from `begin` to `end`; `state` changes in place.
-
-    Args:
-        state: of the runs.
-        jobs: of the runs.
-        load: of the runs.
-        begin: seconds since the runs began; where the last call ended.
-        end: seconds, at most `load.seconds`.
-    """
+    """Simulate from second `begin`, where the last call ended, to `end`; `state` changes in place."""
     kernel.advance(state, jobs, load.produced, float(begin), float(end))
 
 
