@@ -24,8 +24,6 @@ from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode, encode
 
-REGISTERED_S = 15.0
-"""After this long an executor has registered; one that is killed before was never there."""
 BROKER_AWAY_S = 20.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
@@ -72,7 +70,7 @@ class FaultyScreen(Screen):
             self.done[fault.__name__] = time.time()
 
     def kill_executor(self) -> None:
-        """The newest executor of the job itself: it is the one that reports to a port of the job's own driver."""
+        """The oldest executor of the job itself, which reports to a port of the job's own driver and has registered."""
         ports = {
             connection.laddr.port
             for process in members([self.stack.processes[self.job].pid])
@@ -80,10 +78,9 @@ class FaultyScreen(Screen):
             if connection.status == psutil.CONN_LISTEN
         }
         mine = [one for one in executors(self.stack.id) if one.port in ports]
-        begun = [one for one in mine if time.time() - one.process.create_time() > REGISTERED_S]
-        newest = max(begun, key=lambda one: one.process.create_time())
-        newest.process.kill()
-        self.killed = newest.id
+        oldest = min(mine, key=lambda one: one.process.create_time())
+        oldest.process.kill()
+        self.killed = oldest.id
 
     def kill_serving(self) -> None:
         """Kill the server of forecasts, and wait for one of the next."""
