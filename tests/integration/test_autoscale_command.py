@@ -58,7 +58,8 @@ class Reporting:
     def _listen(self):
         while not self._stop.is_set():
             for record in self._follower.poll(0.5):
-                self.heard.append((record.topic, json.loads(record.value)))
+                if (message := json.loads(record.value)).get("job"):
+                    self.heard.append((record.topic, message))
 
     def send_nobodys(self):
         """Records under keys that are no job's name; those who read on read on."""

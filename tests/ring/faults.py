@@ -27,8 +27,10 @@ from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode,
 BROKER_AWAY_S = 20.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
-BROKER_TAKES = 1_000_000
-"""Bytes of a record, at most: a longer one does not leave its producer."""
+LONGEST = 1_000_000
+"""Bytes of a record: a longer one does not leave its producer."""
+COMPACTED = ("contracts", "control")
+"""On these the broker itself takes no record without a key."""
 
 
 class FaultyScreen(Screen):
@@ -119,7 +121,7 @@ class FaultyScreen(Screen):
     def _send_corpus(self, publisher: Publisher) -> Iterator[str]:
         """The whole border corpus and every bad event, the wrong ones also as the running job's; yields the topics."""
         for entry in corpus(time.time()):
-            if len(entry.value or b"") < BROKER_TAKES:
+            if len(entry.value or b"") < LONGEST and not (entry.key is None and entry.topic in COMPACTED):
                 publisher.send_bytes(entry.topic, entry.key, entry.value)
                 yield entry.topic
                 if entry.good is False:

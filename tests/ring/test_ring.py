@@ -118,7 +118,7 @@ def test_bad_records_on_every_topic_are_rejected_with_a_reason(ring):
 
 def test_bad_records_on_every_topic_are_in_the_quarantine(ring):
     kept = {origin.topic: origin.quarantined for origin in lake.history(ring["lake"], lake.QUARANTINE)}
-    assert set(kept) == {"metrics", "forecasts", "decisions", "outcomes"}
+    assert set(kept) == {"metrics", "forecasts", "decisions", "outcomes", "contracts"}
     assert min(kept.values()) >= len(faults.bad_versions(b'{"executors": 1, "wall_time": 0}'))
 
 
