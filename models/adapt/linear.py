@@ -76,7 +76,7 @@ def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
     """Return the regressors at each origin t, in the values' unit.
 
     These are y(t − k) − y(t) for k = 1..23; with a day also y(t − day + j) − y(t − day) for j = −3..horizon + 2 but 0,
-    and y(t − day) − y(t). Where `horizon + 2` exceeds the day, they reach beyond the origin.
+    as far as these lie before t, and y(t − day) − y(t).
 
     Args:
         values: (T,) loads without gaps.
@@ -91,7 +91,7 @@ def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
     recent: Floats = values[at - np.arange(1, CONTEXT)] - values[at]
     if not day:
         return recent
-    course = np.array([j for j in range(-_NEIGHBOURS, horizon + _NEIGHBOURS) if j])
+    course = np.array([j for j in range(-_NEIGHBOURS, min(horizon + _NEIGHBOURS, day)) if j])
     return np.hstack([recent, values[at - day + course] - values[at - day], values[at - day] - values[at]])
 
 

@@ -56,7 +56,7 @@ def ask(task: Task, history: Series, others: Mapping[str, Series], plan: Transfe
     """Adapt the network of every other load of similar shape to a new load, and judge each by the four-way gate.
 
     Per similar source a network is trained several times, which takes long. Loads that have other steps, less than
-    `LONG_DAYS` days, or another shape are refused.
+    `LONG_DAYS` days, a gap at the beginning, or another shape are refused.
 
     Args:
         task: what is forecast.
@@ -66,8 +66,7 @@ def ask(task: Task, history: Series, others: Mapping[str, Series], plan: Transfe
         seed: the same gives the same networks.
 
     Raises:
-        SeriesError: the history has other steps than a source or is too short or constant, or a similar source begins
-            with a gap. Nothing of the other sources is returned then.
+        SeriesError: the history has other steps than a source or is too short or constant.
     """
     known = Series(history.start, history.step_s, fill(history.values, task))
     target = Target(known.values, len(known), task.day, task.horizon)
@@ -80,6 +79,9 @@ def ask(task: Task, history: Series, others: Mapping[str, Series], plan: Transfe
             )
             continue
         full = Series(other.start, other.step_s, fill(other.values, task))
+        if not np.isfinite(full.values).all():
+            found.refused[name] = "it begins with a gap"
+            continue
         likeness = compare(full, known, np.random.default_rng(seed))
         found.shapes[name] = likeness.ratio
         if not likeness.kept:

@@ -109,11 +109,12 @@ class ModelStore:
 
         Raises:
             RegistryError: MLflow does not answer.
-            MlflowException: no such version; `previous` has moved by then.
+            MlflowException: no such version; nothing has changed.
         """
         before = self.champion_version(job)
         if before == version:
             return
+        self._client.get_model_version(self.model_name(job), version)
         if before is not None:
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from models.forecast.core.series import Series, regular
@@ -30,21 +31,18 @@ def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
     """Compare forecasts with what came: one row per forecast and step ahead.
 
     Columns: `version`, `model`, `kind`, `issued` (wall time), `time` (trace time the step begins), `ahead` (steps, 1 is
-    the first), `low`, `median`, `upper`, `high` (records/s; `upper` is the level nearest to 0.9, low and high the
+    the first), `low`, `median`, `upper`, `high` (records/s; the levels nearest to 0.5 and 0.9, low and high the
     outermost), `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued). Of
     forecasts of one version for the same time, the first counts.
 
     Args:
         forecasts: a `tidecast.messages.Forecast` per row.
         actual: the load as it came.
-
-    Raises:
-        ValueError: a forecast has no level 0.5.
     """
     columns = ["version", "model", "kind", "issued", "time", "ahead", "low", "median", "upper", "high", "came", "last"]
     rows = []
     for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
-        middle, upper = f.levels.index(0.5), min(range(len(f.levels)), key=lambda i: abs(f.levels[i] - 0.9))
+        middle, upper = (int(np.abs(np.subtract(f.levels, level)).argmin()) for level in (0.5, 0.9))
         last = _value(actual, f.time - f.step_s)
         for ahead, q in enumerate(f.quantiles, 1):
             time = f.time + (ahead - 1) * f.step_s

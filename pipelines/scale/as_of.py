@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import DecodeError
+
 from pipelines.serve.step.keys import forecast_key
 from pipelines.serve.step.records import ForecastValue, unpacked
 from pipelines.store import Reader, StoreError
@@ -50,11 +52,8 @@ class StoreForecasts:
 
         Returns:
             The forecast and what it was read as; without a forecast, `used["problem"]` says why: no store, none yet,
-            warming up, a model error, a recent gap in the metrics, or an invalid record. `used` lacks `as_of` only
-            where the store could not be read.
-
-        Raises:
-            msgspec.DecodeError: the stored value is of another release.
+            warming up, a model error, a recent gap in the metrics, a value of another release, or an invalid record.
+            `used` lacks `as_of` only where the store could not be read.
         """
         try:
             reader = _reader(self.folder)
@@ -65,8 +64,12 @@ class StoreForecasts:
             return StoreReading(None, {"problem": str(error)})
         if record is None:
             return StoreReading(None, {"as_of": as_of, "problem": "no forecast yet"})
-        value = unpacked(ForecastValue, record.value)
-        used = {"as_of": as_of, "ts": record.ts, "version": record.version, "generation": value.generation}
+        used = {"as_of": as_of, "ts": record.ts, "version": record.version}
+        try:
+            value = unpacked(ForecastValue, record.value)
+        except DecodeError as error:
+            return StoreReading(None, {**used, "problem": f"a value of another release: {error}"})
+        used["generation"] = value.generation
         if not value.message or value.doubted:
             return StoreReading(
                 None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"}

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from mlflow.exceptions import MlflowException
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
@@ -58,6 +59,9 @@ def test_the_version_before_is_an_instant_way_back(registry):
     registry.set_champion("back", second)
     registry.set_champion("back", second)  # a repeated task must not forget the way back
     assert registry.aliases("back") == {first: ["previous"], second: ["champion"]}
+    with pytest.raises(MlflowException):
+        registry.set_champion("back", "77")
+    assert registry.aliases("back") == {first: ["previous"], second: ["champion"]}, "the way back is lost"
     assert registry.roll_back("back") == (second, first)
     assert registry.champion_version("back") == first
     assert registry.versions("back")[1].tags["rolled_back"] == "true"

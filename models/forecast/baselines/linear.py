@@ -179,6 +179,10 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
         weights, bias = [], []
         for h in range(ahead):
             known = np.isfinite(targets[:, h])
+            if known.sum() < 2:
+                raise SeriesError(
+                    f"ridge: {known.sum()} rows with a known load {h + 1} steps ahead; ingest more history."
+                )
             found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
             weights.append(found.coef_.tolist())
             bias.append(float(found.intercept_))

@@ -45,12 +45,13 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
     Raises:
         RunError: the file is missing, or another line is not JSON.
     """
-    rows, lines = [], existing(path).read_text().splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
+    rows = []
+    *lines, cut = existing(path).read_text().split("\n")  # at no other ends of lines: JSON may hold those
+    for number, line in enumerate([*lines, cut] if cut else lines, 1):
         try:
             rows.append(json.loads(line))
         except ValueError as error:
-            if number == len(lines) and not line.endswith("\n"):
+            if number > len(lines):
                 break
             raise RunError(f"{path}:{number}: not JSON: {error}") from None
     return rows

@@ -76,3 +76,11 @@ def test_what_cannot_be_fitted_says_why(values, said):
 
 def test_the_unit_is_the_deviation_of_changes():
     assert unit_of(np.array([0.0, 1.0, 0.0, 1.0, 0.0])) == 1.0
+
+
+@pytest.mark.parametrize("horizon", [22, 24, 30])
+def test_no_input_lies_after_its_origin_however_short_the_day(horizon):
+    values, origins = np.random.default_rng(0).random(200), np.array([150])
+    seen = inputs(values, origins, 24, horizon)
+    values[151:] = -1e6
+    assert (inputs(values, origins, 24, horizon) == seen).all()

@@ -95,12 +95,16 @@ def test_why_a_load_does_not_help_is_said():
         ask(TASK, history, {}, PLAN, 1).best()
     rng = np.random.default_rng(1)
     strangers = {
+        "late": Series(0.0, STEP_S, np.concatenate([np.full(5, np.nan), load(20).values])),
         "brief": load(LONG_DAYS - 1),
         "hourly": Series(0.0, 3600.0, np.ones(9000)),
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
     found = ask(TASK, history, strangers, PLAN, 1)
-    with pytest.raises(NoSourceError, match=r"brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is"):
+    with pytest.raises(
+        NoSourceError,
+        match=r"late: it begins with a gap.*brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is",
+    ):
         found.best()
     assert set(found.refused) == set(strangers) and found.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):

@@ -85,6 +85,10 @@ def test_before_enough_was_seen_the_naive_forecast_stands_in_and_says_so():
 def test_too_short_a_history():
     with pytest.raises(SeriesError, match=r"ridge: 40 steps leave"):
         fit_linear(TASK, load(40))
+    sparse = load()
+    sparse.values[1:] = np.nan
+    with pytest.raises(SeriesError, match="0 rows with a known load"):
+        fit_linear(TASK, sparse)
 
 
 def test_errors_are_put_with_the_forecasts_they_belong_to():

@@ -60,3 +60,8 @@ def test_the_actual_load_is_the_mean_of_its_seconds():
     })  # fmt: skip
     series = accuracy.actual_load(arrivals, 10.0)
     assert series.values.tolist() == pytest.approx([200.0, 20.0])
+
+
+def test_a_forecast_without_a_median_is_judged_by_its_nearest_level():
+    coarse = {**forecast("1", 10.0, [210.0]), "levels": [0.2, 0.6], "quantiles": [[105.0, 210.0]]}
+    assert accuracy.against(pd.DataFrame([coarse]), ACTUAL)["median"].tolist() == [210.0]

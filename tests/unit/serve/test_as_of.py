@@ -121,6 +121,12 @@ def test_a_forecast_that_is_none_or_doubted_is_not_planned_with(store, reads, ch
     assert "no_forecast" in decision.codes and problem in decision.inputs["forecast_read"]["problem"]
 
 
+def test_a_value_of_another_release_is_a_problem_of_its_job_and_stops_nobody(store, reads):
+    store.put(KEY, b"\xc1 of another age", 1)
+    found = reads.read("orders", time.time() + 1)
+    assert found.forecast is None and "another release" in found.used["problem"] and found.used["version"] == 1
+
+
 def test_without_a_store_what_is_held_grows_old_and_the_log_says_why(tmp_path):
     _reader.cache_clear()
     scaler = Scaler("orders", CONTRACT, "forecast", "act", store=StoreForecasts(tmp_path / "none", 60.0))

@@ -17,7 +17,7 @@ from pipelines.store.writing import commit, opening, writer
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
 from tests.fakes.store_faults import in_process
 
-SEEDS = range(12)
+SEEDS = range(6)
 SWAPS = scripted_swaps()
 
 
