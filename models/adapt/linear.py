@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -139,20 +140,26 @@ class Chosen:
 def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
     """Fit with the ridge strength, and with or without yesterday, that have the least error over rolling origins.
 
+    The error is the squared one relative to that of the last value, step ahead by step ahead, mean over all.
+
     Args:
         values: (T,) records/s without gaps.
         horizon: steps ahead, p.
         days: which `day` to try (steps per day, or 0 for no yesterday); one is left out where 55 % of the history are
-            less than three such days and 48 steps.
+            less than three such days and 48 steps; 0 is tried where none is left.
+
+    Returns:
+        The model fitted on all, its strength, and the (T, p) errors in records/s of fits without the block they are of.
 
     Raises:
-        SeriesError: the history is shorter than (48 + p)/0.55 steps, or has no change.
+        SeriesError: the history is shorter than (48 + p)/0.55 or p/0.15 steps, or its oldest 55 % have no change.
     """
     folds = [int(share * len(values)) for share in (*_FOLDS, 1.0)]
-    if folds[0] < 2 * CONTEXT + horizon:
+    needed = max(math.ceil((2 * CONTEXT + horizon) / _FOLDS[0]), math.ceil(horizon / (1 - _FOLDS[-1])) + 1)
+    if len(values) < needed:
         raise SeriesError(
-            f"a history of {len(values)} steps: at least {-(-(2 * CONTEXT + horizon) // _FOLDS[0]):.0f} are needed to "
-            "choose a regression. Wait for more, or use shorter steps."
+            f"a history of {len(values)} steps: at least {needed} are needed to choose a regression. "
+            "Wait for more, or use shorter steps."
         )
 
     def loss(day: int, strength: float) -> float:

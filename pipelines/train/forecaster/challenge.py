@@ -73,7 +73,6 @@ def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) ->
         nothing was served.
 
     Raises:
-        ValueError: a served forecast has no level 0.5.
         MlflowException: MLflow does not answer.
     """
     if source.served is None or source.served.empty:

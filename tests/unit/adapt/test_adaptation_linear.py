@@ -84,3 +84,14 @@ def test_no_input_lies_after_its_origin_however_short_the_day(horizon):
     seen = inputs(values, origins, 24, horizon)
     values[151:] = -1e6
     assert (inputs(values, origins, 24, horizon) == seen).all()
+
+
+def test_what_is_chosen_was_compared_on_some_origin():
+    values = autoregression(400)
+    for steps in range(60, 400, 20):
+        try:
+            chosen = choose(values[:steps], 24, (0,))
+        except SeriesError as error:
+            assert "at least 161 are needed" in str(error) and steps < 161
+        else:
+            assert steps >= 161 and chosen.model.day == 0
