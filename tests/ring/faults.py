@@ -40,7 +40,7 @@ class FaultyScreen(Screen):
         super().__init__()
         self.stack, self.job = stack, job
         self.done: dict[str, float] = {}
-        self.killed = ""
+        self.killed, self.killed_at = "", 0.0
         self.sent = Counter[str]()
         self.failed: dict[str, Exception] = {}
         self.threads: list[threading.Thread] = []
@@ -81,8 +81,8 @@ class FaultyScreen(Screen):
         }
         mine = [one for one in executors(self.stack.id) if one.port in ports]
         oldest = min(mine, key=lambda one: one.process.create_time())
+        self.killed, self.killed_at = oldest.id, time.time()
         oldest.process.kill()
-        self.killed = oldest.id
 
     def kill_serving(self) -> None:
         """Kill the server of forecasts, and wait for one of the next."""

@@ -55,6 +55,7 @@ def ring(tmp_path_factory):
         "summary": summarise(run_dir),
         "asked": person.asked,
         "killed": screen.killed,
+        "killed_at": screen.killed_at,
         "faults": screen.done,
         "sent": screen.sent,
         "failed": screen.failed,
@@ -90,9 +91,9 @@ def test_no_scale_action_stopped_the_query(ring):
     """Records waited and nothing ran: in an action no longer than this computer does that by itself."""
     measured = measure(read.load(ring["dir"]))
     seconds = measured.seconds.reset_index(drop=True)
-    at = {fault: int(when - measured.run.start) for fault, when in ring["faults"].items()}
-    faulty = {*range(at["kill_executor"] - 1, at["kill_executor"] + RECOVERY_S)}
-    faulty |= {*range(at["take_broker_away"] - int(faults.BROKER_AWAY_S) - 1, at["take_broker_away"] + RECOVERY_S)}
+    killed, back = (int(at - measured.run.start) for at in (ring["killed_at"], ring["faults"]["take_broker_away"]))
+    faulty = {*range(killed - 1, killed + RECOVERY_S)}
+    faulty |= {*range(back - int(faults.BROKER_AWAY_S) - 1, back + RECOVERY_S)}
     halts = [[*group.index] for _, group in seconds.groupby((~seconds["stopped"]).cumsum()[seconds["stopped"]])]
     lengths = {True: 1, False: 1}
     for halt in halts:
