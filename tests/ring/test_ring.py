@@ -25,6 +25,8 @@ from tests.ring.person import Person
 
 pytestmark = pytest.mark.ring
 PARTS = {"broker", "spark", "airflow", "mlflow"}
+RESTART_S = 10
+"""A query that is stopped and started takes longer: its plan, its checkpoint, its first batch."""
 RECOVERY_S = 8
 """After a fault: executors, producers and consumers find their way back."""
 
@@ -88,14 +90,17 @@ def test_the_query_was_scaled_and_never_restarted(ring):
 
 
 def test_no_scale_action_stopped_the_query(ring):
-    """Records waited and nothing ran: in an action no longer than this computer does that by itself."""
+    """Records waited and nothing ran: in an action never as long as a restart of the query takes, but by a busy computer.
+
+    How many seconds that was is a figure of the main job, no matter of a test.
+    """
     measured = measure(read.load(ring["dir"]))
     seconds = measured.seconds.reset_index(drop=True)
     killed, back = (int(at - measured.run.start) for at in (ring["killed_at"], ring["faults"]["take_broker_away"]))
     faulty = {*range(killed - 1, killed + RECOVERY_S)}
     faulty |= {*range(back - int(faults.BROKER_AWAY_S) - 1, back + RECOVERY_S)}
     halts = [[*group.index] for _, group in seconds.groupby((~seconds["stopped"]).cumsum()[seconds["stopped"]])]
-    lengths = {True: 1, False: 1}
+    lengths = {True: 0, False: RESTART_S}
     for halt in halts:
         if not faulty & {*halt}:
             begun = bool(seconds["in_action"][halt[0]])
