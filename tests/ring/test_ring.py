@@ -90,7 +90,7 @@ def test_the_query_was_scaled_and_never_restarted(ring):
 
 
 def test_no_scale_action_stopped_the_query(ring):
-    """Records waited and nothing ran: in an action never as long as a restart of the query takes, but by a busy computer.
+    """In an action, records never waited with nothing running for as long as a restart takes, or as noise does here.
 
     How many seconds that was is a figure of the main job, no matter of a test.
     """
