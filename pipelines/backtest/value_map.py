@@ -29,6 +29,7 @@ from models.twin.experiment.value import (
     summary,
 )
 from pipelines.backtest.load import NamedLoad
+from pipelines.backtest.map_tables import by_default, by_lead_time
 
 
 def value_map(
@@ -55,7 +56,8 @@ def value_map(
         all cells `summary` and `forecast_adds`, by policy, and `cells`, one per trace, lead time and allowed violation:
         `trace`, `lead_s`, `violation` (share of seconds over the target), `best_reactive` (name), `hours`
         (executor-hours by policy), `gap` (share of the best reactive hours that the true future saves), and by policy
-        of ours `ratio` (to the best reactive hours) and `captured` (share of the gap).
+        of ours `ratio` (to the best reactive hours) and `captured` (share of the gap); also the tables of
+        `map_tables`, `by_lead_time` and `by_default`.
 
     Raises:
         SettingsError: an unknown policy, or two traces of one name.
@@ -87,13 +89,18 @@ def value_map(
             tell(f"{leads[len(every) - 1]:g} s: {len(traces)} traces ({len(every)} of {len(leads)})")
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
-    return dict(plain({
+    found = plain({
         "traces": called, "leads_s": leads, "violations": VIOLATIONS,
         "test_days": setup.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
         "policies": every[0]["policies"], "left_out": every[0]["left_out"],
         "summary": summary(all_cells, shipped), "forecast_adds": forecast_adds(all_cells),
         "cells": all_cells, "as_shipped": shipped,
-    }))  # fmt: skip
+    })  # fmt: skip
+    ours = list(found["summary"])
+    tables = {
+        "by_lead_time": by_lead_time(found["cells"], ours), "by_default": by_default(found["summary"], ours),
+    }  # fmt: skip
+    return {**found, **tables}
 
 
 def measured(

@@ -152,8 +152,9 @@ def _sums(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summary
     from pipelines.bench.forecast.evaluate import CHAMPION
+    from pipelines.bench.forecast.series_rows import series_rows
     from pipelines.bench.forecast.text import table_of_cells
 
     sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(table_of_cells(cells, sums))
-    write(as_json, {"cells": cells, "summary": sums})
+    write(as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums))})
