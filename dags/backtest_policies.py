@@ -34,7 +34,7 @@ def backtest_policies() -> None:
         """Name the jobs with enough load in the lake."""
         from pipelines.backtest import on_lake
 
-        return [job for job in asked(params) if on_lake.enough(job)]
+        return [job for job in asked(params) if on_lake.has_enough_load(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def backtest_policies() -> None:
         from pipelines.backtest import on_lake
 
         try:
-            return on_lake.judge(job, params["policies"], params["days"])
+            return on_lake.backtest_job(job, params["policies"], params["days"])
         except TwinError as error:  # a load too short or with gaps: tomorrow there is more of it
             raise AirflowSkipException(str(error)) from None
 

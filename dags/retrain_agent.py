@@ -35,7 +35,7 @@ def retrain_agent() -> None:
         """Name the jobs with enough load in the lake."""
         from pipelines.train.agent import run as agent
 
-        return [job for job in asked(params) if agent.enough(job)]
+        return [job for job in asked(params) if agent.has_enough_load(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:

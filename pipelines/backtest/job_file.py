@@ -15,7 +15,7 @@ from models.twin.sim.job import TwinError, TwinJob
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
 
-def described(found: Fitted) -> dict[str, Any]:
+def fit_to_json(found: Fitted) -> dict[str, Any]:
     """Return a fit as JSON values.
 
     Returns:
@@ -31,7 +31,7 @@ def described(found: Fitted) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stored(found: Fitted, job: str, folder: Path) -> Path:
+def write_fit(found: Fitted, job: str, folder: Path) -> Path:
     """Write the fitted job to `<folder>/<job>.json`, replacing an older one; the folder is made if need be.
 
     Returns:
@@ -42,7 +42,7 @@ def stored(found: Fitted, job: str, folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{job}.json"
-    path.write_text(json.dumps(described(found), indent=1) + "\n")
+    path.write_text(json.dumps(fit_to_json(found), indent=1) + "\n")
     return path
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from models.forecast.core.series import Series, SeriesError
 from models.twin.sim.arrivals import restored
-from pipelines.traces.series_file import parse_step, read_series, step_name
-from pipelines.traces.shipped import shipped
+from pipelines.traces.series_file import format_step, parse_step, read_series
+from pipelines.traces.shipped import list_shipped
 
 RESTORED = " restored"
 """Suffix of the name of a rescaled trace: takes off the offset that its publisher added."""
@@ -24,7 +24,7 @@ class NamedLoad:
     series: Series
 
 
-def trace(
+def read_load(
     text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
 ) -> NamedLoad:
     """Read a load from a CSV file, or a shipped one by its name.
@@ -43,31 +43,31 @@ def trace(
         step_s = parse_step(step) if step else None
         return NamedLoad(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
     name = text.removesuffix(RESTORED)
-    cells = [cell for cell in shipped() if name in (cell.cell, cell.name)]
-    steps = ", ".join(step_name(cell.step_s) for cell in cells)
+    cells = [cell for cell in list_shipped() if name in (cell.cell, cell.name)]
+    steps = ", ".join(format_step(cell.step_s) for cell in cells)
     if step:
         cells = [cell for cell in cells if cell.step_s == parse_step(step)]
     if steps and not cells:
         raise SeriesError(f"{name!r} is shipped in steps of {steps}, not of {step}. Choose one of these.")
     if not cells:
-        known = ", ".join(dict.fromkeys(cell.name for cell in shipped()))
+        known = ", ".join(dict.fromkeys(cell.name for cell in list_shipped()))
         raise SeriesError(f"{text!r} is neither a file nor a shipped series. Those are: {known}.")
     cell = min(cells, key=lambda cell: cell.step_s)
-    series, called = cell.series(), f"{cell.name} {step_name(cell.step_s)}"
+    series, called = cell.series(), f"{cell.name} {format_step(cell.step_s)}"
     if name != text:
         series, called = Series(series.start, series.step_s, restored(series.values)), called + RESTORED
     return NamedLoad(called, cell.unit, series)
 
 
-def mapped() -> list[str]:
-    """Return the names, for `trace`, of the shipped series of 5 and 30 min; rescaled ones also with " restored".
+def list_map_loads() -> list[str]:
+    """Return the names, for `read_load`, of the shipped series of 5 and 30 min; rescaled ones also with " restored".
 
     Of a series with both steps only the finer one is named.
     """
     found = []
-    for cell in shipped():
+    for cell in list_shipped():
         # Of a series with several steps the finest: the others are the same load with its bursts averaged away.
-        if cell.step_s in _STEPS_S and not any(c.name == cell.name and c.step_s < cell.step_s for c in shipped()):
+        if cell.step_s in _STEPS_S and not any(c.name == cell.name and c.step_s < cell.step_s for c in list_shipped()):
             found.append(cell.cell)
             if "rescaled" in cell.unit:
                 found.append(cell.cell + RESTORED)

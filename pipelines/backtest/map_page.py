@@ -17,11 +17,11 @@ _MARKS = (
 )  # fmt: skip
 
 
-def render(found: dict[str, Any], path: Path) -> Path:
+def write_map_page(found: dict[str, Any], path: Path) -> Path:
     """Write a value map as an HTML page that opens without a network; folders are made if need be.
 
     Args:
-        found: as `value_map` returns it.
+        found: as `compute_value_map` returns it.
         path: of the file.
 
     Returns:
@@ -31,7 +31,7 @@ def render(found: dict[str, Any], path: Path) -> Path:
         KeyError: a key of the map is missing.
         OSError: the file cannot be written.
     """
-    name, figures = words.headline(found), {}
+    name, figures = words.best_policy(found), {}
     parts = [
         "<h1>Is forecasting worth it for this job?</h1>",
         f'<p class="about">{len(found["traces"])} loads, replayed for up to {found["test_days"]:g} days each in a '
@@ -47,7 +47,7 @@ def render(found: dict[str, Any], path: Path) -> Path:
         )
         place = holder("saved", 460, "saving by ours against saving by the true future")
         parts.append(section("What ours saves of what could be saved", note, place))
-    parts.append(section("Every load", "", f"<pre>{escape(words.table(found))}</pre>"))
+    parts.append(section("Every load", "", f"<pre>{escape(words.format_map(found))}</pre>"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(document("Tidecast: what a forecast is worth", "\n".join(parts), figures), encoding="utf-8")
     return path

@@ -12,17 +12,17 @@ from pipelines.html.numbers import number, share
 Found = dict[str, Any]
 
 
-def headline(found: Found) -> str | None:
+def best_policy(found: Found) -> str | None:
     """Return the name of our policy with the largest median share of the gap captured; None where none took part."""
     ours = {name: found["summary"][name]["captured"] for name in OURS if name in found["summary"]}
     return max(ours, key=lambda name: -1e9 if ours[name] is None else ours[name], default=None)
 
 
-def verdict(found: Found) -> list[str]:
+def gap_sentences(found: Found) -> list[str]:
     """Return sentences on what knowing the future would save against the best reactive policy, overall and by lead.
 
     Args:
-        found: as `value_map` returns it.
+        found: as `compute_value_map` returns it.
     """
     cells = [cell for cell in found["cells"] if cell["gap"] is not None]
     gained = [cell for cell in cells if cell["gap"] >= GAP]
@@ -37,11 +37,11 @@ def verdict(found: Found) -> list[str]:
     return said
 
 
-def adds(found: Found) -> list[str]:
+def forecast_value_sentences(found: Found) -> list[str]:
     """Return sentences on the hours of `mpc` against those of itself without a forecast and with the last value.
 
     Args:
-        found: as `value_map` returns it; [] where it compared none.
+        found: as `compute_value_map` returns it; [] where it compared none.
     """
     called = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
     return [
@@ -53,7 +53,7 @@ def adds(found: Found) -> list[str]:
     ]
 
 
-def summed(name: str, one: Found) -> list[str]:
+def policy_lines(name: str, one: Found) -> list[str]:
     """Return lines of text on one of our policies, over all cells of the map.
 
     Args:
@@ -83,11 +83,11 @@ def summed(name: str, one: Found) -> list[str]:
     return said
 
 
-def table(found: Found) -> str:
+def format_map(found: Found) -> str:
     """Return a value map as text: a line per cell (trace, lead time, allowed share), the verdict and the sums.
 
     Args:
-        found: as `value_map` returns it.
+        found: as `compute_value_map` returns it.
 
     Raises:
         KeyError: a key of the map is missing.
@@ -95,13 +95,13 @@ def table(found: Found) -> str:
     names = list(found["summary"])
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
     titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
-    rows = aligned([titles, *(cells(cell, names) for cell in found["cells"])], left=(0, 3))
-    sums = [line for name, one in found["summary"].items() for line in summed(name, one)]
+    rows = aligned([titles, *(format_cell(cell, names) for cell in found["cells"])], left=(0, 3))
+    sums = [line for name, one in found["summary"].items() for line in policy_lines(name, one)]
     left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
-    return "\n".join([*rows, "", *verdict(found), *adds(found), *sums, *left_out])
+    return "\n".join([*rows, "", *gap_sentences(found), *forecast_value_sentences(found), *sums, *left_out])
 
 
-def cells(cell: Found, names: list[str]) -> list[str]:
+def format_cell(cell: Found, names: list[str]) -> list[str]:
     """Return a cell's figures as text, in the order of the table's columns; a dash for what is unknown.
 
     Args:

@@ -14,12 +14,12 @@ from configs.settings import Settings, load
 from models.forecast.core.series import Series
 from models.twin.experiment.setup import NOISE, Setup
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit.measured import configured
+from pipelines.backtest.fit.measured import configured_twin
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import NamedLoad
-from pipelines.backtest.page import html
+from pipelines.backtest.page import render_page
 from pipelines.backtest.report import backtest
-from pipelines.backtest.text import verdict
+from pipelines.backtest.text import verdict_sentence
 from pipelines.lake import tables as lake
 from pipelines.lake.load import moment, read_lake
 from pipelines.registry import Registry
@@ -28,7 +28,7 @@ LEAST_STEPS = 60
 """Least known steps of a load for a backtest."""
 
 
-def enough(job: str) -> bool:
+def has_enough_load(job: str) -> bool:
     """Return whether the lake holds at least `LEAST_STEPS` training steps of the job's load; starts no Spark.
 
     Raises:
@@ -39,7 +39,7 @@ def enough(job: str) -> bool:
     return lake.known_span(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
 
 
-def judge(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
+def backtest_job(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
     """Backtest a job's load from the lake in its twin, and log the result as an MLflow run; takes minutes.
 
     Starts and stops a Spark session. The run gets parameters, the costs as metrics, `backtest.html`, `backtest.json`
@@ -62,7 +62,7 @@ def judge(job: str, policies: str = "all", days: float | None = None) -> dict[st
     settings = load()
     source = read_lake(settings, job, settings.training.step_s)
     names = [part.strip() for part in policies.split(",") if part.strip()]
-    series, setup = newest(source.series, days), setup_of(settings, job)
+    series, setup = take_newest(source.series, days), build_setup(settings, job)
     with Registry(settings).run(job, f"backtest of {job} {moment(series.end)}") as run:
         run.tags({**source.lineage(), "kind": "backtest"})
         run.parameters({
@@ -70,14 +70,14 @@ def judge(job: str, policies: str = "all", days: float | None = None) -> dict[st
             "speed": setup.speed, "fitted": _fit(settings, job).is_file(),
         })  # fmt: skip
         (found,) = backtest([NamedLoad(job, "records/s", series)], setup, names)
-        run.metrics(measures(found))
-        run.text(html([found]), "backtest.html")
+        run.metrics(cost_metrics(found))
+        run.text(render_page([found]), "backtest.html")
         run.text(json.dumps(found, indent=1), "backtest.json")
-        run.tags({"outcome": verdict(found)})
-        return {"job": job, "run": run.id, "verdict": verdict(found)}
+        run.tags({"outcome": verdict_sentence(found)})
+        return {"job": job, "run": run.id, "verdict": verdict_sentence(found)}
 
 
-def setup_of(settings: Settings, job: str) -> Setup:
+def build_setup(settings: Settings, job: str) -> Setup:
     """Return the backtest's setup of a job: its stored fit, or the guesses of its contract; its own clock and contract.
 
     Raises:
@@ -85,22 +85,22 @@ def setup_of(settings: Settings, job: str) -> Setup:
         TwinError: the stored fit is unfinished or wrong.
     """
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
-    fitted = read_job(path) if path.is_file() else of_contract(contract)
+    fitted = read_job(path) if path.is_file() else twin_from_contract(contract)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
     return Setup(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
 
 
-def of_contract(contract: Contract) -> TwinJob:
+def twin_from_contract(contract: Contract) -> TwinJob:
     """Return the twin of a job that was never measured, by the guesses of its contract.
 
     Start-up takes the contract's lead time, at least 1 s.
     """
     planning = contract.planning
     startup_s = (max(planning.lead_s, 1.0),)
-    return replace(configured(contract), scaling=planning.scaling, startup_s=startup_s, noise=NOISE)
+    return replace(configured_twin(contract), scaling=planning.scaling, startup_s=startup_s, noise=NOISE)
 
 
-def newest(series: Series, days: float | None) -> Series:
+def take_newest(series: Series, days: float | None) -> Series:
     """Return the newest `days` of a series, in its own time and rounded up to steps; all of it for None."""
     if days is None:
         return series
@@ -108,11 +108,11 @@ def newest(series: Series, days: float | None) -> Series:
     return series.split(steps)[1]
 
 
-def measures(found: dict[str, Any]) -> dict[str, float]:
+def cost_metrics(found: dict[str, Any]) -> dict[str, float]:
     """Return the costs in executor-hours as MLflow metrics: `hours.<violation>.<policy>`, those that are known.
 
     Args:
-        found: as `figures` of a backtest.
+        found: as from `backtest_to_json`.
     """
     return {
         f"hours.{level}.{policy}": hours

@@ -28,11 +28,11 @@ _STYLES: dict[str, tuple[str, str, float]] = {
 }  # fmt: skip
 
 
-def render(found: Sequence[dict[str, Any]], path: Path) -> Path:
+def write_page(found: Sequence[dict[str, Any]], path: Path) -> Path:
     """Write the page of backtests to `path`; folders are made if need be.
 
     Args:
-        found: `figures` of backtests.
+        found: `backtest_to_json` of each backtest.
         path: of the file.
 
     Returns:
@@ -42,15 +42,15 @@ def render(found: Sequence[dict[str, Any]], path: Path) -> Path:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html(found), encoding="utf-8")
+    path.write_text(render_page(found), encoding="utf-8")
     return path
 
 
-def html(found: Sequence[dict[str, Any]]) -> str:
+def render_page(found: Sequence[dict[str, Any]]) -> str:
     """Return an HTML page that opens without a network: per trace a chart of costs, the verdict and a table.
 
     Args:
-        found: `figures` of backtests.
+        found: `backtest_to_json` of each backtest.
 
     Raises:
         KeyError: a figure is missing.
@@ -66,8 +66,10 @@ def html(found: Sequence[dict[str, Any]]) -> str:
     ]
     for i, data in enumerate(found):
         place = holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy")
-        table = f"<pre>{escape(words.table(data))}</pre>"
-        parts.append(section(f"What the forecast is worth: {data['trace']}", words.verdict(data), place + table))
+        table = f"<pre>{escape(words.format_backtest(data))}</pre>"
+        parts.append(
+            section(f"What the forecast is worth: {data['trace']}", words.verdict_sentence(data), place + table)
+        )
     title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
     charts = {f"cost-{i}": _cost(data) for i, data in enumerate(found)}
     return document(f"Tidecast: backtest of {title}", "\n".join(parts), charts)

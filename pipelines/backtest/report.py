@@ -16,7 +16,7 @@ def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
     learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Replay every trace under every policy and return the `figures` of each trace, in order.
+    """Replay every trace under every policy and return the `backtest_to_json` of each trace, in order.
 
     Takes seconds to minutes per trace; a policy's hyper-parameters are chosen on the part of the trace before the test.
 
@@ -37,10 +37,10 @@ def backtest(
     cases = [BenchmarkCase(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
     results = judged(cases, setup, everyone, effort or Effort(), tell)
-    return [figures(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
+    return [backtest_to_json(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 
-def figures(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> dict[str, Any]:
+def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> dict[str, Any]:
     """Return one trace's backtest as JSON values; None for every number that is not finite.
 
     Args:

@@ -32,7 +32,7 @@ from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.map_tables import by_default, by_lead_time
 
 
-def value_map(
+def compute_value_map(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
     tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
@@ -84,7 +84,7 @@ def value_map(
         ]
         alike = (repeat(one) for one in (asked, replace(effort, oracle=False), learned or {}))
         every: list[dict[str, Any]] = []
-        for found in pool.map(measured, setups, cases, *alike):
+        for found in pool.map(map_lead_time, setups, cases, *alike):
             every.append(found)
             tell(f"{leads[len(every) - 1]:g} s: {len(traces)} traces ({len(every)} of {len(leads)})")
     all_cells = [cell for one in every for cell in one["cells"]]
@@ -103,7 +103,7 @@ def value_map(
     return {**found, **tables}
 
 
-def measured(
+def map_lead_time(
     setup: Setup, cases: list[BenchmarkCase], names: tuple[str, ...], effort: Effort, learned: dict[str, Any]
 ) -> dict[str, Any]:
     """Replay some traces at one lead time: their part of the value map.
@@ -116,7 +116,7 @@ def measured(
         learned: agents or timetables, by policy.
 
     Returns:
-        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `value_map`; numbers may be
+        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `compute_value_map`; numbers may be
         NaN.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli.given import JsonFile, listed, noun, tell
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 app = noun("Move forecasters between loads.")
 
@@ -22,7 +22,7 @@ def evaluate(
     import torch
 
     from models.forecast.core.series import SeriesError
-    from pipelines.bench.adapt.adaptation import Study, domains, figures, pairs, table
+    from pipelines.bench.adapt.adaptation import Study, evaluate_pairs, format_summary, read_loads, summarise_pairs
 
     torch.set_num_threads(1)
     try:
@@ -32,9 +32,9 @@ def evaluate(
     if not lengths or lengths[0] < 1:
         raise SeriesError(f"--days {days}: at least one day of history is expected")
     study = Study(days=lengths, cuts=1 if quick else 2)
-    seen = list(pairs(domains(), study, tell=tell))
+    seen = list(evaluate_pairs(read_loads(), study, tell=tell))
     if not seen:
         raise SeriesError(f"--days {days}: no shipped series is long enough; try fewer days")
-    found = figures(seen, study)
-    print(table(found))
-    write(as_json, found)
+    found = summarise_pairs(seen, study)
+    print(format_summary(found))
+    write_figure(as_json, found)

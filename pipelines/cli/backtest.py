@@ -11,7 +11,7 @@ import typer
 
 from configs.policies import POLICIES
 from pipelines.cli.given import JsonFile, Page, Step, TimeColumn, Timezone, ValueColumn, listed, tell
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 MAP = "map"
 
@@ -56,7 +56,7 @@ def backtest(
     from models.twin.experiment.benchmark import Effort
     from models.twin.experiment.setup import Setup
     from pipelines.backtest.job_file import read_job
-    from pipelines.backtest.load import mapped, trace
+    from pipelines.backtest.load import list_map_loads, read_load
 
     if engine not in ("spark", "restart"):
         raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
@@ -76,28 +76,28 @@ def backtest(
     names = listed(policies)
     learned = {"dqn": _agent(agent)} if agent else {}
     whole = traces[0] == MAP
-    asked = traces[1:] or mapped() if whole else traces
-    read = [trace(text, step, (time_column, value_column), timezone) for text in asked]
+    asked = traces[1:] or list_map_loads() if whole else traces
+    read = [read_load(text, step, (time_column, value_column), timezone) for text in asked]
     if whole:
         from models.twin.experiment.value import LEADS_S
         from pipelines.backtest import map_page, map_text
-        from pipelines.backtest.value_map import value_map
+        from pipelines.backtest.value_map import compute_value_map
 
         leads_s = LEADS_S if lead_s is None else (lead_s,)
-        found = value_map(read, setup, names, effort, processes, tell, learned, leads_s)
-        print(map_text.table(found))
-        write(as_json, found)
+        found = compute_value_map(read, setup, names, effort, processes, tell, learned, leads_s)
+        print(map_text.format_map(found))
+        write_figure(as_json, found)
         if page is not None:
-            print(f"page: {map_page.render(found, page)}")
+            print(f"page: {map_page.write_map_page(found, page)}")
     else:
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
         made = report.backtest(read, setup, names, effort, learned, tell)
-        print("\n\n".join(map(text.table, made)))
-        write(as_json, made[0] if len(made) == 1 else {"traces": made})
+        print("\n\n".join(map(text.format_backtest, made)))
+        write_figure(as_json, made[0] if len(made) == 1 else {"traces": made})
         if page is not None:
-            print(f"page: {pages.render(made, page)}")
+            print(f"page: {pages.write_page(made, page)}")
 
 
 def _agent(path: Path) -> Any:

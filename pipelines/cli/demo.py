@@ -12,7 +12,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
 from pipelines.cli.given import JsonFile, given, listed
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 
 def run(
@@ -46,7 +46,7 @@ def run(
     summary, page, open_ends = run_ring(settings)
     print(table(summary))
     print(f"report: {page}")
-    write(as_json, summary)
+    write_figure(as_json, summary)
     if open_ends:
         print("the ring did not close: " + "; ".join(open_ends), file=sys.stderr)
         raise typer.Exit(1)
@@ -67,7 +67,7 @@ def compare(
     settings = given(replay={"live_hours": hours})
     result = compare_policies(settings, policies, pairs, _numbers("--sweep", sweep))
     print(result["text"])
-    write(as_json, result)
+    write_figure(as_json, result)
 
 
 def report(

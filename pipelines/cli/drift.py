@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli.given import JsonFile, listed, noun, tell
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 app = noun("Judge the detectors of lasting changes.")
 
@@ -23,9 +23,9 @@ def evaluate(
 ) -> None:
     """Put lasting changes of the mean into shipped series and count what is found, and what is found without one."""
     from models.forecast.selection.catalogue import named
-    from pipelines.bench.drift.drift import cases, measure, table
+    from pipelines.bench.drift.drift import format_detection, make_cases, measure_detection
     from pipelines.bench.forecast.breaks import CELLS
 
-    found = measure(cases(named([model])[0], positions, listed(cells) or CELLS), tell)
-    print(table(found))
-    write(as_json, found)
+    found = measure_detection(make_cases(named([model])[0], positions, listed(cells) or CELLS), tell)
+    print(format_detection(found))
+    write_figure(as_json, found)

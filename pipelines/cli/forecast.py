@@ -22,7 +22,7 @@ from pipelines.cli.given import (
     noun,
     tell,
 )  # fmt: skip
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 app = noun("Evaluate forecasters on series from files.")
 
@@ -48,10 +48,10 @@ def evaluate(
     jobs: Processes = 2,
 ) -> None:
     """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means."""
-    from pipelines.bench.forecast.cells import measure_files
-    from pipelines.bench.forecast.evaluate import asked_for, figures
+    from pipelines.bench.forecast.cells import evaluate_files
     from pipelines.bench.forecast.evaluate import evaluate as evaluate_series
-    from pipelines.bench.forecast.text import table
+    from pipelines.bench.forecast.evaluate import resolve_models, score_evaluation
+    from pipelines.bench.forecast.text import format_evaluation
     from pipelines.traces.series_file import parse_step, read_series
 
     read = partial(
@@ -61,17 +61,17 @@ def evaluate(
     if len(files) > 1:
         if page is not None:
             raise typer.BadParameter(f"--page shows one series, and {len(files)} files are named. Name one.")
-        names = asked_for(listed(models))
-        _sums(measure_files(files, read, names, horizon, jobs, tell), names, as_json)
+        names = resolve_models(listed(models))
+        _sums(evaluate_files(files, read, names, horizon, jobs, tell), names, as_json)
         return
     evaluation = evaluate_series(files[0].name, read(files[0]), horizon, listed(models), tell=tell)
-    found = figures(evaluation)
-    print(table(found))
-    write(as_json, found)
+    found = score_evaluation(evaluation)
+    print(format_evaluation(found))
+    write_figure(as_json, found)
     if page is not None:
-        from pipelines.bench.forecast.evaluation_page import render
+        from pipelines.bench.forecast.evaluation_page import write_page
 
-        print(f"page: {render(evaluation, found, page)}")
+        print(f"page: {write_page(evaluation, found, page)}")
 
 
 @app.command("table")
@@ -82,11 +82,11 @@ def shipped_table(
     as_json: JsonFile = None,
 ) -> None:
     """Judge models on every shipped series and step, beside naive and published forecasts."""
-    from pipelines.bench.forecast.cells import measure_all
-    from pipelines.bench.forecast.evaluate import asked_for
+    from pipelines.bench.forecast.cells import evaluate_all_shipped
+    from pipelines.bench.forecast.evaluate import resolve_models
 
-    names = asked_for(listed(models))
-    _sums(measure_all(names, horizon, jobs, tell), names, as_json)
+    names = resolve_models(listed(models))
+    _sums(evaluate_all_shipped(names, horizon, jobs, tell), names, as_json)
 
 
 @app.command("breaks")
@@ -97,13 +97,13 @@ def lasting_breaks(
 ) -> None:
     """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
     from models.forecast.selection.catalogue import named
-    from pipelines.bench.forecast.lasting import measure_all, summary, table
+    from pipelines.bench.forecast.lasting import evaluate_breaks_of_all, format_breaks, summarise_breaks
 
     (name,) = named([model])
-    cells = measure_all(name, jobs, tell)
-    sums = summary(cells)
-    print(table(cells, sums))
-    write(as_json, {"model": name, "cells": cells, "summary": sums})
+    cells = evaluate_breaks_of_all(name, jobs, tell)
+    sums = summarise_breaks(cells)
+    print(format_breaks(cells, sums))
+    write_figure(as_json, {"model": name, "cells": cells, "summary": sums})
 
 
 @app.command()
@@ -117,16 +117,16 @@ def bench(
 ) -> None:
     """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once."""
     if model is Timed.blend:
-        from pipelines.bench.forecast.speed import measure_blend
+        from pipelines.bench.forecast.speed import time_blend
 
-        found = measure_blend(history, horizon)
+        found = time_blend(history, horizon)
     else:
-        from pipelines.bench.forecast.speed import measure_network
-        from pipelines.traces.shipped import find
+        from pipelines.bench.forecast.speed import time_network
+        from pipelines.traces.shipped import find_shipped
 
-        found = measure_network(find(cell).series(), horizon, peer)
+        found = time_network(find_shipped(cell).series(), horizon, peer)
     print(json.dumps(found, indent=1))
-    write(as_json, found)
+    write_figure(as_json, found)
 
 
 @app.command()
@@ -138,23 +138,23 @@ def table2(
 ) -> None:
     """Repeat a published comparison of GRU, CNN, ARIMA and Prophet on two sources at 5, 2 and 1 minutes."""
     from pipelines.bench.table2.loads import STEPS
-    from pipelines.bench.table2.table import run
-    from pipelines.bench.table2.text import table
+    from pipelines.bench.table2.table import compute_table
+    from pipelines.bench.table2.text import format_table2
 
     steps = STEPS[:1] if quick else STEPS
-    found = run(steps, seed, as_json, resume, tell=tell)
+    found = compute_table(steps, seed, as_json, resume, tell=tell)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
-    print(table(found))
+    print(format_table2(found))
 
 
 def _sums(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
     from models.forecast.selection.catalogue import NAIVE
-    from pipelines.bench.forecast.cells import summary
+    from pipelines.bench.forecast.cells import summarise_model
     from pipelines.bench.forecast.evaluate import CHAMPION
     from pipelines.bench.forecast.series_rows import series_rows
-    from pipelines.bench.forecast.text import table_of_cells
+    from pipelines.bench.forecast.text import format_evaluations
 
-    sums = {name: summary(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
-    print(table_of_cells(cells, sums))
-    write(as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums))})
+    sums = {name: summarise_model(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
+    print(format_evaluations(cells, sums))
+    write_figure(as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums))})

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pipelines.cli.given import JsonFile, noun, tell
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 app = noun("Fit the twin of a job, and check it against what really happened.")
 
@@ -25,21 +25,21 @@ def fit(
     """Fit a job's simulator to finished runs, check it on each by a fit to the others, and store it in var/twins."""
     from configs.settings import load
     from pipelines.backtest.fit import judge
-    from pipelines.backtest.job_file import described, stored
+    from pipelines.backtest.job_file import fit_to_json, write_fit
 
     settings = load()
     var = settings.var_dir
     finished = _runs(var / "runs", runs, job)
     if lake:
         found = _from_lake(settings, job)
-        compared = [judge.beside(found, run) for run in finished]
+        compared = [judge.compare_with_twin(found, run) for run in finished]
     else:
-        found = judge.fitted(finished)
-        compared = judge.compared(finished) if len(finished) > 1 else []
-    print(judge.of_fit(found))
-    print(judge.of_runs(compared) if compared else "one run: no other to check it on")
-    print(f"stored: {stored(found, job, var / 'twins')}")
-    write(as_json, {**described(found), "runs": compared})
+        found = judge.fit_runs(finished)
+        compared = judge.cross_validate(finished) if len(finished) > 1 else []
+    print(judge.format_fit(found))
+    print(judge.format_comparisons(compared) if compared else "one run: no other to check it on")
+    print(f"stored: {write_fit(found, job, var / 'twins')}")
+    write_figure(as_json, {**fit_to_json(found), "runs": compared})
 
 
 @app.command()
@@ -48,25 +48,25 @@ def recordings(
     as_json: JsonFile = None,
 ) -> None:
     """Check the simulator of an engine that restarts at every change against published recordings."""
-    from pipelines.backtest.fit.recordings import halves, of_recordings
-    from pipelines.backtest.fit.recordings import recordings as read
+    from pipelines.backtest.fit.recordings import cross_check_halves, format_cross_checks
+    from pipelines.backtest.fit.recordings import read_recordings as read
 
-    found = {name: halves(seen) for name, seen in read(folder)}
-    print(of_recordings(found))
-    write(as_json, {"halves": found})
+    found = {name: cross_check_halves(seen) for name, seen in read(folder)}
+    print(format_cross_checks(found))
+    write_figure(as_json, {"halves": found})
 
 
 def _from_lake(settings: Any, job: str) -> Any:
     from configs.contract import load_contract
     from models.twin.calibration.fit import fit as fit_to
-    from pipelines.backtest.fit.from_lake import read
+    from pipelines.backtest.fit.from_lake import read_measurements
 
-    return fit_to(*read(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
+    return fit_to(*read_measurements(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
 
 
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     """The finished runs of a job; those named must be readable, others are passed over with a word."""
-    from pipelines.backtest.fit.measured import measured_run
+    from pipelines.backtest.fit.measured import read_measured_run
     from pipelines.report.recorded.eventlog import EventLogError
     from pipelines.report.recorded.lines import RunError
 
@@ -74,7 +74,7 @@ def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     found = []
     for folder in folders:
         try:
-            run = measured_run(folder)
+            run = read_measured_run(folder)
         except (RunError, EventLogError) as error:
             if names:
                 raise

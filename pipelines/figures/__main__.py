@@ -21,12 +21,12 @@ def main(check: bool) -> int:
     Raises:
         FigureError: a figure is missing or not in the form.
     """
-    known = pages.figures(ROOT / "docs" / "figures")
+    known = pages.read_figures(ROOT / "docs" / "figures")
     wrong = 0
-    for page in pages.pages(ROOT):
+    for page in pages.list_pages(ROOT):
         text = page.read_text(encoding="utf-8")
-        made = pages.rendered(text, known)
-        for head in pages.typed(text):
+        made = pages.render_figures(text, known)
+        for head in pages.find_typed_tables(text):
             wrong += 1
             print(f"{page.relative_to(ROOT)}: a table of measurements outside of a figure: {head}")
         if check and made != text:
@@ -36,8 +36,8 @@ def main(check: bool) -> int:
             page.write_text(made, encoding="utf-8")
             print(f"{page.relative_to(ROOT)}: rendered")
     if not check:
-        _tell("older than the code they measure", age.older(known, ROOT))
-        _tell("no figure at all", age.missing(known))
+        _tell("older than the code they measure", age.list_outdated(known, ROOT))
+        _tell("no figure at all", age.list_missing(known))
     return int(wrong > 0)
 
 

@@ -10,19 +10,19 @@ from pipelines.figures import goals
 from pipelines.figures.form import Figure
 
 
-def older(known: Mapping[str, Figure], root: Path) -> list[str]:
+def list_outdated(known: Mapping[str, Figure], root: Path) -> list[str]:
     """Return a line per figure whose measured folders changed since its commit, or of unknown age; runs git."""
     return [f"{name}: {why}" for name, figure in known.items() if (why := _older(figure, root))]
 
 
-def missing(known: Mapping[str, Figure]) -> list[str]:
+def list_missing(known: Mapping[str, Figure]) -> list[str]:
     """Return the commands of `goals.yaml` that no figure is of."""
-    measured = {asked.command for one in known.values() if (asked := goals.of(one.command))}
-    return [one.command for one in goals.known() if one.command not in measured]
+    measured = {asked.command for one in known.values() if (asked := goals.goals_of(one.command))}
+    return [one.command for one in goals.read_goals() if one.command not in measured]
 
 
 def _older(figure: Figure, root: Path) -> str | None:
-    asked = goals.of(figure.command)
+    asked = goals.goals_of(figure.command)
     if asked is None:
         return f"`{figure.command}` is not in goals.yaml, so nobody knows what it measures"
     if figure.commit is None:

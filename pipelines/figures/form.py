@@ -100,7 +100,7 @@ class Figure:
         return f'{{\n{head} "rows": [{rows}{end}],\n "data": {data}\n}}\n'
 
 
-def read(path: Path) -> Figure:
+def read_figure(path: Path) -> Figure:
     """Read a figure from its JSON file and check it.
 
     Raises:

@@ -35,15 +35,15 @@ class Goals:
 
 
 @cache
-def known() -> tuple[Goals, ...]:
+def read_goals() -> tuple[Goals, ...]:
     """Return the goals of all commands, in the order of `goals.yaml`; the file is read once per process."""
     read = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
     return tuple(Goals(command, given["measures"], given.get("rows", [])) for command, given in read.items())
 
 
-def of(command: str) -> Goals | None:
+def goals_of(command: str) -> Goals | None:
     """Return the goals of a command line, whatever options stand in it (the longest match), or None."""
-    fitting = [goals for goals in known() if _within(goals.command.split(), command.split())]
+    fitting = [goals for goals in read_goals() if _within(goals.command.split(), command.split())]
     return max(fitting, key=lambda goals: len(goals.command), default=None)
 
 

@@ -8,28 +8,28 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pipelines.figures.form import Figure, FigureError, Finding, read
+from pipelines.figures.form import Figure, FigureError, Finding, read_figure
 
 REGION = re.compile(r"<!-- figure: (?P<names>[^>]+?) -->\n.*?<!-- /figure -->", re.DOTALL)
 SIGNS = {"within ": "± ", "<=": "≤", ">=": "≥", "== ": ""}
 VERDICT = {True: "yes", False: "**no**", None: ""}
 
 
-def figures(folder: Path) -> dict[str, Figure]:
+def read_figures(folder: Path) -> dict[str, Figure]:
     """Read all figures of a folder, by file name without ending.
 
     Raises:
         FigureError: a file is not in the form.
     """
-    return {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    return {path.stem: read_figure(path) for path in sorted(folder.glob("*.json"))}
 
 
-def pages(root: Path) -> list[Path]:
+def list_pages(root: Path) -> list[Path]:
     """Return the paths of the pages that may hold figures: `README.md` and `docs/*.md`."""
     return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 
 
-def rendered(text: str, known: Mapping[str, Figure]) -> str:
+def render_figures(text: str, known: Mapping[str, Figure]) -> str:
     """Return a page's text with its regions rendered anew.
 
     A region names figures, whose rows become one table, or a table in a figure's data as NAME.KEY.KEY.
@@ -40,7 +40,7 @@ def rendered(text: str, known: Mapping[str, Figure]) -> str:
     return REGION.sub(lambda region: _region(region["names"], known), text)
 
 
-def typed(text: str) -> list[str]:
+def find_typed_tables(text: str) -> list[str]:
     """Return the head lines of tables outside of regions that have a column "measured"."""
     outside = REGION.sub("", text).splitlines()
     return [
@@ -48,7 +48,7 @@ def typed(text: str) -> list[str]:
     ]
 
 
-def named(text: str) -> list[str]:
+def list_named_figures(text: str) -> list[str]:
     """Return the names of the figures that a page shows, in order, repeated ones too."""
     return [name.split(".")[0] for region in REGION.finditer(text) for name in region["names"].split()]
 

@@ -21,7 +21,7 @@ GIB = 1024**3
 OUTPUTS = ("--json", "--page")
 
 
-def write(path: Path | None, data: Any) -> None:
+def write_figure(path: Path | None, data: Any) -> None:
     """Write a command's figure to a file; does nothing for None. Folders are made if need be.
 
     The command line is that of this process, the seconds are those since it began; rows and goals come from
@@ -37,16 +37,16 @@ def write(path: Path | None, data: Any) -> None:
     """
     if path is None:
         return
-    said = command(sys.argv[1:])
-    asked = goals.of(said)
+    said = format_command(sys.argv[1:])
+    asked = goals.goals_of(said)
     rows = asked.answered(data) if asked else []
     seconds = round(time.time() - psutil.Process().create_time(), 1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = Figure(said, commit(), date.today().isoformat(), machine(), seconds, rows, data)
+    figure = Figure(said, find_commit(), date.today().isoformat(), describe_machine(), seconds, rows, data)
     path.write_text(figure.text(), encoding="utf-8")
 
 
-def command(words: list[str]) -> str:
+def format_command(words: list[str]) -> str:
     """Return the command line that measures again: "tidecast" and the words, without the options of `OUTPUTS`."""
     kept, skip = ["tidecast"], False
     for word in words:
@@ -57,7 +57,7 @@ def command(words: list[str]) -> str:
     return shlex.join(kept)
 
 
-def commit() -> str | None:
+def find_commit() -> str | None:
     """Return the commit of the running code, with `-dirty` where files differ from it; None outside of a clone."""
     asked = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
@@ -66,7 +66,7 @@ def commit() -> str | None:
         return None
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Return the number of usable cores and the memory of this machine as text, e.g. "8 cores, 16 GB"."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {psutil.virtual_memory().total / GIB:.0f} GB"

@@ -13,7 +13,7 @@ from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.kafka.broker import Publisher
-from pipelines.traces.shipped import find
+from pipelines.traces.shipped import find_shipped
 from pipelines.traces.trace import load_trace
 from tidecast.messages import MetricSample
 
@@ -61,7 +61,7 @@ def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
     """
     named = f"replay.newcomer.trace={newcomer.trace!r}"
     try:
-        shipped = find(newcomer.trace)
+        shipped = find_shipped(newcomer.trace)
     except SeriesError as error:
         raise SettingsError(f"{named}: {error}") from None
     if shipped.name == replay.trace:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from models.forecast.core.series import COVERED, Floats, Series, SeriesError
-from pipelines.traces.trace import on_grid
-from pipelines.traces.trace_file import Options, header, read_rows
+from pipelines.traces.trace import place_on_grid
+from pipelines.traces.trace_file import Options, read_header, read_rows
 
 OPTIONS = Options("FILE", "--time-column", "--value-column", "--timezone")
 _TIMES = ("timestamp", "time", "datetime", "date", "ts", "ds")
@@ -43,20 +43,20 @@ def read_series(
 
     Raises:
         TraceError: no such file, or a wrong row or column, see `trace_file.read_rows`; the steps are irregular, see
-            `trace.on_grid`.
+            `trace.place_on_grid`.
         SeriesError: the value column cannot be guessed; the step is no multiple of the file's or over 12 hours; every
             value is missing, or all are equal.
     """
     time_column, value_column = _columns(path, time_column, value_column)
     rows = read_rows(path, time_column, value_column, timezone, OPTIONS)
-    times, values, own_s = on_grid(path, rows)
+    times, values, own_s = place_on_grid(path, rows)
     if not np.isfinite(values).any():
         raise SeriesError(
             f"{path}: every one of {len(rows)} values in {value_column!r} is missing. Name another column."
         )
     start, wanted = float(times[0]), own_s if step_s is None else step_s
     if abs(wanted / own_s - 1) > _GRAIN:
-        start, values = _coarser(path, start, values, own_s, wanted)
+        start, values = _resampled(path, start, values, own_s, wanted)
     if wanted > _MOST_S:
         raise SeriesError(f"{path}: steps of {wanted:g} s; at most {_MOST_S:g} s can be forecast. Use a finer file.")
     known = np.flatnonzero(np.isfinite(values))
@@ -81,7 +81,7 @@ def parse_step(text: str) -> float:
     return float(found[1]) * _UNITS_S[found[2]]
 
 
-def step_name(step_s: float) -> str:
+def format_step(step_s: float) -> str:
     """Format seconds per step for people: 300 is "5min", 3600 "1h", 90 "90s"; `parse_step` reads it back."""
     for length, unit in ((3600, "h"), (60, "min")):
         if step_s >= length and step_s % length == 0:
@@ -91,7 +91,7 @@ def step_name(step_s: float) -> str:
 
 def _columns(path: Path, time_column: str | None, value_column: str | None) -> tuple[str, str]:
     """Names of the columns to read: as given, else by their usual names, else the only ones there are."""
-    names = header(path, OPTIONS)
+    names = read_header(path, OPTIONS)
     if time_column is None:
         usual = [name for name in names if name.lower() in _TIMES] or [n for n in names if "time" in n.lower()]
         time_column = usual[0] if usual else names[0]
@@ -105,13 +105,13 @@ def _columns(path: Path, time_column: str | None, value_column: str | None) -> t
     return time_column, value_column
 
 
-def _coarser(path: Path, start: float, values: Floats, own_s: float, step_s: float) -> tuple[float, Floats]:
+def _resampled(path: Path, start: float, values: Floats, own_s: float, step_s: float) -> tuple[float, Floats]:
     """Begin and means of longer steps."""
     many = round(step_s / own_s)
     if many < 1 or abs(many * own_s / step_s - 1) > _GRAIN:
         raise SeriesError(
             f"{path}: steps of {step_s:g} s cannot be made of the file's own, {own_s:g} s. "
-            f"Choose --step {step_name(own_s)} or a multiple of it."
+            f"Choose --step {format_step(own_s)} or a multiple of it."
         )
     lead = round((start - start % own_s) / own_s) % many  # steps that the first longer one lacks
     rest = -(lead + len(values)) % many

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.forecast.core.series import Series, SeriesError
-from pipelines.traces.series_file import parse_step, read_series, step_name
+from pipelines.traces.series_file import format_step, parse_step, read_series
 from pipelines.traces.trace import TRACES
 
 _PUBLISHED = tuple(
@@ -27,7 +27,7 @@ _SERIES = (
 
 
 @dataclass(frozen=True)
-class Shipped:
+class ShippedSeries:
     """A shipped series at one step; comparisons call such a pair a cell.
 
     Attributes:
@@ -45,7 +45,7 @@ class Shipped:
     @property
     def cell(self) -> str:
         """Name and step, e.g. "iot 5min"."""
-        return f"{self.name} {step_name(self.step_s)}"
+        return f"{self.name} {format_step(self.step_s)}"
 
     def series(self) -> Series:
         """Read the series from its file; NaN where a step is missing.
@@ -56,20 +56,22 @@ class Shipped:
         return read_series(self.path, self.step_s)
 
 
-def shipped() -> list[Shipped]:
+def list_shipped() -> list[ShippedSeries]:
     """List every shipped series at each of its steps, in the order in which comparisons show them."""
     return [
-        Shipped(name, parse_step(step), unit, TRACES / file) for name, file, unit, steps in _SERIES for step in steps
+        ShippedSeries(name, parse_step(step), unit, TRACES / file)
+        for name, file, unit, steps in _SERIES
+        for step in steps
     ]
 
 
-def find(cell: str) -> Shipped:
+def find_shipped(cell: str) -> ShippedSeries:
     """Look up a shipped series by its name and step, e.g. "iot 5min".
 
     Raises:
         SeriesError: there is none of that name; the message lists all.
     """
-    cells = {found.cell: found for found in shipped()}
+    cells = {found.cell: found for found in list_shipped()}
     if cell not in cells:
         raise SeriesError(f"{cell!r} is no shipped series. There are: {', '.join(cells)}.")
     return cells[cell]

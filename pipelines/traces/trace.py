@@ -80,13 +80,13 @@ def load_trace(replay: Replay) -> Trace:
         FILL_STEPS steps are interpolated and named in its notes.
 
     Raises:
-        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see `on_grid`;
+        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see `place_on_grid`;
             `live_start` is no ISO 8601 time; the history or the live part reaches beyond the trace; in the part in use
             there is a longer gap, or every value is 0.
     """
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)
-    times, values, step_s = on_grid(path, rows)
+    times, values, step_s = place_on_grid(path, rows)
     history_start, live_start, live_end = _window(path, replay, times, step_s)
     used = (times + step_s > history_start) & (times < live_end)
     values, notes = _filled(path, times, values, used)
@@ -108,7 +108,7 @@ def _path(trace: str) -> Path:
     return path
 
 
-def on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
+def place_on_grid(path: Path, rows: list[TraceRow]) -> tuple[Floats, Floats, float]:
     """Place rows at regular steps, as many as lie between the first row and the last.
 
     The step is the median distance between rows. A row may lie up to a hundredth of a step off its place.

@@ -101,7 +101,7 @@ def read_rows(
     return rows
 
 
-def header(path: Path, options: Options = REPLAY) -> list[str]:
+def read_header(path: Path, options: Options = REPLAY) -> list[str]:
     """Read the names of the file's columns, without blanks around them.
 
     Raises:

@@ -3,11 +3,11 @@
 import pytest
 
 from models.forecast.baselines.naive import Naive
-from pipelines.bench.fastpath.figures import added, summary
+from pipelines.bench.fastpath.figures import subtract_floor, summarise_runs
 from pipelines.bench.fastpath.load import STEP_S
-from pipelines.bench.fastpath.local import in_process
-from pipelines.bench.fastpath.page import html
-from pipelines.bench.fastpath.socket import in_turn
+from pipelines.bench.fastpath.local import time_in_process
+from pipelines.bench.fastpath.page import render_page
+from pipelines.bench.fastpath.socket import time_by_socket
 from pipelines.serve.models.model_set import pack
 from tests.fakes.forecasters import TASK
 
@@ -16,14 +16,15 @@ pytestmark = pytest.mark.integration
 
 def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
     made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
-    local = summary(in_process(tmp_path / "local", made, 2, 30, 5))
-    lists = in_turn(tmp_path / "socket", made, 2, 30, 5, 2)
-    floor, ours = summary(lists["floor"]), summary(lists["socket"])
+    local = summarise_runs(time_in_process(tmp_path / "local", made, 2, 30, 5))
+    lists = time_by_socket(tmp_path / "socket", made, 2, 30, 5, 2)
+    floor, ours = summarise_runs(lists["floor"]), summarise_runs(lists["socket"])
     assert local["count"] == floor["count"] == ours["count"] == 60
     assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
     found = {
         "host": {"cores": 2, "load_before": 0.0, "load_after": 0.0}, "absent": {"redis_over_fast": "it is not there"},
-        "in_process_us": local, "socket_us": ours, "socket_floor_us": floor, "socket_added_us": added(ours, floor),
+        "in_process_us": local, "socket_us": ours, "socket_floor_us": floor,
+        "socket_added_us": subtract_floor(ours, floor),
     }  # fmt: skip
-    page = html(found)
+    page = render_page(found)
     assert "Unix socket above a bare echo" in page and "it is not there" in page

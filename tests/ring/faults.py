@@ -15,7 +15,7 @@ from typing import NamedTuple
 import psutil
 
 from pipelines.bench.borders.corpus import JOB as STRANGER
-from pipelines.bench.borders.corpus import corpus
+from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.kafka.broker import Follower, Publisher
 from pipelines.stack.processes import members
@@ -120,7 +120,7 @@ class FaultyScreen(Screen):
 
     def _send_corpus(self, publisher: Publisher) -> Iterator[str]:
         """The whole border corpus and every bad event, the wrong ones also as the running job's; yields the topics."""
-        for entry in corpus(time.time()):
+        for entry in make_corpus(time.time()):
             if len(entry.value or b"") < LONGEST and not (entry.key is None and entry.topic in COMPACTED):
                 publisher.send_bytes(entry.topic, entry.key, entry.value)
                 yield entry.topic

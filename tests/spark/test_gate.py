@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pipelines.bench.borders.compare import measure
+from pipelines.bench.borders.compare import compare_readers
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.parse import parsed, quarantined, rules, stored
 from tests.fakes.records import GOOD, NOW, bad_records, record
@@ -85,6 +85,6 @@ def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
 
 
 def test_the_lake_takes_of_the_whole_corpus_what_live_readers_take(spark):
-    found = measure(spark)
+    found = compare_readers(spark)
     assert "ingest" in found["readers"]
     assert (found["stopped"], found["unexpected"], found["differing"]) == ([], [], [])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from configs.settings import ROOT
 from pipelines.figures import age, goals, pages, written
 from pipelines.figures.__main__ import main
-from pipelines.figures.form import Figure, FigureError, Finding, read
+from pipelines.figures.form import Figure, FigureError, Finding, read_figure
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=32)
-SHIPPED = pages.figures(ROOT / "docs" / "figures")
+SHIPPED = pages.read_figures(ROOT / "docs" / "figures")
 
 
 def figure(*rows, command="tidecast bench twin", commit=None, data=None):
@@ -46,7 +46,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, measured, n, interval):
         Finding('a "row" | µs', "<= 1.5", measured, n, interval), Finding("told", None, "none"), data={"a": [{"b": 1}]}
     )
     path.write_text(made.text())
-    assert read(path) == made
+    assert read_figure(path) == made
     assert json.loads(path.read_text())["rows"][0]["holds"] is (measured <= 1.5)
 
 
@@ -54,14 +54,14 @@ def test_a_verdict_that_was_set_by_hand_is_refused(tmp_path):
     path = tmp_path / "one.json"
     path.write_text(figure(Finding("cost", "<= 1.05", 1.2)).text().replace('"holds": false', '"holds": true'))
     with pytest.raises(FigureError, match="computed"):
-        read(path)
+        read_figure(path)
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"rows": []}'])
 def test_what_is_no_figure_is_refused_by_name(tmp_path, text):
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(FigureError, match=r"odd\.json"):
-        read(tmp_path / "odd.json")
+        read_figure(tmp_path / "odd.json")
 
 
 def test_a_command_writes_rows_for_its_goals(tmp_path, monkeypatch):
@@ -69,21 +69,21 @@ def test_a_command_writes_rows_for_its_goals(tmp_path, monkeypatch):
         sys, "argv", ["tidecast", "bench", "agent", "--pairs", "2", "--json", "x.json", "--page=y.html"]
     )
     data = {"ratio": 0.98, "ratio_low": 0.97, "ratio_high": 0.999}
-    written.write(tmp_path / "new" / "agent.json", data)
-    found = read(tmp_path / "new" / "agent.json")
+    written.write_figure(tmp_path / "new" / "agent.json", data)
+    found = read_figure(tmp_path / "new" / "agent.json")
     assert found.command == "tidecast bench agent --pairs 2"
     assert [(row.measured, row.holds) for row in found.rows] == [(0.98, False), (None, None)]
     assert found.rows[0].interval == [0.97, 0.999]
-    assert found.data == data and found.machine == written.machine() and found.seconds > 0
+    assert found.data == data and found.machine == written.describe_machine() and found.seconds > 0
 
 
 def test_the_code_that_measured_is_the_commit_of_the_clone():
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    assert (written.commit() or "").removesuffix("-dirty") == head
+    assert (written.find_commit() or "").removesuffix("-dirty") == head
 
 
 def test_what_is_measured_may_be_a_ratio_or_a_difference():
-    bench = goals.of("tidecast bench dqn")
+    bench = goals.goals_of("tidecast bench dqn")
     data = {"tidecast": {"score": -0.4, "seconds": 10.0}, "peer": {"score": -0.5, "seconds": 15.0}, "stay": -0.6}
     found = {row.what: (row.measured, row.holds) for row in bench.answered(data)}
     assert found["reward per decision above Stable-Baselines3's"] == (pytest.approx(0.1), True)
@@ -102,16 +102,16 @@ def test_what_is_measured_may_be_a_ratio_or_a_difference():
     ],
 )
 def test_goals_are_found_whatever_options_are_given(line, command):
-    found = goals.of(line)
+    found = goals.goals_of(line)
     assert (found and found.command) == command
 
 
 def test_every_room_that_is_measured_exists():
-    assert [path for one in goals.known() for path in one.measures if not (ROOT / path).exists()] == []
+    assert [path for one in goals.read_goals() for path in one.measures if not (ROOT / path).exists()] == []
 
 
 def test_every_goal_can_be_judged():
-    for asked in goals.known():
+    for asked in goals.read_goals():
         for row in asked.rows:
             assert Finding(row["what"], row.get("goal"), 1.0).holds in ((None,) if "goal" not in row else (True, False))
 
@@ -124,25 +124,25 @@ def test_a_page_shows_what_the_files_say():
     page = (
         "before\n<!-- figure: one -->\nstale\n<!-- /figure -->\nafter\n<!-- figure: two.cells -->\n<!-- /figure -->\n"
     )
-    made = pages.rendered(page, known)
+    made = pages.render_figures(page, known)
     assert "| cost | ≤ 1.05 | 1.2 | **no** | 160 |" in made
     assert "| a\\|b | 61,234 |" in made and "stale" not in made
     assert "`tidecast bench twin`, 2026-11-21, 2 cores, 24 GB, 1,830 s" in made
-    assert pages.rendered(made, known) == made
-    assert pages.named(page) == ["one", "two"]
+    assert pages.render_figures(made, known) == made
+    assert pages.list_named_figures(page) == ["one", "two"]
 
 
 @pytest.mark.parametrize("name", ["three", "two.rows", "two.cells.x"])
 def test_a_page_that_asks_for_what_is_not_there_is_refused(name):
     known = {"two": figure(data={"cells": [{"a": 1}]})}
     with pytest.raises(FigureError, match=name.split(".")[0]):
-        pages.rendered(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
+        pages.render_figures(f"<!-- figure: {name} -->\n<!-- /figure -->", known)
 
 
 def test_a_table_of_measurements_outside_of_a_figure_is_found():
     typed = "| what | Measured |\n|---|---|\n| x | 3 |\n"
-    assert pages.typed(typed) == ["| what | Measured |"]
-    assert pages.typed(f"<!-- figure: one -->\n{typed}<!-- /figure -->") == []
+    assert pages.find_typed_tables(typed) == ["| what | Measured |"]
+    assert pages.find_typed_tables(f"<!-- figure: one -->\n{typed}<!-- /figure -->") == []
 
 
 def test_the_pages_are_what_their_figures_render(capsys):
@@ -150,7 +150,7 @@ def test_the_pages_are_what_their_figures_render(capsys):
 
 
 def test_every_figure_is_shown_on_a_page():
-    shown = {name for page in pages.pages(ROOT) for name in pages.named(page.read_text())}
+    shown = {name for page in pages.list_pages(ROOT) for name in pages.list_named_figures(page.read_text())}
     assert set(SHIPPED) - shown == set()
 
 
@@ -173,14 +173,14 @@ def test_a_figure_is_older_once_a_room_it_measures_has_changed(tmp_path):
     first = commit(tmp_path, "models/twin/job.py")
     twin, agent = figure(commit=first), figure(command="tidecast bench agent", commit=f"{first}-dirty")
     known = {"twin": twin, "agent": agent}
-    assert age.older(known, tmp_path) == []
+    assert age.list_outdated(known, tmp_path) == []
     commit(tmp_path, "docs/page.md")
-    assert age.older(known, tmp_path) == []
+    assert age.list_outdated(known, tmp_path) == []
     commit(tmp_path, "tidecast/agent.py")
-    (old,) = age.older(known, tmp_path)
+    (old,) = age.list_outdated(known, tmp_path)
     assert old.startswith("agent: of 2026-11-21; 1 commits") and "change tidecast/agent.py" in old
     commit(tmp_path, "models/twin/run.py")
-    assert [line.split(":")[0] for line in age.older(known, tmp_path)] == ["twin", "agent"]
+    assert [line.split(":")[0] for line in age.list_outdated(known, tmp_path)] == ["twin", "agent"]
 
 
 def test_a_figure_whose_age_nobody_can_tell_is_listed(tmp_path):
@@ -191,10 +191,10 @@ def test_a_figure_whose_age_nobody_can_tell_is_listed(tmp_path):
         "elsewhere": figure(commit="0" * 40),
         "unknown": figure(command="tidecast models list", commit="0" * 40),
     }
-    said = age.older(known, tmp_path)
+    said = age.list_outdated(known, tmp_path)
     assert ["not written down" in said[0], "not in this clone" in said[1], "goals.yaml" in said[2]] == [True] * 3
 
 
 def test_a_command_without_any_figure_is_listed():
-    assert "tidecast bench agent" in age.missing({})
-    assert "tidecast bench twin" not in age.missing({"twin": figure()})
+    assert "tidecast bench agent" in age.list_missing({})
+    assert "tidecast bench twin" not in age.list_missing({"twin": figure()})

@@ -11,7 +11,7 @@ from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, most_rows, trigger
 from models.twin.sim.job import TwinJob
-from pipelines.backtest.fit.measured import configured
+from pipelines.backtest.fit.measured import configured_twin
 from pipelines.report.actions import APPLIED
 from tidecast.fields import job_name
 
@@ -24,7 +24,7 @@ _ACTION = (
 )  # fmt: skip
 
 
-def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
+def read_measurements(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """Read the newest batches and start-ups of a job from the lake; starts and stops a Spark session.
 
     Args:
@@ -33,7 +33,7 @@ def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Sta
         contract: of the job.
 
     Returns:
-        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (`measured`).
+        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (see `measurements_from_rows`).
 
     Raises:
         LakeError: nothing was ever ingested.
@@ -55,10 +55,10 @@ def read(root: Path, job: str, contract: Contract) -> tuple[MeasuredBatches, Sta
         outcomes = actions.orderBy(F.desc("wall_time")).limit(NEWEST).orderBy("wall_time").toPandas()
     finally:
         spark.stop()
-    return measured(metrics, outcomes, contract)
+    return measurements_from_rows(metrics, outcomes, contract)
 
 
-def measured(
+def measurements_from_rows(
     metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract
 ) -> tuple[MeasuredBatches, Startups, TwinJob]:
     """Turn rows of `metrics` and `outcomes` into batches, start-ups and configuration; times are epoch seconds.
@@ -98,4 +98,4 @@ def measured(
     startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
     tasks = rows["task_ceiling"].dropna()
     many = int(tasks.iloc[-1]) if len(tasks) else 64
-    return batches, startups, configured(contract, many, trigger(batches) or 1.0, most_rows(batches))
+    return batches, startups, configured_twin(contract, many, trigger(batches) or 1.0, most_rows(batches))

@@ -20,7 +20,7 @@ SEEDS = 20
 JUDGED = ("lag", "latency_s", "executors")
 
 
-def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
+def fit_runs(runs: Sequence[MeasuredRun]) -> Fitted:
     """Fit one twin to all runs together; what is configured is taken from the last one.
 
     Raises:
@@ -31,17 +31,17 @@ def fitted(runs: Sequence[MeasuredRun]) -> Fitted:
     return fit(*joined([(run.batches, run.startups) for run in runs]), runs[-1].known)
 
 
-def compared(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
-    """Compare every run with a twin fitted to all other runs; returns the figures of `beside`, in order.
+def cross_validate(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
+    """Compare every run with a twin fitted to all other runs; returns the figures of `compare_with_twin`, in order.
 
     Raises:
         UnfinishedFitError: the other runs measured too little; so always with a single run.
         TwinError: a run's targets are out of the bounds of the others' job.
     """
-    return [beside(fitted([other for other in runs if other is not run]), run) for run in runs]
+    return [compare_with_twin(fit_runs([other for other in runs if other is not run]), run) for run in runs]
 
 
-def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
+def compare_with_twin(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
     """Replay a run's load and decisions in a twin, and compare what was measured with `SEEDS` simulations.
 
     Args:
@@ -80,7 +80,7 @@ def beside(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def of_fit(found: Fitted) -> str:
+def format_fit(found: Fitted) -> str:
     """Format a fit as text: a line per parameter with its 95 % interval, and which are not told apart."""
     lines = [f"fitted to {found.batches} warm batches and {found.startups} start-ups; 95 % intervals in brackets"]
     for name, (low, high) in found.between.items():
@@ -95,8 +95,8 @@ def of_fit(found: Fitted) -> str:
     return "\n".join(lines)
 
 
-def of_runs(figures: list[dict[str, Any]]) -> str:
-    """Format the figures of `beside` as text: a sentence, a head and a line per run."""
+def format_comparisons(figures: list[dict[str, Any]]) -> str:
+    """Format the figures of `compare_with_twin` as text: a sentence, a head and a line per run."""
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
     for one in figures:
         errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]

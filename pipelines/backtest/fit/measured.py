@@ -51,7 +51,7 @@ class MeasuredRun:
     curves: ReplayedCurves
 
 
-def measured_run(folder: Path) -> MeasuredRun:
+def read_measured_run(folder: Path) -> MeasuredRun:
     """Read a finished run's folder for the fit of a twin.
 
     Raises:
@@ -71,7 +71,7 @@ def measured_run(folder: Path) -> MeasuredRun:
     trigger_s = pd.Timedelta(str(jobs.get("trigger", "1 second"))).total_seconds()
     return MeasuredRun(
         name=run.folder.name, job=run.info["job"], policy=run.info["policy"], trace=run.info["replay"]["trace"],
-        known=configured(
+        known=configured_twin(
             run.contract, int(run.info.get("event_partitions", 8)), trigger_s,
             float(jobs.get("max_offsets_per_trigger") or np.inf),
         ),
@@ -82,7 +82,7 @@ def measured_run(folder: Path) -> MeasuredRun:
     )  # fmt: skip
 
 
-def configured(contract: Contract, tasks: int = 64, trigger_s: float = 1.0, batch_rows: float = np.inf) -> TwinJob:
+def configured_twin(contract: Contract, tasks: int = 64, trigger_s: float = 1.0, batch_rows: float = np.inf) -> TwinJob:
     """Return the twin of a job as its contract and settings have it; nothing is fitted.
 
     Args:

@@ -17,7 +17,7 @@ TARGET_S, MOST, SEEDS = 2.0, 24, 10
 _STEP_S = 0.25
 
 
-def recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
+def read_recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
     """Yield (name, recording) for every run with reactive scaling below a folder, in the layout of dos-group/demeter.
 
     A run gets the load file that begins with its job's name (ADS or CARS). A generator: errors come while it is read.
@@ -51,7 +51,7 @@ def _column(path: Path) -> pd.Series:
     return frame["value"]
 
 
-def halves(seen: Recording) -> list[dict[str, Any]]:
+def cross_check_halves(seen: Recording) -> list[dict[str, Any]]:
     """Fit the twin to one half of a recording and check it on the other, both ways.
 
     Returns:
@@ -84,8 +84,8 @@ def halves(seen: Recording) -> list[dict[str, Any]]:
     return found
 
 
-def of_recordings(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Format the figures of `halves`, by recording, as text: a head and two lines per recording."""
+def format_cross_checks(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Format the figures of `cross_check_halves`, by recording, as text: a head and two lines per recording."""
     lines = ["share of seconds with latency over 2 s: fitted to one half, checked on the other"]
     lines += [
         f"{name:26} {part['checked_on']:6} half: measured {part['measured']:.4f}, twin {part['twin']:.4f} "

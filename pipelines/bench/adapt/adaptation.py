@@ -20,7 +20,7 @@ from models.forecast.selection.catalogue import default_of
 from models.forecast.selection.champion import ChampionChoice, choose
 from pipelines.html.columns import of_rows
 from pipelines.registry import TrackedRun
-from pipelines.traces.shipped import shipped
+from pipelines.traces.shipped import list_shipped
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.transfer.sources import TARGET
 
@@ -77,7 +77,7 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class TransferCase:
     """What a source was worth for a target from one moment on.
 
     Attributes:
@@ -107,14 +107,14 @@ class _Unlogged:
     def tags(self, values: Mapping[str, str]) -> None: ...
 
 
-def domains() -> dict[str, Series]:
+def read_loads() -> dict[str, Series]:
     """Read each shipped series of 5-minute steps, by name; missing steps are filled from a week, day or step before."""
     task = Task(STEP_S, 1, (0.5,))
-    found = {one.name: one.series() for one in shipped() if one.step_s == STEP_S}
+    found = {one.name: one.series() for one in list_shipped() if one.step_s == STEP_S}
     return {name: Series(s.start, s.step_s, fill(s.values, task)) for name, s in found.items()}
 
 
-def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[Pair]:
+def evaluate_pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[TransferCase]:
     """Try every load as a source for every other, at every moment and length of history.
 
     Left out are pairs in which the source covers any of the time that the target is served, and histories that begin
@@ -138,14 +138,14 @@ def pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]
     learned = {name: learn(old.values, study.task.horizon, study.plan, _SEED) for name, old in olds.items()}
     tell(f"{len(learned)} sources have learned")
     for name, load in loads.items():
-        for cut in cuts(len(load), day, study.cuts):
+        for cut in place_cuts(len(load), day, study.cuts):
             for days in study.days:
                 if cut >= days * day:
                     yield from _at(name, load, cut, days, olds, learned, study)
         tell(f"{name} was served")
 
 
-def cuts(steps: int, day: int, count: int) -> list[int]:
+def place_cuts(steps: int, day: int, count: int) -> list[int]:
     """Spread moments at which serving begins evenly from half the series (a week at least) to 3 days before its end.
 
     Args:
@@ -164,7 +164,7 @@ def cuts(steps: int, day: int, count: int) -> list[int]:
 def _at(
     name: str, load: Series, cut: int, days: int, olds: Mapping[str, Series], learned: Mapping[str, TransferSource],
     study: Study,
-) -> Iterator[Pair]:  # fmt: skip
+) -> Iterator[TransferCase]:  # fmt: skip
     day = study.task.day
     values = load.values[cut - days * day : cut + SERVED_DAYS * day]
     known, held = Series(load.start + (cut - days * day) * load.step_s, load.step_s, values).split(SERVED_DAYS * day)
@@ -183,7 +183,7 @@ def _at(
         theirs = {"source_only": as_is.errors[served], "served": _errors(chosen.forecaster, known, held)}
         if asked.targets:
             theirs[TARGET] = _errors(asked.targets[other], known, held)
-        yield Pair(other, name, days, asked, chosen.name, errors | theirs)
+        yield TransferCase(other, name, days, asked, chosen.name, errors | theirs)
 
 
 def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
@@ -192,7 +192,7 @@ def _errors(forecaster: Forecaster, known: Series, held: Series) -> Floats:
     return made.actual - made.median
 
 
-def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
+def summarise_pairs(found: Sequence[TransferCase], study: Study) -> dict[str, Any]:
     """Summarise pairs as RMSE ÷ that of `target_only`, the best model from the target's own history.
 
     Returns:
@@ -228,8 +228,8 @@ def figures(found: Sequence[Pair], study: Study) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(found: Mapping[str, Any]) -> str:
-    """Format `figures` as text: a line per model with its geometric means, then what became of the sources."""
+def format_summary(found: Mapping[str, Any]) -> str:
+    """Format `summarise_pairs` as text: a line per model with its geometric means, then what became of the sources."""
     lines = of_rows(found["models"])
     for days, data in found["days"].items():
         lines.append(
@@ -239,7 +239,7 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _log_ratios(pair: Pair, model: str) -> dict[str, float]:
+def _log_ratios(pair: TransferCase, model: str) -> dict[str, float]:
     """Logarithm of RMSE one step ahead and over all steps ahead, ÷ that of target only."""
     mine, own = (np.square(pair.errors[name]) for name in (model, "target_only"))
     parts = {"1": slice(1), "all": slice(None)}

@@ -38,7 +38,7 @@ SKIP = 2
 """Batches at the beginning of a drain that are not counted: planning, connections, the agent's own start."""
 
 
-def run(settings: Settings, pairs: int = 8) -> dict[str, Any]:
+def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
     """Drain the same 240,000 records with and without the agent, `pairs` times in turn; takes minutes, prints.
 
     It starts a broker and a Spark session of its own, with its state in `var/bench`, and ends them; checkpoints are

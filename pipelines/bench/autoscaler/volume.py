@@ -32,7 +32,7 @@ WARM_S = 90.0
 """Until the servers have begun and said what they say once."""
 
 
-def measure(settings: Settings, minutes: float) -> dict[str, Any]:
+def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
     """Measure what one job leaves on the broker in a day; blocks for `minutes` and 90 s to warm up, and prints.
 
     Starts a broker, the stream server and the autoscaler with their state in `var/bench/volume`, a job that only

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from configs.contract import Contract
-from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, corpus
+from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, make_corpus
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
 from pipelines.serve.fast.core import Arrival, Core
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STEP_S = 60.0
 
 
-def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
+def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
     """Give every record of a corpus to every reader of its topic, each with its own state, and compare the verdicts.
 
     Args:
@@ -49,7 +49,7 @@ def measure(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
         Exception: what the lake's gate raises; errors of the other readers are in `stopped`.
     """
     now = time.time()
-    entries = corpus(now, seed)
+    entries = make_corpus(now, seed)
     found: dict[str, Any] = {"records": len(entries), "stopped": [], "differing": [], "unexpected": []}
     verdicts: list[dict[str, bool]] = [{} for _ in entries]
     for entry, given in zip(entries, verdicts, strict=True):

@@ -29,7 +29,7 @@ class OddRecord(NamedTuple):
     good: bool | None
 
 
-def corpus(now: float, seed: int = 7) -> list[OddRecord]:
+def make_corpus(now: float, seed: int = 7) -> list[OddRecord]:
     """Make records of every topic: sound ones, wrong ones by hand, and DRAWN (60) with fields changed at random.
 
     Args:
@@ -39,7 +39,7 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
     draw = random.Random(seed)
     found = []
     for topic, kind in KINDS.items():
-        good = json.loads(sent.encode(sound(now)[topic]))
+        good = json.loads(sent.encode(make_valid_messages(now)[topic]))
         key = _key(topic, good)
         for name, fields, fine in _changed(good, now):
             found.append(OddRecord(topic, key, json.dumps(fields).encode(), name, fine))
@@ -56,7 +56,7 @@ def corpus(now: float, seed: int = 7) -> list[OddRecord]:
     return found
 
 
-def sound(now: float) -> dict[str, Any]:
+def make_valid_messages(now: float) -> dict[str, Any]:
     """Make a valid message for every topic, by topic, as sent at wall time `now` (epoch seconds)."""
     time, levels, rows = now - 10, [0.1, 0.5, 0.9], [[1.0, 2.0, 3.0]] * 2
     return {
@@ -73,7 +73,7 @@ def sound(now: float) -> dict[str, Any]:
     }
 
 
-KINDS = {topic: type(message) for topic, message in sound(0.0).items()}
+KINDS = {topic: type(message) for topic, message in make_valid_messages(0.0).items()}
 """Class of the messages on every topic."""
 
 

@@ -22,7 +22,7 @@ from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""
-SHORT = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)
+BENCH_SETTINGS = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)
 """Quicker than what a million steps are learned with; the peer gets the same."""
 GROUPS, RUNS, DECISIONS, TRIAL_SEED = 4, 16, 128, 1_000_003
 TRIAL = 16, 16, 128
@@ -34,7 +34,7 @@ class PeerError(RuntimeError):
     """The peer's interpreter could not run it; the message holds what it said."""
 
 
-def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
+def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
     """Train our DQN learner and a peer's in the same environment and compare what they earn and how long they take.
 
     Both have the same runs side by side, action mask, share of advised actions among random ones, steps, updates, sizes
@@ -57,20 +57,21 @@ def measure(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, An
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
-    settings = replace(SHORT, buffer=max(steps, SHORT.warm))
+    settings = replace(BENCH_SETTINGS, buffer=max(steps, BENCH_SETTINGS.warm))
     runs: dict[str, list[dict[str, Any]]] = {"tidecast": [], "plain": [], "peer": []}
     for seed in seeds:
-        runs["tidecast"].append(_learned(settings, steps, seed))
-        runs["plain"].append(_learned(replace(settings, double=False), steps, seed))
+        runs["tidecast"].append(_train_ours(settings, steps, seed))
+        runs["plain"].append(_train_ours(replace(settings, double=False), steps, seed))
         if peer is not None:
-            runs["peer"].append(_peer(peer, steps, seed, settings))
+            runs["peer"].append(_train_peer(peer, steps, seed, settings))
     return {
-        "steps": steps, "seeds": list(seeds), **{name: _median(each) for name, each in runs.items() if each},
-        "stay": earned(lambda vector: np.full(len(vector.seen), STAY)), "advised": earned(lambda vector: vector.advice),
+        "steps": steps, "seeds": list(seeds), **{name: _median_of(each) for name, each in runs.items() if each},
+        "stay": mean_reward(lambda environment: np.full(len(environment.seen), STAY)),
+        "advised": mean_reward(lambda environment: environment.advice),
     }  # fmt: skip
 
 
-def vector(seed: int) -> GroupedEnvironment:
+def make_environment(seed: int) -> GroupedEnvironment:
     """Make the training environment of both learners: `RUNS` jobs side by side, drawn from the seed."""
     runs = RUNS // GROUPS
     return GroupedEnvironment(
@@ -78,7 +79,7 @@ def vector(seed: int) -> GroupedEnvironment:
     )
 
 
-def earned(choose: Choose) -> float:
+def mean_reward(choose: Choose) -> float:
     """Compute a policy's mean reward per decision over 16 groups of 16 trial runs, the same in every call.
 
     Args:
@@ -90,23 +91,23 @@ def earned(choose: Choose) -> float:
     return float(np.mean([(gained * weight).sum(axis=1) for gained, weight in found]))
 
 
-def timed(learn: Callable[[], Any]) -> dict[str, float]:
+def time_call(learn: Callable[[], Any]) -> dict[str, float]:
     """Call `learn` and return its `seconds` on the wall and `cpu_s` of this process."""
     began, cpu = time.perf_counter(), time.process_time()
     learn()
     return {"seconds": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 
 
-def _learned(settings: LearnerSettings, steps: int, seed: int) -> dict[str, Any]:
-    environment = vector(seed)
+def _train_ours(settings: LearnerSettings, steps: int, seed: int) -> dict[str, Any]:
+    environment = make_environment(seed)
     learner = Learner(environment, settings, seed)
     environment.step(np.full(RUNS, STAY))  # compiles the twin
-    took = timed(lambda: list(learner.learn(steps, every=steps * settings.updates)))
-    score = earned(lambda vector: learner.greedy(vector.seen, vector.mask, vector.weight))
+    took = time_call(lambda: list(learner.learn(steps, every=steps * settings.updates)))
+    score = mean_reward(lambda trial: learner.greedy(trial.seen, trial.mask, trial.weight))
     return {**took, "score": score, "updates": learner.updates}
 
 
-def _peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[str, Any]:
+def _train_peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[str, Any]:
     asked = {"steps": steps, "seed": seed, "settings": asdict(settings)}
     ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
     if ran.returncode:
@@ -114,6 +115,6 @@ def _peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[
     return dict(json.loads(ran.stdout.strip().splitlines()[-1]))
 
 
-def _median(each: list[dict[str, Any]]) -> dict[str, Any]:
+def _median_of(each: list[dict[str, Any]]) -> dict[str, Any]:
     middle = {name: statistics.median(one[name] for one in each) for name in ("score", "seconds", "cpu_s", "updates")}
     return {**each[0], **middle, "scores": [one["score"] for one in each]}

@@ -25,13 +25,13 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork  # noqa: E402
 
 from models.dqn.agent.actions import MOVES, STAY  # noqa: E402
 from models.dqn.agent.observation import FEATURES  # noqa: E402
-from pipelines.bench.dqn.learner import RUNS, earned, timed, vector  # noqa: E402
+from pipelines.bench.dqn.learner import RUNS, make_environment, mean_reward, time_call  # noqa: E402
 
 WIDE = len(FEATURES)
 FORBIDDEN = 1e9
 
 
-def shown(seen: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def append_mask(seen: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Append the action mask to the observation, so that the replay buffer keeps both: (runs, 40 + 6) float32."""
     return np.hstack([seen, mask]).astype(np.float32)
 
@@ -40,11 +40,11 @@ class Vector(VecEnv):
     """Our vector environment behind the interface that Stable-Baselines3 steps."""
 
     def __init__(self, seed: int) -> None:
-        self.inner = vector(seed)
+        self.inner = make_environment(seed)
         super().__init__(RUNS, spaces.Box(-4.0, 4.0, (WIDE + len(MOVES),), np.float32), spaces.Discrete(len(MOVES)))
 
     def reset(self) -> np.ndarray:
-        return shown(self.inner.seen, self.inner.mask)
+        return append_mask(self.inner.seen, self.inner.mask)
 
     def step_async(self, actions: np.ndarray) -> None:
         self.moves = actions
@@ -53,7 +53,7 @@ class Vector(VecEnv):
         """Step all runs; a run that is cut begins anew, its last observation in its info."""
         weight = self.inner.weight
         came = self.inner.step(self.moves)
-        last = shown(came.after, came.mask)
+        last = append_mask(came.after, came.mask)
         # A cut run is no ended one: its value goes on (`TimeLimit.truncated`), as in our learner.
         infos = [{"terminal_observation": last[i], "TimeLimit.truncated": True} if cut else {}
                  for i, cut in enumerate(came.cut)]  # fmt: skip
@@ -132,8 +132,10 @@ def main() -> None:
         policy_kwargs={"net_arch": [ours["hidden"]] * 2, "features_extractor_class": Unmasked},
     )  # fmt: skip
     learner.chance, learner.advised = np.random.default_rng(asked["seed"]), ours["advised"]
-    took = timed(lambda: learner.learn(asked["steps"]))
-    score = earned(lambda vector: learner.policy.predict(shown(vector.seen, vector.mask), deterministic=True)[0])
+    took = time_call(lambda: learner.learn(asked["steps"]))
+    score = mean_reward(
+        lambda vector: learner.policy.predict(append_mask(vector.seen, vector.mask), deterministic=True)[0]
+    )
     print(json.dumps({**took, "score": score, "updates": learner._n_updates, "version": stable_baselines3.__version__}))
 
 

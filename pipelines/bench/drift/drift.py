@@ -19,11 +19,11 @@ from pipelines.bench.forecast.breaks import (
     SHAPES,
     STEPS,
     WITHIN,
-    Watched,
-    broken,
-    errors_after,
-    errors_of,
-    watched,
+    WatchedSeries,
+    change_mean,
+    log_errors,
+    log_errors_after,
+    read_watched,
 )
 from pipelines.html.columns import of_rows
 
@@ -45,12 +45,12 @@ class DriftCase:
             it.
     """
 
-    watched: Watched
+    watched: WatchedSeries
     errors: Series
     changed: list[tuple[int, str, Series, Series]]
 
 
-def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
+def make_cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
     """Change every series at `positions` places in every shape of SHAPES, and forecast each; takes minutes.
 
     Args:
@@ -63,20 +63,20 @@ def cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[Drif
         SeriesError: no such series, or it is too short for the model.
         ValueError: a series has not so many places.
     """
-    return [_case(watched(cell), model, positions) for cell in cells]
+    return [_case(read_watched(cell), model, positions) for cell in cells]
 
 
-def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+def measure_detection(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Count changes found and false alarms, per series and pooled, and along an operating curve on the load alone.
 
     Args:
-        found: from `cases`, at least one.
+        found: from `make_cases`, at least one.
         tell: is called with a line of progress as each series is done.
 
     Returns:
         `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step
         of ± 30 %, `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose
-        `all` is their `pool`; `detectors`, the same as rows of a table; `curve`, per smallest change reported (`least`,
+        `all` is their `pool_rows`; `detectors`, the same as rows of a table; `curve`, per smallest change reported (`least`,
         a |log ratio|) alarms a month and share found, as text, on the series the settings were chosen on, the others
         and all.
 
@@ -93,17 +93,17 @@ def measure(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda lin
         halves = {True: "chosen on", False: "others"}
         point: dict[str, Any] = {"least": least}
         for part in ("chosen on", "others", "pooled"):
-            pooled = pool([row for row in at if part in ("pooled", halves[row["series"] in CHOSEN_ON])])
+            pooled = pool_rows([row for row in at if part in ("pooled", halves[row["series"] in CHOSEN_ON])])
             point |= {f"{part}: per month": f"{pooled['false_alarms_per_month']:.2f}"}
             point |= {f"{part}: found": f"{pooled['share_found']:.0%}"}
         curve.append(point)
         tell(f"least {least:g} done")
     lines = [*(_line(row["series"], [row]) for row in rows), _line("pooled", rows)]
-    return {"rows": rows, "pooled": {"all": pool(rows)}, "detectors": lines, "curve": curve}
+    return {"rows": rows, "pooled": {"all": pool_rows(rows)}, "detectors": lines, "curve": curve}
 
 
-def table(found: dict[str, Any]) -> str:
-    """Format `measure` as text: every series, the pooled figures, and the operating curve."""
+def format_detection(found: dict[str, Any]) -> str:
+    """Format `measure_detection` as text: every series, the pooled figures, and the operating curve."""
     return "\n".join([
         "Alarms: drifts reported where nothing was changed. Found: share of changes by +30 % or -30 % reported within "
         f"{WITHIN} steps; then by shape. Delay: steps until the report, in the median.",
@@ -116,7 +116,7 @@ def table(found: dict[str, Any]) -> str:
     ])  # fmt: skip
 
 
-def follow(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
+def detect_daily(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
     """Detect drifts in a series as daily ingests would, each given all that came so far and the last drift found.
 
     Args:
@@ -138,8 +138,8 @@ def follow(series: Series, errors: Series | None, least: float = LEAST) -> list[
     return drifts
 
 
-def pool(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Sum rows of `measure` over series.
+def pool_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sum rows of `measure_detection` over series.
 
     Returns:
         `months`, `false_alarms`, `false_alarms_per_month` (of 30 days), `changes` by a step, `share_found` of them
@@ -161,7 +161,7 @@ def pool(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _line(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A line of the table: one series, or several."""
-    pooled = pool(rows)
+    pooled = pool_rows(rows)
     shapes = {shape: statistics.mean(row["by_shape"].get(shape, 0.0) for row in rows) for shape in SHAPES}
     delay = pooled["delay_median"]
     return {
@@ -178,7 +178,7 @@ def _line(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _row(case: DriftCase, least: float, shapes: Sequence[str], with_errors: bool = True) -> dict[str, Any]:
     """What is found in one series; `changes`, `found` and `delays` are of the steps alone, not of the ramp."""
     series, watched_errors = case.watched.series, case.errors if with_errors else None
-    drifts = follow(series, watched_errors, least)
+    drifts = detect_daily(series, watched_errors, least)
     hits: dict[str, list[float]] = {shape: [] for shape in shapes}
     asked = dict.fromkeys(shapes, 0)
     for at, shape, changed, errors in case.changed:
@@ -205,17 +205,17 @@ def _row(case: DriftCase, least: float, shapes: Sequence[str], with_errors: bool
     }
 
 
-def _case(each: Watched, model: str, positions: int) -> DriftCase:
+def _case(each: WatchedSeries, model: str, positions: int) -> DriftCase:
     series = each.series
     fitted = 0 if model in NAIVE else min(round(7 * DAY_S / series.step_s), len(series) // 2)
     forecaster = CATALOGUE[model](Task(series.step_s, _AHEAD, _LEVELS), _until(series, fitted))
-    errors = errors_of(forecaster, series)
+    errors = log_errors(forecaster, series)
     errors.values[:fitted] = np.nan  # the forecaster was fitted to these steps
     changed = []
     for at in each.positions(positions, _SEED):
         for shape in SHAPES:
-            after = broken(series, at, shape)
-            changed.append((at, shape, after, errors_after(forecaster, after, errors, at)))
+            after = change_mean(series, at, shape)
+            changed.append((at, shape, after, log_errors_after(forecaster, after, errors, at)))
     return DriftCase(each, errors, changed)
 
 

@@ -48,7 +48,7 @@ def add_version(folder: Path, version: str, made: ModelSet) -> None:
     (folder / version).write_bytes(msgspec.msgpack.encode(made.members))
 
 
-def promote(folder: Path, jobs: Iterable[str], version: str) -> None:
+def promote_version(folder: Path, jobs: Iterable[str], version: str) -> None:
     """Make a version the champion of jobs: `folder/champion/JOB` then holds its name, replaced atomically.
 
     Whether the version exists is not looked at. The server sees the change when it polls next.

@@ -14,7 +14,7 @@ SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 _DECADES, _PER_DECADE = 5, 40
 
 
-def percentiles_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
+def percentiles_in_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
     """Percentiles of latencies by nearest rank.
 
     Args:
@@ -27,30 +27,30 @@ def percentiles_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
     return {**dict(zip(SHARES, found.tolist(), strict=True)), "count": len(took_ns)}
 
 
-def summary(runs: Runs) -> dict[str, Any]:
+def summarise_runs(runs: Runs) -> dict[str, Any]:
     """Summarise the latencies of one path over its runs, in microseconds; every run needs at least one event.
 
     Returns:
         `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, lowest
-        and highest over the runs, by percentile; `pooled`, `percentiles_us` over all events at once; `runs`, the same
-        per run; `curve`, see `curve`.
+        and highest over the runs, by percentile; `pooled`, `percentiles_in_us` over all events at once; `runs`, the same
+        per run; `curve`, see `latency_tail`.
     """
-    each, whole = [percentiles_us(run) for run in runs], np.concatenate(runs)
+    each, whole = [percentiles_in_us(run) for run in runs], np.concatenate(runs)
     return {
         **{name: statistics.median(one[name] for one in each) for name in SHARES},
         "count": len(whole),
         "range": {name: [min(one[name] for one in each), max(one[name] for one in each)] for name in SHARES},
-        "pooled": percentiles_us(whole),
+        "pooled": percentiles_in_us(whole),
         "runs": each,
-        "curve": curve(whole),
+        "curve": latency_tail(whole),
     }
 
 
-def added(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> dict[str, float] | None:
+def subtract_floor(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> dict[str, float] | None:
     """Subtract a floor's latencies from ours, run by run.
 
     Args:
-        ours: as from `summary`.
+        ours: as from `summarise_runs`.
         floor: likewise, of as many runs.
         per_us: microseconds in the unit of the result: 1 for µs, 1000 for ms.
 
@@ -66,7 +66,7 @@ def added(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> d
     return found if min(found.values()) >= 0 else None
 
 
-def over(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
+def divide_latencies(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
     """Divide their latencies by ours, at `p50` and `p99`.
 
     With equally many runs it is the median of the ratios within a run, else the ratio of the medians over runs.
@@ -76,7 +76,7 @@ def over(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
     return {name: statistics.median(a[name] / b[name] for a, b in pairs) for name in ("p50", "p99")}
 
 
-def curve(took_ns: Sequence[int] | np.ndarray) -> list[tuple[float, float]]:
+def latency_tail(took_ns: Sequence[int] | np.ndarray) -> list[tuple[float, float]]:
     """Compute the tail of the latency distribution, to be drawn on logarithmic axes.
 
     Args:

@@ -7,10 +7,10 @@ from contextlib import closing
 from time import perf_counter_ns
 
 from configs.sections import Kafka
-from pipelines.bench.fastpath.champions import add_version, promote
+from pipelines.bench.fastpath.champions import add_version, promote_version
 from pipelines.bench.fastpath.load import JOBS, SampleFeed
-from pipelines.bench.fastpath.local import frozen
-from pipelines.bench.fastpath.served import start
+from pipelines.bench.fastpath.local import frozen_heap
+from pipelines.bench.fastpath.served import start_module
 from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
@@ -24,7 +24,7 @@ VERSION = "version"
 _PATIENCE_S = 60.0
 
 
-class Ask:
+class RoundTrip:
     """A producer on one topic and a reader of another, both of librdkafka; reading begins at the topic's end."""
 
     def __init__(self, kafka: Kafka, into: str, out: str, process: Process) -> None:
@@ -68,7 +68,9 @@ class Ask:
         self._sender.close()
 
 
-def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> tuple[list[list[int]], list[list[int]]]:
+def time_by_kafka(
+    stack: Stack, made: ModelSet, runs: int, events: int, warm: int
+) -> tuple[list[list[int]], list[list[int]]]:
     """Time one job's samples on `metrics` until their forecasts are on `forecasts`, in turn with a bare echo.
 
     The loop is closed: each record is sent when the one before it is answered. Starts and ends the server and the echo;
@@ -90,17 +92,20 @@ def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> 
     """
     kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"
     add_version(folder, "1", made)
-    promote(folder, feed.jobs, "1")
-    echo = start(stack, "echo", "pipelines.bench.fastpath.child.kafka_echo", *ECHO)
-    server = start(stack, "server", "pipelines.bench.fastpath.child.server", folder)
+    promote_version(folder, feed.jobs, "1")
+    echo = start_module(stack, "echo", "pipelines.bench.fastpath.child.kafka_echo", *ECHO)
+    server = start_module(stack, "server", "pipelines.bench.fastpath.child.server", folder)
     ours: list[list[int]] = []
     floor: list[list[int]] = []
-    with closing(Ask(kafka, *ECHO, echo)) as bare, closing(Ask(kafka, "metrics", "forecasts", server)) as asked:
-        produce(kafka, feed.history())
+    with (
+        closing(RoundTrip(kafka, *ECHO, echo)) as bare,
+        closing(RoundTrip(kafka, "metrics", "forecasts", server)) as asked,
+    ):
+        produce_samples(kafka, feed.history())
         asked.answers()  # a first forecast, before which nothing is counted
         for count in (warm, *[events] * runs):
             records = [(job, raw, str(window).encode()) for window, raw in (feed.take(job) for _ in range(count))]
-            with frozen():
+            with frozen_heap():
                 floor.append([bare.timed(*record) for record in records])
                 ours.append([asked.timed(*record) for record in records])
     stack.end("server")
@@ -108,7 +113,7 @@ def measure(stack: Stack, made: ModelSet, runs: int, events: int, warm: int) -> 
     return ours[1:], floor[1:]
 
 
-def produce(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
+def produce_samples(kafka: Kafka, records: list[tuple[str, bytes]]) -> None:
     """Send (job, encoded sample) records to `metrics`, then wait up to a minute for the broker to take them.
 
     What it has not taken by then is dropped without an error.

@@ -17,7 +17,7 @@ from models.forecast.neural.training import TrainingPlan, fit_network
 from pipelines.serve.models.model_set import ModelSet, pack
 from pipelines.serve.net.wire import Put, framed
 from pipelines.stack.apart import apart
-from pipelines.traces.shipped import find
+from pipelines.traces.shipped import find_shipped
 from tidecast.messages import MetricSample, encode
 
 CELL = "elb 5min"
@@ -32,7 +32,7 @@ _PLAN = TrainingPlan(epochs=4)
 
 
 @cache
-def champion(kind: str) -> ModelSet:
+def fit_champion(kind: str) -> ModelSet:
     """Fit a model for the measurements, once per process and kind; slow for the networks. Limits torch to one thread.
 
     Args:
@@ -45,13 +45,13 @@ def champion(kind: str) -> ModelSet:
     task = Task(STEP_S, HORIZON, LEVELS)
     if kind == "blend":
         return pack(Blend(task))
-    older, _ = find(CELL).series().split(BEGUN)
+    older, _ = find_shipped(CELL).series().split(BEGUN)
     return pack(fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8))
 
 
-def rates() -> list[float]:
+def read_rates() -> list[float]:
     """List the load that samples carry: the newest 2500 steps of CELL without the missing ones, in the file's unit."""
-    _, held = find(CELL).series().split(BEGUN)
+    _, held = find_shipped(CELL).series().split(BEGUN)
     found: list[float] = held.values[np.isfinite(held.values)].tolist()
     return found
 
@@ -59,11 +59,11 @@ def rates() -> list[float]:
 class SampleFeed:
     """Encoded samples of jobs, window after window from BEGIN on.
 
-    Each covers a whole window, so that each causes a forecast; its rate is that of `rates`, over and over.
+    Each covers a whole window, so that each causes a forecast; its rate is that of `read_rates`, over and over.
     """
 
     def __init__(self, jobs: Sequence[str] = JOBS) -> None:
-        self.jobs, self._rates = tuple(jobs), rates()
+        self.jobs, self._rates = tuple(jobs), read_rates()
         self.next = dict.fromkeys(self.jobs, BEGIN)
         """Window of each job's next sample."""
 
@@ -78,7 +78,7 @@ class SampleFeed:
         """
         window = self.next[job]
         self.next[job] = window + 1
-        return window, sample(job, window, self._rates[window % len(self._rates)])
+        return window, encode_sample(job, window, self._rates[window % len(self._rates)])
 
     def frames(self, count: int, jobs: Sequence[str]) -> list[tuple[int, bytes]]:
         """Make `count` puts as they go over the socket, the jobs in turn: (window index, frame)."""
@@ -90,7 +90,7 @@ class SampleFeed:
         return [(job, self.take(job)[1]) for _ in range(windows) for job in self.jobs]
 
 
-def sample(job: str, window: int, rate: float) -> bytes:
+def encode_sample(job: str, window: int, rate: float) -> bytes:
     """Encode one record of `metrics` as an agent sends it, at a time scale of 300 job seconds per wall second.
 
     Args:
@@ -107,7 +107,7 @@ def sample(job: str, window: int, rate: float) -> bytes:
     )  # fmt: skip
 
 
-def settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
+def bench_settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
     """Load settings whose state is all in `folder/bench`; writes a contract file per job to `folder/contracts`.
 
     Windows are of 5 minutes, champions are looked for every 0.2 s; all else is as shipped.

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from pipelines.bench.fastpath.figures import percentiles_us
+from pipelines.bench.fastpath.figures import percentiles_in_us
 from pipelines.bench.fastpath.load import BEGUN, JOBS, STEP_S, SampleFeed
 from pipelines.serve.fast.core import Arrival, Core
 from pipelines.serve.fast.server import keeps
@@ -38,7 +38,7 @@ class NothingSent:
 
 
 @contextmanager
-def served(
+def open_core(
     folder: Path, made: ModelSet, jobs: Sequence[str], windows: int = BEGUN
 ) -> Iterator[tuple[Core, SampleFeed]]:
     """Open a core whose jobs are served by a model; the context gives it with the feed that continues their samples.
@@ -66,7 +66,7 @@ def served(
         yield core, feed
 
 
-def in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: int) -> list[list[int]]:
+def time_in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: int) -> list[list[int]]:
     """Time the fast path without a socket: from a sample's bytes to its forecast's record in the store, for one job.
 
     Args:
@@ -81,15 +81,15 @@ def in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: int) 
 
     Raises:
         AssertionError: a sample made no forecast.
-        StoreError, ModelSetError: see `served`.
+        StoreError, ModelSetError: see `open_core`.
     """
-    with served(folder, made, JOBS[:1]) as (core, feed):
-        _closed(core, feed, warm)
-        with frozen():
-            return [_closed(core, feed, events) for _ in range(runs)]
+    with open_core(folder, made, JOBS[:1]) as (core, feed):
+        _time_closed_loop(core, feed, warm)
+        with frozen_heap():
+            return [_time_closed_loop(core, feed, events) for _ in range(runs)]
 
 
-def _closed(core: Core, feed: SampleFeed, events: int) -> list[int]:
+def _time_closed_loop(core: Core, feed: SampleFeed, events: int) -> list[int]:
     took, job, key, store, now = [], JOBS[0], forecast_key(JOBS[0], STEP_S), core.store, perf_counter_ns
     for window, raw in [feed.take(job) for _ in range(events)]:
         began = now()
@@ -101,7 +101,7 @@ def _closed(core: Core, feed: SampleFeed, events: int) -> list[int]:
     return took
 
 
-def fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
+def time_fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
     """Step 500 jobs by a sample each, `seconds` times over, as fast as goes, the process pinned to one core.
 
     Returns:
@@ -109,12 +109,12 @@ def fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
         median; `latency_us`, from a sample's arrival to the end of its transaction where all 500 arrive at once.
 
     Raises:
-        StoreError, ModelSetError: see `served`.
+        StoreError, ModelSetError: see `open_core`.
     """
     walls: list[int] = []
     waits: list[int] = []
     allowed = os.sched_getaffinity(0)
-    with served(folder, made, FLEET, BEGUN // 4) as (core, feed), frozen():
+    with open_core(folder, made, FLEET, BEGUN // 4) as (core, feed), frozen_heap():
         os.sched_setaffinity(0, {max(allowed)})
         try:
             for _ in range(seconds):
@@ -127,17 +127,17 @@ def fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
                 core.outbox.send(NothingSent())
         finally:
             os.sched_setaffinity(0, allowed)
-    second = percentiles_us(walls)
+    second = percentiles_in_us(walls)
     return {
         "jobs": len(FLEET),
         "second_ms": {name: value / 1e3 for name, value in second.items() if name != "count"},
         "times_real_time": 1e6 / second["p50"],
-        "latency_us": percentiles_us(waits),
+        "latency_us": percentiles_in_us(waits),
     }
 
 
 @contextmanager
-def frozen() -> Iterator[None]:
+def frozen_heap() -> Iterator[None]:
     """Freeze what is alive now, so that the garbage collector skips it within the context, as it does in the server."""
     gc.collect()
     gc.freeze()

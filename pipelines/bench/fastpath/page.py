@@ -34,13 +34,13 @@ _TITLE = "From the measurement to the forecast"
 _DECADES = [10.0**n for n in range(0, 8)]
 
 
-def findings(found: Found) -> list[Finding]:
+def judge_goals(found: Found) -> list[Finding]:
     """Judge what was measured by the goals of the command; goals for which there is no figure are left out."""
-    asked = goals.of(COMMAND)
+    asked = goals.goals_of(COMMAND)
     return [one for one in asked.answered(found) if one.measured is not None] if asked else []
 
 
-def remarks(found: Found) -> list[str]:
+def list_remarks(found: Found) -> list[str]:
     """List how many goals are met or missed and what to know of the machine, sentences without their period.
 
     Args:
@@ -50,7 +50,7 @@ def remarks(found: Found) -> list[str]:
         KeyError: `host` or `absent` is not in it.
         FigureError: a goal of the command cannot be read.
     """
-    host, judged = found["host"], [one for one in findings(found) if one.holds is not None]
+    host, judged = found["host"], [one for one in judge_goals(found) if one.holds is not None]
     missed = "".join(f"; missed: {one.what}" for one in judged if not one.holds)
     load = f"load average {host['load_before']:.1f} before and {host['load_after']:.1f} after"
     lines = [
@@ -62,14 +62,14 @@ def remarks(found: Found) -> list[str]:
     return [*lines, *(f"{name} was not measured: {why}" for name, why in found["absent"].items())]
 
 
-def us(value: float) -> str:
+def format_us(value: float) -> str:
     """Format microseconds for people, as "9.3 µs", "120 µs", "1.5 ms" or "250 ms"."""
     if value >= 1000:
         return f"{value / 1000:,.1f} ms" if value < 100_000 else f"{value / 1000:,.0f} ms"
     return f"{value:.0f} µs" if value >= 10 else f"{value:.1f} µs"
 
 
-def render(found: Found, path: Path) -> Path:
+def write_page(found: Found, path: Path) -> Path:
     """Write the page to a file, in a new folder if need be, and return its path.
 
     Args:
@@ -80,17 +80,17 @@ def render(found: Found, path: Path) -> Path:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(html(found), encoding="utf-8")
+    path.write_text(render_page(found), encoding="utf-8")
     return path
 
 
-def html(found: Found) -> str:
+def render_page(found: Found) -> str:
     """Render the figures of `run.measure` as one HTML document that needs no network.
 
     It has goals and remarks; charts and percentiles only of the paths that were measured.
 
     Raises:
-        KeyError, FigureError: as `remarks`.
+        KeyError, FigureError: as `list_remarks`.
     """
     parts = [
         f"<h1>{_TITLE}</h1>",
@@ -98,7 +98,7 @@ def html(found: Found) -> str:
         "and the forecast comes out. Each path is measured in turn with its floor, a bare echo of the same bytes, and "
         "with what people would use instead. The champion is a GRU that was fitted to a real load.</p>",
         section("Goals", "", _goals(found)),
-        section("Remarks", "", "".join(f"<p>{escape(remark)}.</p>" for remark in remarks(found))),
+        section("Remarks", "", "".join(f"<p>{escape(remark)}.</p>" for remark in list_remarks(found))),
     ]
     charts: dict[str, Chart] = {}
     if any(found.get(key) for key in PATHS):
@@ -117,7 +117,7 @@ def _goals(found: Found) -> str:
     kinds = [PLAIN, PLAIN, NUMBER]
     lines = [
         row([escape(one.what), escape(one.goal or ""), f"{_SIGNS[one.holds]}{one.measured:,.4g}"], kinds)
-        for one in findings(found)
+        for one in judge_goals(found)
     ]
     return table(["what", "goal", "measured"], kinds, lines)
 
@@ -127,8 +127,8 @@ def _paths(found: Found) -> str:
     lines = []
     for key, (name, *_) in PATHS.items():
         if one := found.get(key):
-            span = " to ".join(us(value) for value in one["range"]["p99"])
-            lines.append(row([escape(name), *(us(one[n]) for n in SHARES), span, f"{one['count']:,}"], kinds))
+            span = " to ".join(format_us(value) for value in one["range"]["p99"])
+            lines.append(row([escape(name), *(format_us(one[n]) for n in SHARES), span, f"{one['count']:,}"], kinds))
     return table(["path", "p50", "p90", "p99", "p99.9", "most", "p99 over runs", "count"], kinds, lines, 'class="wide"')
 
 
@@ -145,7 +145,7 @@ def _distributions(found: Found) -> Chart:
             })  # fmt: skip
     layout = rows([("share of the events that took longer", 1.0)])
     layout["xaxis"] |= {
-        "type": "log", "tickvals": _DECADES, "ticktext": [us(tick) for tick in _DECADES],
+        "type": "log", "tickvals": _DECADES, "ticktext": [format_us(tick) for tick in _DECADES],
         "title": {"text": "from the sample to its forecast", "font": {"size": 13}},
     }  # fmt: skip
     layout["yaxis"] |= {

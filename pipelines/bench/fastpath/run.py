@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.bench.fastpath import local, socket, store, swap
-from pipelines.bench.fastpath.figures import added, over, summary
-from pipelines.bench.fastpath.load import champion, settings
-from pipelines.bench.fastpath.peers.redis import absent
+from pipelines.bench.fastpath.figures import divide_latencies, subtract_floor, summarise_runs
+from pipelines.bench.fastpath.load import bench_settings, fit_champion
+from pipelines.bench.fastpath.peers.redis import why_unavailable
 
 Found = dict[str, Any]
 
@@ -53,7 +53,7 @@ FULL = Sizes()
 QUICK = Sizes(2, 400, 100, 200, 50, 40, 20, 200, 3, 2_000, 40_000)
 
 
-def measure(parts: Collection[str], sizes: Sizes) -> Found:
+def measure_parts(parts: Collection[str], sizes: Sizes) -> Found:
     """Measure parts of the benchmark one after the other, each in a temporary folder; prints each as it begins.
 
     An error ends its part, not the others: the message is then in `absent` under the part's name, and so is an unknown
@@ -65,8 +65,8 @@ def measure(parts: Collection[str], sizes: Sizes) -> Found:
 
     Returns:
         `host` (`cores`, `load_before`, `load_after`), `absent` (why a part or Redis was not measured), and what the
-        parts found: a key in `_us` is a path's `figures.summary` in microseconds, `_added_us` and `_added_ms` a
-        difference to the floor, see `figures.added`, `_over_fast` a peer's latency ÷ ours, see `figures.over`; `fleet`,
+        parts found: a key in `_us` is a path's `summarise_runs` in microseconds, `_added_us` and `_added_ms` a
+        difference to the floor, see `subtract_floor`, `_over_fast` a peer's latency ÷ ours, see `divide_latencies`; `fleet`,
         `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that measure
         them.
     """
@@ -78,33 +78,35 @@ def measure(parts: Collection[str], sizes: Sizes) -> Found:
                 found |= PARTS[part](Path(scratch), sizes)
             except Exception as error:  # one part must not lose what the others measured
                 found["absent"][part] = str(error)
-    if "socket" in parts and (why := absent()):
+    if "socket" in parts and (why := why_unavailable()):
         found["absent"]["redis"] = why
     found["host"]["load_after"] = os.getloadavg()[0]
     return found
 
 
 def _local(folder: Path, sizes: Sizes) -> Found:
-    runs = local.in_process(folder / "gru", champion("gru"), sizes.runs, sizes.events, sizes.warm)
-    blend = local.in_process(folder / "blend", champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
-    return {"in_process_us": summary(runs), "in_process_blend_us": summary(blend)}
+    runs = local.time_in_process(folder / "gru", fit_champion("gru"), sizes.runs, sizes.events, sizes.warm)
+    blend = local.time_in_process(folder / "blend", fit_champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
+    return {"in_process_us": summarise_runs(runs), "in_process_blend_us": summarise_runs(blend)}
 
 
 def _socket(folder: Path, sizes: Sizes) -> Found:
-    peers = {} if absent() else {"redis": True, "redis_bare": False}
-    lists = socket.in_turn(folder, champion("gru"), sizes.runs, sizes.events, sizes.warm, sizes.scheduled, peers)
-    blend = socket.in_turn(folder / "blend", champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
-    ours = summary(lists["socket"])
-    made = {f"{name}_us": summary(lists[name]) for name in peers}
+    peers = {} if why_unavailable() else {"redis": True, "redis_bare": False}
+    lists = socket.time_by_socket(
+        folder, fit_champion("gru"), sizes.runs, sizes.events, sizes.warm, sizes.scheduled, peers
+    )
+    blend = socket.time_by_socket(folder / "blend", fit_champion("blend"), sizes.runs, sizes.blend, sizes.blend // 4)
+    ours = summarise_runs(lists["socket"])
+    made = {f"{name}_us": summarise_runs(lists[name]) for name in peers}
     return {
         **made,
-        **{name.replace("_us", "_over_fast"): over(theirs, ours) for name, theirs in made.items()},
+        **{name.replace("_us", "_over_fast"): divide_latencies(theirs, ours) for name, theirs in made.items()},
         "socket_us": ours,
-        "socket_floor_us": (floor := summary(lists["floor"])),
-        "socket_added_us": added(ours, floor),
-        "socket_scheduled_us": summary(lists["socket_scheduled"]),
-        "socket_scheduled_floor_us": summary(lists["floor_scheduled"]),
-        "socket_blend_us": summary(blend["socket"]),
+        "socket_floor_us": (floor := summarise_runs(lists["floor"])),
+        "socket_added_us": subtract_floor(ours, floor),
+        "socket_scheduled_us": summarise_runs(lists["socket_scheduled"]),
+        "socket_scheduled_floor_us": summarise_runs(lists["floor_scheduled"]),
+        "socket_blend_us": summarise_runs(blend["socket"]),
     }
 
 
@@ -114,30 +116,32 @@ def _kafka(folder: Path, sizes: Sizes) -> Found:
     from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
 
-    with Stack(settings(folder), {"broker"}) as stack:
+    with Stack(bench_settings(folder), {"broker"}) as stack:
         create_topics(stack.settings.kafka)
-        pair = kafka.measure(stack, champion("gru"), sizes.runs, sizes.events, sizes.warm)
-        streamed = summary([stream.measure(stack, champion("gru"), sizes.streamed, sizes.streamed_warm)])
-    ours, floor = map(summary, pair)
+        pair = kafka.time_by_kafka(stack, fit_champion("gru"), sizes.runs, sizes.events, sizes.warm)
+        streamed = summarise_runs(
+            [stream.time_streaming_query(stack, fit_champion("gru"), sizes.streamed, sizes.streamed_warm)]
+        )
+    ours, floor = map(summarise_runs, pair)
     return {
         "kafka_us": ours,
         "kafka_floor_us": floor,
-        "kafka_added_ms": added(ours, floor, 1e3),
+        "kafka_added_ms": subtract_floor(ours, floor, 1e3),
         "micro_batch_us": streamed,
-        "micro_batch_over_fast": over(streamed, ours),
+        "micro_batch_over_fast": divide_latencies(streamed, ours),
     }
 
 
 def _store(folder: Path, sizes: Sizes) -> Found:
     return {
-        "persistent_put": store.persistent_put(folder / "persistent", sizes.puts),
-        "trigger_put": store.trigger_put(folder / "trigger", sizes.puts),
+        "persistent_put": store.time_persistent_put(folder / "persistent", sizes.puts),
+        "trigger_put": store.time_trigger_put(folder / "trigger", sizes.puts),
     }
 
 
 def _memory(folder: Path, sizes: Sizes) -> Found:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:  # here the networks would be most of it
-        points = alone.submit(store.memory, folder, sizes.filled).result()
+        points = alone.submit(store.measure_memory, folder, sizes.filled).result()
     half = points[len(points) // 2 - 1]
     growth = {name: points[-1][name] / half[name] for name in ("uss", "file")}
     return {"memory": {"history": store.KEEP, "points": points, "growth_of_second_half": growth}}
@@ -148,9 +152,9 @@ PARTS: dict[str, Callable[[Path, Sizes], Found]] = {
     "socket": _socket,
     "kafka": _kafka,
     "store": _store,
-    "fleet": lambda folder, sizes: {"fleet": local.fleet(folder, champion("gru"), sizes.seconds)},
+    "fleet": lambda folder, sizes: {"fleet": local.time_fleet(folder, fit_champion("gru"), sizes.seconds)},
     "swap": lambda folder, sizes: {
-        "swap": swap.measure(folder, [champion("gru"), champion("other gru")], sizes.swapped)
+        "swap": swap.swap_under_load(folder, [fit_champion("gru"), fit_champion("other gru")], sizes.swapped)
     },
     "memory": _memory,
 }

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipelines.bench.fastpath.champions import add_version, promote
+from pipelines.bench.fastpath.champions import add_version, promote_version
 from pipelines.bench.fastpath.load import JOBS, SampleFeed
 from pipelines.serve.fast.server import SOCKET
 from pipelines.serve.models.model_set import ModelSet
@@ -25,7 +25,7 @@ _PATIENCE_S = 120.0
 _AT_ONCE = 500
 
 
-def start(stack: Stack, name: str, module: str, *arguments: str | Path, **env: str) -> Process:
+def start_module(stack: Stack, name: str, module: str, *arguments: str | Path, **env: str) -> Process:
     """Start `python -m MODULE ARGUMENTS` as a process of the stack, with one thread for matrices as in serving.
 
     Args:
@@ -54,14 +54,14 @@ def await_ready(process: Process, ready: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def echo(stack: Stack) -> socket.socket:
+def start_echo(stack: Stack) -> socket.socket:
     """Start a bare echo in a process of its own and connect to it.
 
     Raises:
         ProcessError: it does not start.
     """
     path = stack.settings.var_dir / "echo"
-    return connect(path, start(stack, "echo", "pipelines.bench.fastpath.child.echo", path))
+    return connect(path, start_module(stack, "echo", "pipelines.bench.fastpath.child.echo", path))
 
 
 class ServedProcess:
@@ -69,7 +69,7 @@ class ServedProcess:
 
     Attributes:
         feed: continues the samples of its jobs.
-        champions: folder in which champions are promoted, see `champions.promote`.
+        champions: folder in which champions are promoted, see `champions.promote_version`.
         store: folder of its store.
         socket: a connection to it, for the caller to close.
     """
@@ -83,14 +83,14 @@ class ServedProcess:
         """
         self.feed, self.champions = SampleFeed(jobs), stack.settings.var_dir / "champions"
         self.store = stack.settings.store_dir
-        process = start(stack, "server", "pipelines.bench.fastpath.child.server", self.champions)
+        process = start_module(stack, "server", "pipelines.bench.fastpath.child.server", self.champions)
         self.socket = connect(self.store / SOCKET, process)
         with Client(self.store / SOCKET, 30.0) as client:
             history = [raw for _, raw in self.feed.history()]
             for at in range(0, len(history), _AT_ONCE):
                 client.put_all(history[at : at + _AT_ONCE])
             add_version(self.champions, "1", made)
-            promote(self.champions, jobs, "1")
+            promote_version(self.champions, jobs, "1")
             await_ready(process, lambda: all(client.get(active_key(job), 1) for job in jobs))
 
 

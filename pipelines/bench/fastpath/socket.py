@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter_ns
 
-from pipelines.bench.fastpath.load import JOBS, settings
-from pipelines.bench.fastpath.local import frozen
+from pipelines.bench.fastpath.load import JOBS, bench_settings
+from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.peers.redis import RedisPeer
-from pipelines.bench.fastpath.served import Frames, ServedProcess, check_forecasts, echo
+from pipelines.bench.fastpath.served import Frames, ServedProcess, check_forecasts, start_echo
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.wire import unframe
 from pipelines.stack.stack import Stack
@@ -26,7 +26,7 @@ _SPIN_S = 0.0002
 """Before a send is due the client stops sleeping, because a sleep ends late."""
 
 
-def in_turn(
+def time_by_socket(
     folder: Path, made: ModelSet, runs: int, events: int, warm: int, scheduled_events: int = 0,
     peers: Mapping[str, bool] | None = None,
 ) -> dict[str, list[list[int]]]:  # fmt: skip
@@ -52,29 +52,29 @@ def in_turn(
     """
     jobs = JOBS[: scheduled_events or 1]  # at least one, at most one per sample
     found: dict[str, list[list[int]]] = defaultdict(list)
-    with Stack(settings(folder, jobs), ()) as stack:
+    with Stack(bench_settings(folder, jobs), ()) as stack:
         theirs = {name: RedisPeer(stack, name, made, durable) for name, durable in (peers or {}).items()}
         server = ServedProcess(stack, made, jobs)
-        with server.socket, echo(stack) as floor:
+        with server.socket, start_echo(stack) as floor:
             for count in (warm, *[events] * runs):
                 frames = server.feed.frames(count, jobs[:1])
-                with frozen():
-                    found["floor"].append(closed(floor, frames)[0])
-                    took, answers = closed(server.socket, frames)
+                with frozen_heap():
+                    found["floor"].append(time_closed_loop(floor, frames)[0])
+                    took, answers = time_closed_loop(server.socket, frames)
                     for name, peer in theirs.items():
                         found[name].append(peer.closed(count))
                 check_forecasts(frames, answers)
                 found["socket"].append(took)
                 frames = server.feed.frames(scheduled_events, jobs)
-                with frozen():
-                    found["floor_scheduled"].append(scheduled(floor, frames, PER_S)[0])
-                    took, answers, _ = scheduled(server.socket, frames, PER_S)
+                with frozen_heap():
+                    found["floor_scheduled"].append(time_open_loop(floor, frames, PER_S)[0])
+                    took, answers, _ = time_open_loop(server.socket, frames, PER_S)
                 check_forecasts(frames, answers)
                 found["socket_scheduled"].append(took)
     return {name: lists[1:] for name, lists in found.items()}
 
 
-def closed(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes]]:
+def time_closed_loop(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes]]:
     """Send frames in a closed loop: each when the one before it is answered.
 
     Returns:
@@ -88,15 +88,15 @@ def closed(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes
     for _, frame in frames:
         began = perf_counter_ns()
         client.sendall(frame)
-        data = _more(client)
+        data = _receive(client)
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "little"):
-            data += _more(client)
+            data += _receive(client)
         took.append(perf_counter_ns() - began)
         answers.append(data[4:])
     return took, answers
 
 
-def scheduled(client: socket.socket, frames: Frames, per_s: float) -> tuple[list[int], list[bytes], list[int]]:
+def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple[list[int], list[bytes], list[int]]:
     """Send frames in an open loop: `per_s` a second at fixed moments, whether or not those before are answered.
 
     Returns:
@@ -120,7 +120,7 @@ def scheduled(client: socket.socket, frames: Frames, per_s: float) -> tuple[list
             if due_s > _SPIN_S:
                 time.sleep(due_s - _SPIN_S)
         elif select.select([client], [], [], max(due_s - _SPIN_S, 0))[0]:
-            coming += _more(client)
+            coming += _receive(client)
             found = unframe(coming)
             answers += found
             came += [perf_counter_ns()] * len(found)
@@ -129,7 +129,7 @@ def scheduled(client: socket.socket, frames: Frames, per_s: float) -> tuple[list
     return [at - (start + number * period) for number, at in enumerate(came)], answers, came
 
 
-def _more(client: socket.socket) -> bytes:
+def _receive(client: socket.socket) -> bytes:
     data = client.recv(1 << 18)
     if not data:
         raise ConnectionError("the other side closed the connection; its log says why")

@@ -13,7 +13,7 @@ from typing import Any
 import lmdb
 import psutil
 
-from pipelines.bench.fastpath.figures import percentiles_us
+from pipelines.bench.fastpath.figures import percentiles_in_us
 from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
 
@@ -25,11 +25,11 @@ WARM = 200
 Call = Callable[[int], object]
 
 
-def in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
+def time_in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
     """Time two calls in turn, each given the number of the round; the first 200 rounds do not count.
 
     Returns:
-        `store_us` and `lmdb_us`, `percentiles_us` of each; `times`, ours ÷ LMDB's at `p50` and `p99`.
+        `store_us` and `lmdb_us`, `percentiles_in_us` of each; `times`, ours ÷ LMDB's at `p50` and `p99`.
     """
     took: tuple[list[int], list[int]] = ([], [])
     for number in range(count + WARM):
@@ -37,13 +37,13 @@ def in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
             began = perf_counter_ns()
             call(number)
             spans.append(perf_counter_ns() - began)
-    found = [percentiles_us(spans[WARM:]) for spans in took]
+    found = [percentiles_in_us(spans[WARM:]) for spans in took]
     times = {name: found[0][name] / found[1][name] for name in ("p50", "p99")}
     return {"store_us": found[0], "lmdb_us": found[1], "times": times}
 
 
-def persistent_put(folder: Path, count: int) -> dict[str, Any]:
-    """Time puts of 600 bytes that return when they are on the disk, beside LMDB's own synced put; see `in_turn`.
+def time_persistent_put(folder: Path, count: int) -> dict[str, Any]:
+    """Time puts of 600 bytes that return when they are on the disk, beside LMDB's own synced put; see `time_in_turn`.
 
     Makes the folders `store` and `bare` in `folder`.
 
@@ -51,20 +51,20 @@ def persistent_put(folder: Path, count: int) -> dict[str, Any]:
         OSError: `bare` exists already.
     """
     with Store.open(folder / "store", MAP_BYTES) as store, _bare(folder / "bare", synced=True) as bare:
-        return in_turn(
+        return time_in_turn(
             lambda number: store.put("/decision/j", STATE, number, "persistent"),
             lambda number: _put(bare, number, STATE),
             count,
         )
 
 
-def trigger_put(folder: Path, count: int) -> dict[str, Any]:
+def time_trigger_put(folder: Path, count: int) -> dict[str, Any]:
     """Time triggers of 100 bytes, which one callback in this thread sees, beside an unsynced put of bare LMDB.
 
     A trigger stores nothing, which LMDB has no counterpart of. Makes the folders `store` and `bare` in `folder`.
 
     Returns:
-        As `in_turn`; `seen`, how often the callback was called, warm-up included.
+        As `time_in_turn`; `seen`, how often the callback was called, warm-up included.
 
     Raises:
         OSError: `bare` exists already.
@@ -72,13 +72,13 @@ def trigger_put(folder: Path, count: int) -> dict[str, Any]:
     seen: list[str] = []
     with Store.open(folder / "store", MAP_BYTES) as store, _bare(folder / "bare") as bare:
         store.watch("/sample", lambda key, record: seen.append(key))
-        found = in_turn(
+        found = time_in_turn(
             lambda number: store.trigger("/sample/j", SAMPLE), lambda number: _put(bare, number, SAMPLE), count
         )
     return {**found, "seen": len(seen)}
 
 
-def memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) -> list[dict[str, float]]:
+def measure_memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) -> list[dict[str, float]]:
     """Put values of 600 bytes under `jobs` keys that keep 1000 versions each, and look at memory now and then.
 
     Args:

@@ -11,12 +11,12 @@ import numpy as np
 
 from models.forecast.core.series import Series
 from models.forecast.online import Online
-from pipelines.bench.fastpath.champions import add_version, promote
-from pipelines.bench.fastpath.figures import percentiles_us
-from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, settings
-from pipelines.bench.fastpath.local import frozen
+from pipelines.bench.fastpath.champions import add_version, promote_version
+from pipelines.bench.fastpath.figures import percentiles_in_us
+from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, bench_settings
+from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.served import ServedProcess
-from pipelines.bench.fastpath.socket import scheduled
+from pipelines.bench.fastpath.socket import time_open_loop
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.wire import Took, read_answer
 from pipelines.serve.step.generations import Generation, serving
@@ -32,7 +32,7 @@ EVERY_S = 2.0
 _NEAR = 1e-6
 
 
-def measure(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, Any]:
+def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, Any]:
     """Send samples of 16 jobs, 500 a second in all, while the champions of all jobs are swapped every two seconds.
 
     Every stored forecast is compared with what its model, run again on the stored samples, forecasts for that window.
@@ -45,14 +45,14 @@ def measure(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, An
     Returns:
         `events`; `swaps` that came into force for a window sent, over all jobs; `missed`, forecasts not stored plus
         those not answered; `doubled`, answered twice; `mixed`, whose model, version or numbers are not those of the
-        model in service; `longest_gap_ms` between two answers; `latency_us`, `percentiles_us` from the moment a sample
+        model in service; `longest_gap_ms` between two answers; `latency_us`, `percentiles_in_us` from the moment a sample
         was due.
 
     Raises:
         ProcessError: the server does not start.
         TimeoutError, ConnectionError: no answer in 10 s, or the server closed the connection.
     """
-    with Stack(settings(folder), ()) as stack:
+    with Stack(bench_settings(folder), ()) as stack:
         server = ServedProcess(stack, made[0])
         for number, one in enumerate(made, 1):
             add_version(server.champions, str(number), one)
@@ -61,8 +61,8 @@ def measure(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, An
         turns = threading.Thread(target=_turns, args=(server.champions, len(made), done))
         turns.start()
         try:
-            with server.socket, frozen():
-                took, answers, came = scheduled(server.socket, frames, PER_S)
+            with server.socket, frozen_heap():
+                took, answers, came = time_open_loop(server.socket, frames, PER_S)
         finally:
             done.set()
             turns.join()
@@ -81,7 +81,7 @@ def measure(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, An
         "missed": total["missed"] + events - len(set(issued)),
         "doubled": len(issued) - len(set(issued)),
         "longest_gap_ms": float(np.diff(came).max()) / 1e6,
-        "latency_us": percentiles_us(took),
+        "latency_us": percentiles_in_us(took),
     }
 
 
@@ -89,7 +89,7 @@ def _turns(champions: Path, versions: int, done: threading.Event) -> None:
     number = 1
     while not done.wait(EVERY_S):
         number = number % versions + 1
-        promote(champions, JOBS, str(number))
+        promote_version(champions, JOBS, str(number))
 
 
 def _counted(reader: Reader, job: str, made: Sequence[ModelSet], end: int) -> dict[str, int]:

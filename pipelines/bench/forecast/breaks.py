@@ -10,7 +10,7 @@ import pandas as pd
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Floats, Series
 from models.forecast.selection.backtest import origins
-from pipelines.traces.shipped import find
+from pipelines.traces.shipped import find_shipped
 
 CELLS = ("iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min")
 CHOSEN_ON = ("iot 5min", "google 5min", "nyc_taxi 30min")
@@ -38,7 +38,7 @@ _LABELLED = {
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class WatchedSeries:
     """A series and the stretches of it that do not count, because they hold labelled anomalies.
 
     Attributes:
@@ -82,7 +82,7 @@ class Watched:
         return sorted(np.random.default_rng(seed).choice(allowed, many, replace=False).tolist())
 
 
-def watched(cell: str) -> Watched:
+def read_watched(cell: str) -> WatchedSeries:
     """Read a shipped series, e.g. "iot 5min", with its labelled anomalies, if it has any.
 
     Raises:
@@ -90,10 +90,10 @@ def watched(cell: str) -> Watched:
     """
     times = ([pd.Timestamp(text, tz="UTC").timestamp() for text in span] for span in _LABELLED.get(cell, ()))
     spans = tuple((begin, end) for begin, end in times)
-    return Watched(cell, find(cell).series(), spans)
+    return WatchedSeries(cell, find_shipped(cell).series(), spans)
 
 
-def broken(series: Series, at: int, shape: str) -> Series:
+def change_mean(series: Series, at: int, shape: str) -> Series:
     """Change the mean of a series from a step on; the copy ends `WITHIN` (50) steps after the change begins.
 
     Args:
@@ -110,7 +110,7 @@ def broken(series: Series, at: int, shape: str) -> Series:
     return Series(series.start, series.step_s, values)
 
 
-def errors_of(forecaster: Forecaster, series: Series) -> Series:
+def log_errors(forecaster: Forecaster, series: Series) -> Series:
     """Compute log(load/forecast) at every step, of the median that was issued 12 steps before.
 
     NaN in the first 11 steps, where load or forecast is not above 0, and where a step is missing.
@@ -123,8 +123,8 @@ def errors_of(forecaster: Forecaster, series: Series) -> Series:
     return Series(series.start, series.step_s, _errors(forecaster, empty, everything))
 
 
-def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) -> Series:
-    """Compute `errors_of` for a series that differs from one whose errors are known only from a step on.
+def log_errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) -> Series:
+    """Compute `log_errors` for a series that differs from one whose errors are known only from a step on.
 
     Args:
         forecaster: the one whose errors are known.
@@ -133,7 +133,7 @@ def errors_after(forecaster: Forecaster, whole: Series, known: Series, at: int) 
         at: index of the first changed step, at least 12.
 
     Raises:
-        SeriesError, IndexError: see `errors_of`.
+        SeriesError, IndexError: see `log_errors`.
     """
     older, newer = whole.split(len(whole) - at + _AHEAD)
     rolled = _errors(forecaster, older, newer)[_AHEAD:]

@@ -19,9 +19,9 @@ from models.forecast.core.bootstrap import rmse_ratio
 from models.forecast.core.series import Series
 from models.forecast.selection.backtest import Backtest
 from models.forecast.selection.catalogue import NAIVE
-from pipelines.bench.forecast.evaluate import Evaluation, evaluate, figures
-from pipelines.traces.series_file import step_name
-from pipelines.traces.shipped import find, shipped
+from pipelines.bench.forecast.evaluate import Evaluation, evaluate, score_evaluation
+from pipelines.traces.series_file import format_step
+from pipelines.traces.shipped import find_shipped, list_shipped
 
 LARGE = 300
 """Test rows from which a cell is judged by its ratio; in a smaller one, by whether it is worse at 95 %."""
@@ -41,15 +41,17 @@ class Published(NamedTuple):
     averaged: int
 
 
-def published() -> dict[str, Published]:
+def read_published() -> dict[str, Published]:
     """Read the best published result of every shipped series and step for which there is one, by "name step"."""
     found = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
     averaged = found["averaged"]
     return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in found["best"].items()}
 
 
-def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Run `measure` on every shipped series and step, in `jobs` processes.
+def evaluate_all_shipped(
+    models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Run `evaluate_shipped` on every shipped series and step, in `jobs` processes.
 
     Args:
         models: names of the catalogue, or "all".
@@ -61,11 +63,11 @@ def measure_all(models: Iterable[str], horizon: int, jobs: int, tell: Callable[[
         SettingsError: an unknown model.
         SeriesError: a series is too short for the horizon.
     """
-    work = partial(measure, models=list(models), horizon=horizon)
-    return in_processes(work, [cell.cell for cell in shipped()], jobs, tell)
+    work = partial(evaluate_shipped, models=list(models), horizon=horizon)
+    return map_in_processes(work, [cell.cell for cell in list_shipped()], jobs, tell)
 
 
-def measure_files(
+def evaluate_files(
     paths: Iterable[Path], read: Callable[[Path], Series], models: Iterable[str], horizon: int, jobs: int,
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
@@ -80,17 +82,17 @@ def measure_files(
         tell: is called with a line of progress as each is done.
 
     Returns:
-        `row` of every file, in their order.
+        `summarise_evaluation` of every file, in their order.
 
     Raises:
         SettingsError: an unknown model.
         SeriesError: a series is too short for the horizon; also whatever `read` raises.
     """
-    work = partial(_measure_file, read=read, models=list(models), horizon=horizon)
-    return in_processes(work, [str(path) for path in paths], jobs, tell)
+    work = partial(_evaluate_file, read=read, models=list(models), horizon=horizon)
+    return map_in_processes(work, [str(path) for path in paths], jobs, tell)
 
 
-def in_processes(
+def map_in_processes(
     work: Callable[[str], dict[str, Any]], names: list[str], jobs: int, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Apply a function to names in `jobs` spawned processes; with one job, in this process.
@@ -121,18 +123,18 @@ def in_processes(
     return [found[name] for name in names]
 
 
-def measure(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
-    """Evaluate models on a shipped series, e.g. "iot 5min", as `row` describes.
+def evaluate_shipped(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
+    """Evaluate models on a shipped series, e.g. "iot 5min", see `summarise_evaluation`.
 
     Raises:
         SeriesError: there is none of that name, or it is too short for the horizon.
         SettingsError: an unknown model.
     """
-    place = find(cell)
-    return row(evaluate(cell, place.series(), horizon, models, place.unit), published().get(cell))
+    place = find_shipped(cell)
+    return summarise_evaluation(evaluate(cell, place.series(), horizon, models, place.unit), read_published().get(cell))
 
 
-def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]:
+def summarise_evaluation(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]:
     """Summarise one series' evaluation as JSON values.
 
     Args:
@@ -151,7 +153,7 @@ def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]
         SeriesError: only one test step has a known outcome.
         TypeError: none has.
     """
-    found, naive = figures(evaluation), evaluation.best_naive
+    found, naive = score_evaluation(evaluation), evaluation.best_naive
     least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]
     least_pinball = min(found["models"][name]["pinball"] for name in NAIVE)
     rows: dict[str, Any] = {}
@@ -171,18 +173,18 @@ def row(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]
     return {
         **{key: found[key] for key in ("unit", "test_steps", "best_naive", "champion", "skipped")},
         "cell": evaluation.name,
-        "step": step_name(evaluation.task.step_s),
+        "step": format_step(evaluation.task.step_s),
         "large": found["test_steps"] >= LARGE,
         "published": None if said is None else {"method": said.method, "rmse": said.rmse},
         "models": rows,
     }
 
 
-def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
+def summarise_model(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
     """Summarise a model over all series to which it could be fitted and on which the best naive forecast errs.
 
     Args:
-        cells: as from `row`.
+        cells: as from `summarise_evaluation`.
         model: its name.
 
     Returns:
@@ -193,7 +195,7 @@ def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
         (absolute) and `worst` (signed); `train_s`, the longest; `predict_us`, the median.
 
     Raises:
-        KeyError: a dict is not as from `row`.
+        KeyError: a dict is not as from `summarise_evaluation`.
     """
     fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
     mine = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]
@@ -229,10 +231,10 @@ def summary(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
     }
 
 
-def _measure_file(file: str, read: Callable[[Path], Series], models: list[str], horizon: int) -> dict[str, Any]:
+def _evaluate_file(file: str, read: Callable[[Path], Series], models: list[str], horizon: int) -> dict[str, Any]:
     path = Path(file)
     series = read(path)
-    return row(evaluate(f"{path.name} {step_name(series.step_s)}", series, horizon, models))
+    return summarise_evaluation(evaluate(f"{path.name} {format_step(series.step_s)}", series, horizon, models))
 
 
 def _between(mine: Backtest, theirs: Backtest) -> list[float]:

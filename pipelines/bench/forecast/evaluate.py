@@ -102,29 +102,29 @@ def evaluate(
         Forecasts and times of every model; one that cannot be fitted to so short a history is in `skipped`.
 
     Raises:
-        SeriesError: the series is too short, see `split`, or holds negative or infinite values.
+        SeriesError: the series is too short, see `split_for_test`, or holds negative or infinite values.
         SettingsError: an unknown model.
     """
-    names = [name for name in CATALOGUE if name in {*NAIVE, *asked_for(models)}]
+    names = [name for name in CATALOGUE if name in {*NAIVE, *resolve_models(models)}]
     task = Task(series.step_s, horizon, LEVELS)
-    older, held = split(name, series, horizon)
+    older, held = split_for_test(name, series, horizon)
     rivals: dict[str, EvaluatedModel] = {}
     fitted: dict[str, Forecaster] = {}
     skipped: dict[str, str] = {}
     for model in names:
         try:
-            fitted[model], rivals[model] = _rival(model, task, older, held)
+            fitted[model], rivals[model] = _evaluate_model(model, task, older, held)
         except SeriesError as error:
             skipped[model] = str(error)
             tell(f"{model}: skipped: {error}")
         else:
             tell(f"{model}: ready after {rivals[model].train_s:.1f} s")
-    rivals[CHAMPION] = _champion(task, older, fitted, rivals)
+    rivals[CHAMPION] = _evaluate_champion(task, older, fitted, rivals)
     tell(f"champion: {rivals[CHAMPION].kind}, chosen in {rivals[CHAMPION].train_s:.1f} s")
     return Evaluation(name, unit, task, older, held, rivals, skipped)
 
 
-def asked_for(models: Iterable[str]) -> list[str]:
+def resolve_models(models: Iterable[str]) -> list[str]:
     """Resolve model names to those of the catalogue, in its order; "all", `champion` alone or no name stands for all.
 
     Raises:
@@ -134,7 +134,7 @@ def asked_for(models: Iterable[str]) -> list[str]:
     return named(others or ["all"])
 
 
-def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
+def split_for_test(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
     """Split a series into its oldest four fifths for training and its newest fifth for the test.
 
     Raises:
@@ -151,7 +151,7 @@ def split(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
     return series.split(steps - trained)
 
 
-def figures(evaluation: Evaluation) -> dict[str, Any]:
+def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
     """Score an evaluation, as JSON values; None where a score has no value, such as NaN.
 
     Returns:
@@ -190,7 +190,7 @@ def figures(evaluation: Evaluation) -> dict[str, Any]:
     return dict(json.loads(json.dumps(whole), parse_constant=lambda text: None))  # NaN and infinity become None
 
 
-def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:
+def _evaluate_model(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:
     began = time.perf_counter()
     forecaster = CATALOGUE[name](task, older)
     running = origins(forecaster, older, held)
@@ -203,7 +203,7 @@ def _rival(name: str, task: Task, older: Series, held: Series) -> tuple[Forecast
     return forecaster, EvaluatedModel(name, against(forecaster, held, made), train_s, 1e6 * statistics.median(spent))
 
 
-def _champion(
+def _evaluate_champion(
     task: Task, older: Series, fitted: dict[str, Forecaster], rivals: dict[str, EvaluatedModel]
 ) -> EvaluatedModel:
     """The model that does best on the newest training rows; its test rows are those of the model itself."""

@@ -19,7 +19,7 @@ MEASURES = {"rmse": "RMSE", "pinball": "pinball loss", "mae": "MAE", "wape": "WA
 """Scores that are drawn by steps ahead, as they are called."""
 
 
-def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
+def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     """Draw a model's 80 % and 95 % intervals and median against the outcome, over the newest 500 test steps at most.
 
     Args:
@@ -44,12 +44,12 @@ def fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     return {"data": data, "layout": _over_time(evaluation)}
 
 
-def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> Chart:
+def draw_by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> Chart:
     """Draw a score over the steps ahead, a line per model.
 
     Args:
         evaluation: of the models.
-        found: its `evaluate.figures`.
+        found: its `score_evaluation`.
         measure: a key of MEASURES.
 
     Raises:
@@ -57,7 +57,7 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
     """
     ahead = list(range(1, evaluation.task.horizon + 1))
     data = []
-    for name, (colour, dash, width) in styles(evaluation).items():
+    for name, (colour, dash, width) in choose_line_styles(evaluation).items():
         by = found["models"][name]["horizons"]
         trace = line(
             ahead, [by[str(h)][measure] for h in ahead], _title(name, evaluation), colour, width=width, dash=dash
@@ -69,7 +69,7 @@ def by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> C
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def calibration(evaluation: Evaluation, name: str) -> Chart:
+def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
     """Draw the share of outcomes at or under each quantile over the quantile's level; the diagonal is calibrated.
 
     A line each for 1 step ahead, half the horizon and the whole.
@@ -90,12 +90,12 @@ def calibration(evaluation: Evaluation, name: str) -> Chart:
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def covered(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
+def draw_coverage(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
     """Draw the percentage of outcomes within the 80, 90 and 95 % intervals over the steps ahead.
 
     Args:
         evaluation: of the model.
-        found: its `evaluate.figures`.
+        found: its `score_evaluation`.
         name: of the model.
 
     Raises:
@@ -113,7 +113,7 @@ def covered(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
     return {"data": data, "layout": layout}
 
 
-def styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
+def choose_line_styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
     """Choose each model's line, by name: colour, dash, width in pixels; champion and best naive forecast stand out."""
     found = {CHAMPION: ("@forecast", "solid", 3.0), evaluation.best_naive: ("@arrival", "solid", 2.4)}
     others = [name for name in evaluation.rivals if name not in found]

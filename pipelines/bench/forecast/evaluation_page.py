@@ -11,15 +11,15 @@ from pipelines.bench.forecast import text as words
 from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
 from pipelines.html.plot import Chart
-from pipelines.traces.series_file import step_name
+from pipelines.traces.series_file import format_step
 
 
-def render(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
+def write_page(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
     """Write the page to a file, in a new folder if need be, and return its path.
 
     Args:
         evaluation: of one series.
-        found: its `evaluate.figures`.
+        found: its `score_evaluation`.
         path: of the HTML file; an older one is replaced.
 
     Raises:
@@ -34,17 +34,17 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
     name, horizon = CHAMPION, evaluation.task.horizon
     shown = evaluation.champion.replace("_", " ")
     ahead = sorted({1, (horizon + 1) // 2, horizon})
-    figures: dict[str, Chart] = {f"fan-{h}": charts.fan(evaluation, name, h) for h in ahead}
-    figures |= {f"horizon-{m}": charts.by_horizon(evaluation, found, m) for m in charts.MEASURES}
+    figures: dict[str, Chart] = {f"fan-{h}": charts.draw_fan(evaluation, name, h) for h in ahead}
+    figures |= {f"horizon-{m}": charts.draw_by_horizon(evaluation, found, m) for m in charts.MEASURES}
     figures |= {
-        "calibration": charts.calibration(evaluation, name),
-        "covered": charts.covered(evaluation, found, name),
+        "calibration": charts.draw_calibration(evaluation, name),
+        "covered": charts.draw_coverage(evaluation, found, name),
     }
-    step = step_name(found["step_s"])
+    step = format_step(found["step_s"])
     parts = [
         f"<h1>Forecasts of {escape(found['series'])}</h1>",
-        f'<p class="about">{escape(words.described(found))}.</p>',
-        f'<p class="verdict">{escape(words.verdict(found))}</p>',
+        f'<p class="about">{escape(words.describe_evaluation(found))}.</p>',
+        f'<p class="verdict">{escape(words.verdict_sentence(found))}</p>',
         section(
             "Every model",
             "Lowest RMSE first. Skill is 1 − RMSE ÷ that of the best naive forecast so many steps ahead. The pinball "
@@ -69,12 +69,12 @@ def _page(evaluation: Evaluation, found: dict[str, Any]) -> str:
 
 
 def _models(found: dict[str, Any]) -> str:
-    titles = words.titles(found["horizon"])
+    titles = words.column_titles(found["horizon"])
     kinds = [PLAIN, *[NUMBER] * (len(titles) - 1)]
     lines = []
-    for name, model in words.best_first(found):
+    for name, model in words.sort_by_rmse(found):
         mark = 'class="median"' if name == CHAMPION else ""
-        lines.append(row([escape(cell) for cell in words.cells(name, model, found["horizon"])], kinds, mark))
+        lines.append(row([escape(cell) for cell in words.format_model(name, model, found["horizon"])], kinds, mark))
     skipped = [f"<p>{escape(name)} was skipped: {escape(reason)}</p>" for name, reason in found["skipped"].items()]
     return table(titles, kinds, lines, 'class="wide"') + "".join(skipped)
 

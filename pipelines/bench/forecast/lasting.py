@@ -13,10 +13,10 @@ from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Floats, Series
 from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.bench.forecast.cells import LARGE, in_processes
+from pipelines.bench.forecast.cells import LARGE, map_in_processes
 from pipelines.bench.forecast.evaluate import LEVELS, TRAINED
 from pipelines.html.columns import aligned
-from pipelines.traces.shipped import find, shipped
+from pipelines.traces.shipped import find_shipped, list_shipped
 
 FACTORS = {"÷ 30": 1 / 30, "× 2": 2.0}
 """What the load is multiplied by from the break on."""
@@ -25,17 +25,17 @@ LEAST_DAYS = 3
 SPANS = ("first day", "second day", "after the first day")
 
 
-def measure_all(model: str, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Run `measure` on every shipped series and step, in `jobs` processes; `tell` gets a line as each is done.
+def evaluate_breaks_of_all(model: str, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Run `evaluate_breaks` on every shipped series and step, in `jobs` processes; `tell` gets a line as each is done.
 
     Raises:
         KeyError: an unknown model.
-        SeriesError: see `measure`.
+        SeriesError: see `evaluate_breaks`.
     """
-    return in_processes(partial(measure, model=model), [cell.cell for cell in shipped()], jobs, tell)
+    return map_in_processes(partial(evaluate_breaks, model=model), [cell.cell for cell in list_shipped()], jobs, tell)
 
 
-def measure(cell: str, model: str) -> dict[str, Any]:
+def evaluate_breaks(cell: str, model: str) -> dict[str, Any]:
     """Measure how well a model forecasts one step ahead after the load has changed for good, beside the last value.
 
     From the break on the load is multiplied by each of FACTORS. The break comes where the newest fifth of the series
@@ -54,7 +54,7 @@ def measure(cell: str, model: str) -> dict[str, Any]:
         SeriesError: no such series, or it is too short for the model.
         KeyError: no such model.
     """
-    series = find(cell).series()
+    series = find_shipped(cell).series()
     task = Task(series.step_s, 12, LEVELS)
     rows = max(len(series) - int(TRAINED * len(series)), LEAST_DAYS * task.day)
     older, held = series.split(rows)
@@ -71,8 +71,8 @@ def measure(cell: str, model: str) -> dict[str, Any]:
     return {"cell": cell, "before": len(older), "judged": judged, "large": judged >= LARGE, "breaks": breaks}
 
 
-def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """Summarise `measure` over all series.
+def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Summarise `evaluate_breaks` over all series.
 
     Returns:
         By factor: by span `mean` (geometric, of the ratios) and `worst` (`cell` and `ratio`); `worse`, the series on
@@ -94,12 +94,12 @@ def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def table(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
+def format_breaks(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
     """Format a line per series and, under them, the summary, as text.
 
     Args:
-        cells: as from `measure`.
-        sums: as from `summary`.
+        cells: as from `evaluate_breaks`.
+        sums: as from `summarise_breaks`.
     """
     lines = [["cell", "rows", *(title for name in FACTORS for title in (f"{name}: first", "second", "after", "95 %"))]]
     for cell in cells:

@@ -19,7 +19,7 @@ from models.forecast.core.forecaster import Task, Track
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
-from pipelines.traces.shipped import shipped
+from pipelines.traces.shipped import list_shipped
 
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
 _TIMED = 300  # steps of one series that are timed
@@ -32,7 +32,7 @@ class PeerError(RuntimeError):
     """The peer's interpreter could not run it; the message holds what it said."""
 
 
-def measure_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
+def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
     """Time a GRU on one thread: fitted to the older four fifths of a series, then stepped through the next 300 steps.
 
     Args:
@@ -63,17 +63,17 @@ def measure_network(series: Series, horizon: int, peer: Path | None) -> dict[str
     made = sum(epoch.updates for epoch in epochs)
     found: dict[str, Any] = {
         "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
-        "step_p50_ms": 1e3 * statistics.median(_stepped([(track, held.values[:_TIMED])])[0]),
+        "step_p50_ms": 1e3 * statistics.median(_time_steps([(track, held.values[:_TIMED])])[0]),
     }  # fmt: skip
     if peer is not None:
-        found["peer"] = _peer(peer, older, horizon, made, plan)
+        found["peer"] = _time_peer(peer, older, horizon, made, plan)
         theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
         found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
         found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # less disturbed by other work than wall time
     return found
 
 
-def _peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
+def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
     known = older.values[np.isfinite(older.values)]
     asked = {
         "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
@@ -86,7 +86,7 @@ def _peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan
     return found
 
 
-def measure_blend(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
+def time_blend(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
     """Time a step of the blend on one series, and on a batch of many.
 
     The series are copies of the shipped 5-minute ones, begun at three moments each. All have seen as many steps, so in
@@ -108,13 +108,13 @@ def measure_blend(history: int, horizon: int, many: int = 1000, batches: int = B
         SeriesError: no shipped series is long enough.
     """
     blend = Blend(Task(STEP_S, horizon, LEVELS))
-    places = [place for place in shipped() if place.step_s == STEP_S]
-    begun = [one for place in places for one in _begun(blend, place.series(), history, _WARM + batches)]
+    places = [place for place in list_shipped() if place.step_s == STEP_S]
+    begun = [one for place in places for one in _begin_tracks(blend, place.series(), history, _WARM + batches)]
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
     copies = [(blend.resume(track.state())[0], held) for track, held in islice(cycle(begun), many)]
-    single = _stepped(begun[:1])[0]
-    wall, processor = _stepped(copies)
+    single = _time_steps(begun[:1])[0]
+    wall, processor = _time_steps(copies)
     return {
         "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
         "series": many, "different": min(len(begun), many), "batches": batches,
@@ -123,7 +123,7 @@ def measure_blend(history: int, horizon: int, many: int = 1000, batches: int = B
     }  # fmt: skip
 
 
-def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple[BlendTrack, Floats]]:
+def _begin_tracks(blend: Blend, series: Series, history: int, after: int) -> list[tuple[BlendTrack, Floats]]:
     """Tracks after so many steps, before some moments of a series, and the values that come."""
     spare = len(series) - history - after
     cuts = sorted({spare * i // (_CUTS - 1) for i in range(_CUTS)}) if spare >= 0 else []
@@ -134,7 +134,7 @@ def _begun(blend: Blend, series: Series, history: int, after: int) -> list[tuple
     return found
 
 
-def _stepped(begun: Sequence[tuple[Track, Floats]]) -> tuple[list[float], list[float]]:
+def _time_steps(begun: Sequence[tuple[Track, Floats]]) -> tuple[list[float], list[float]]:
     """Wall and processor seconds of each batch but the first few."""
     wall: list[float] = []
     processor: list[float] = []

@@ -7,25 +7,25 @@ from typing import Any
 from pipelines.bench.forecast.cells import LARGE
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number, share
-from pipelines.traces.series_file import step_name
+from pipelines.traces.series_file import format_step
 
 Cells = list[dict[str, Any]]
 
 
-def described(found: dict[str, Any]) -> str:
-    """Say in one line which series was evaluated on how many steps, from `evaluate.figures`."""
-    step = step_name(found["step_s"])
+def describe_evaluation(found: dict[str, Any]) -> str:
+    """Say in one line which series was evaluated on how many steps, from `score_evaluation`."""
+    step = format_step(found["step_s"])
     return (
         f"{found['series']}: {number(found['test_steps'])} test rows of {step} after {number(found['train_steps'])} of "
         f"training, {found['horizon']} steps ahead"
     )
 
 
-def verdict(found: dict[str, Any]) -> str:
+def verdict_sentence(found: dict[str, Any]) -> str:
     """Say which model was chosen as champion, its one-step RMSE and the ratio to the best naive forecast's.
 
     Args:
-        found: as from `evaluate.figures`.
+        found: as from `score_evaluation`.
 
     Raises:
         TypeError: no test step has a known outcome, so there is no RMSE.
@@ -39,35 +39,37 @@ def verdict(found: dict[str, Any]) -> str:
     return f"{said}, {mine['rmse'] / least:.3f} times that of the best naive forecast ({naive})."
 
 
-def table(found: dict[str, Any]) -> str:
+def format_evaluation(found: dict[str, Any]) -> str:
     """Format one evaluation as text: the verdict, a line per model by RMSE, and why models were skipped.
 
     Args:
-        found: as from `evaluate.figures`.
+        found: as from `score_evaluation`.
     """
     last = found["horizon"]
-    lines = [titles(last), *(cells(name, model, last) for name, model in best_first(found))]
+    lines = [column_titles(last), *(format_model(name, model, last) for name, model in sort_by_rmse(found))]
     why = [f"{name} was skipped: {reason}" for name, reason in found["skipped"].items()]
-    return "\n".join([described(found), verdict(found), "", *aligned(lines), *([""] if why else []), *why])
+    return "\n".join(
+        [describe_evaluation(found), verdict_sentence(found), "", *aligned(lines), *([""] if why else []), *why]
+    )
 
 
-def titles(last: int) -> list[str]:
+def column_titles(last: int) -> list[str]:
     """List the column titles of an evaluation's table; `last` is the horizon in steps."""
     ahead = (f"{score} +{h}" for h in (1, last) for score in ("RMSE", "skill"))
     return ["model", *ahead, "WAPE +1", "pinball", "80 %", "90 %", "95 %", "train s", "predict µs"]
 
 
-def best_first(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Sort the models of `evaluate.figures` by RMSE one step ahead, lowest first, those without one (or of 0) last."""
+def sort_by_rmse(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Sort the models of `score_evaluation` by RMSE one step ahead, lowest first, those without one (or of 0) last."""
     return sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
 
 
-def cells(name: str, model: dict[str, Any], last: int) -> list[str]:
-    """Format a model's figures as cells in the order of `titles`; a score that is None becomes a dash.
+def format_model(name: str, model: dict[str, Any], last: int) -> list[str]:
+    """Format a model's figures as cells in the order of `column_titles`; a score that is None becomes a dash.
 
     Args:
         name: of the model.
-        model: its part of `evaluate.figures`.
+        model: its part of `score_evaluation`.
         last: the horizon in steps.
     """
     first, far = model["horizons"]["1"], model["horizons"][str(last)]
@@ -92,12 +94,12 @@ def _four(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def table_of_cells(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
+def format_evaluations(cells: Cells, sums: dict[str, dict[str, Any]]) -> str:
     """Format evaluations of many series as text: a line per series, and under them each model's summary.
 
     Args:
-        cells: as from `cells.row`; those marked * have fewer than 300 test steps.
-        sums: `cells.summary` by model; pinball, training time and interval are shown of the last model.
+        cells: as from `summarise_evaluation`; those marked * have fewer than 300 test steps.
+        sums: `summarise_model` by model; pinball, training time and interval are shown of the last model.
     """
     models = list(sums)
     titles = ["cell", "test rows", "best naive", "RMSE", *(f"{name} ÷" for name in models)]

@@ -34,7 +34,7 @@ LOOK_S = 0.02
 MB = 1e6
 
 
-def measure(quick: bool = False, say: Callable[[str], None] = print) -> dict[str, Any]:
+def measure_reading(quick: bool = False, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Write three lakes of synthetic metrics and read each in a process of its own, as a training does.
 
     Takes minutes, with 500 jobs or a year longer; the lakes lie in temporary folders, which are deleted.

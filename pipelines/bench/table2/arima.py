@@ -29,7 +29,7 @@ class Order:
         return f"({self.p},{self.d},{self.q}){constant}"
 
 
-def choose(training: Floats) -> tuple[Order, dict[str, float]]:
+def choose_order(training: Floats) -> tuple[Order, dict[str, float]]:
     """Choose the ARIMA order of lowest AIC with p, q ≤ 3 and d ≤ 1 (d by KPSS test), and fit its parameters.
 
     Unlike the paper's pmdarima, statsforecast minimises by BFGS with at most 100 steps, not by Nelder-Mead with at most
@@ -44,7 +44,7 @@ def choose(training: Floats) -> tuple[Order, dict[str, float]]:
     return Order(p, d, q, bool({"intercept", "drift"} & set(found["coef"]))), found["coef"]
 
 
-def roll(order: Order, parameters: dict[str, float], loads: Floats, first: int, every: int) -> Floats:
+def forecast_rolling(order: Order, parameters: dict[str, float], loads: Floats, first: int, every: int) -> Floats:
     """Forecast `loads[first:]` one step ahead, each step from all loads before it.
 
     Args:

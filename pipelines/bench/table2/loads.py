@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.traces.series_file import read_series
-from pipelines.traces.shipped import find
+from pipelines.traces.shipped import find_shipped
 
 STEPS = (300, 120, 60)
 NOISE = 0.1
@@ -64,11 +64,11 @@ class Cell:
         return round(DAY_S / self.step_s)
 
 
-def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
+def simulate_cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
     """Simulate the six series of the source paper (Armah and Banning, 2025), or fewer: two sources at each step.
 
     IoT traffic is refined by the paper's Algorithm 1, see `refine`; taxi trips are counted per step and moved to its
-    mean and deviation by Algorithm 2, see `match`.
+    mean and deviation by Algorithm 2, see `match_moments`.
 
     Args:
         steps: seconds, multiples of 60 up to 300.
@@ -77,20 +77,20 @@ def cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
     Raises:
         SeriesError: the counts of a step are constant.
     """
-    iot = find("iot 5min").series()
-    taxi = read_series(find("green_taxi 5min").path)  # trips per minute
+    iot = find_shipped("iot 5min").series()
+    taxi = read_series(find_shipped("green_taxi 5min").path)  # trips per minute
     for step_s in steps:
         loads, clean = refine(iot, step_s, np.random.default_rng([seed, step_s]))
-        yield Cell("IoT traffic", step_s, iot.start, loads, cut(len(loads)), clean)
+        yield Cell("IoT traffic", step_s, iot.start, loads, count_training(len(loads)), clean)
         counts = coarsen(taxi.values, round(step_s / taxi.step_s))
-        matched, clipped = match(counts, float(loads.mean()), float(loads.std()))
-        first = cut(len(matched))
+        matched, clipped = match_moments(counts, float(loads.mean()), float(loads.std()))
+        first = count_training(len(matched))
         # a count of independent events has the variance of its mean (Poisson), whatever is known beforehand
         least = math.sqrt(float(counts[first:].mean())) * float(loads.std()) / float(counts.std())
         yield Cell("green taxi", step_s, taxi.start, matched, first, None, least, clipped)
 
 
-def cut(points: int) -> int:
+def count_training(points: int) -> int:
     """Count the points for training: four fifths, rounded down."""
     return int(TRAINING * points)
 
@@ -130,7 +130,7 @@ def coarsen(counts: Floats, factor: int) -> Floats:
     return sums
 
 
-def match(counts: Floats, mean: float, deviation: float) -> tuple[Floats, int]:
+def match_moments(counts: Floats, mean: float, deviation: float) -> tuple[Floats, int]:
     """Move counts to a mean and a deviation (ddof 0), clipped at 0 (Armah and Banning 2025, Algorithm 2, step 4).
 
     This changes SMAPE, which is not shift-invariant: never compare SMAPE before and after.

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from models.forecast.core.series import Floats
-from pipelines.bench.table2.arima import choose, roll
+from pipelines.bench.table2.arima import choose_order, forecast_rolling
 from pipelines.bench.table2.loads import Cell
-from pipelines.bench.table2.networks import EPOCHS, NETWORKS, fit, network, predict, scaled
+from pipelines.bench.table2.networks import EPOCHS, NETWORKS, build_network, forecast_test, scale_loads, train_network
 
 Predict = Callable[[], tuple[Floats, str]]
 """Forecasts of the test rows, one step ahead, and a remark."""
@@ -27,7 +27,7 @@ class MissingExtra(Exception):
     """A model whose library is not installed; the message says how to get it."""
 
 
-def models() -> dict[str, Fit]:
+def list_models() -> dict[str, Fit]:
     """Map the table's models, in its order, to functions that fit a cell with a seed and return one that forecasts.
 
     Fitting raises MissingExtra where a library is not installed.
@@ -45,14 +45,14 @@ def models() -> dict[str, Fit]:
 
 def _network(name: str, cell: Cell, seed: int) -> Predict:
     generator = torch.Generator().manual_seed(seed)
-    model = network(name, generator)
-    losses = list(fit(model, scaled(cell)[: cell.first], EPOCHS, generator))
-    return lambda: (predict(model, cell), f"loss {losses[0]:.4f} → {losses[-1]:.4f}")
+    model = build_network(name, generator)
+    losses = list(train_network(model, scale_loads(cell)[: cell.first], EPOCHS, generator))
+    return lambda: (forecast_test(model, cell), f"loss {losses[0]:.4f} → {losses[-1]:.4f}")
 
 
 def _arima(cell: Cell, seed: int) -> Predict:
-    order, parameters = choose(cell.training)
-    return lambda: (roll(order, parameters, cell.loads, cell.first, cell.day), str(order))
+    order, parameters = choose_order(cell.training)
+    return lambda: (forecast_rolling(order, parameters, cell.loads, cell.first, cell.day), str(order))
 
 
 def _prophet(cell: Cell, seed: int) -> Predict:

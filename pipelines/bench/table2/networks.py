@@ -17,7 +17,7 @@ HIDDEN = 64
 """Units per recurrent layer, and kernels per convolution."""
 DROPOUT, LEARNING_RATE, BATCH, EPOCHS = 0.2, 0.01, 16, 10
 NETWORKS = ("gru", "lstm", "cnn")
-_ROWS = 1024  # windows per pass of `predict`, to bound its memory
+_ROWS = 1024  # windows per pass of `forecast_test`, to bound its memory
 
 
 class SeededDropout(nn.Module):
@@ -73,7 +73,7 @@ class Convolutional(nn.Module):
         return out
 
 
-def network(name: str, generator: torch.Generator) -> nn.Module:
+def build_network(name: str, generator: torch.Generator) -> nn.Module:
     """Build an untrained "gru", "lstm" or "cnn"; weights are uniform as torch draws them, but from the generator.
 
     Raises:
@@ -82,13 +82,13 @@ def network(name: str, generator: torch.Generator) -> nn.Module:
     return Convolutional(generator) if name == "cnn" else PaperRecurrent(name, generator)
 
 
-def scaled(cell: Cell) -> Tensor:
+def scale_loads(cell: Cell) -> Tensor:
     """Scale a cell's loads to (T,) float32 whose training part runs from 0 to 1; not finite where that is constant."""
     least, greatest = cell.training.min(), cell.training.max()
     return torch.from_numpy(((cell.loads - least) / (greatest - least)).astype(np.float32))
 
 
-def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
+def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
     """Train a network in place by Adam on the mean squared error; the same generator state gives the same weights.
 
     Lazy: nothing is trained until it is iterated over, and only at its end is the network in evaluation mode.
@@ -102,7 +102,7 @@ def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generato
     Yields:
         Each epoch's mean loss.
     """
-    inputs, targets = windows(scaled)
+    inputs, targets = cut_windows(scaled)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     model.train()
     for _ in range(epochs):
@@ -117,13 +117,13 @@ def fit(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generato
     model.eval()
 
 
-def predict(model: nn.Module, cell: Cell) -> Floats:
+def forecast_test(model: nn.Module, cell: Cell) -> Floats:
     """Forecast a cell's test part one step ahead with a trained network.
 
     Returns:
         (test,) records per step.
     """
-    inputs, _ = windows(scaled(cell)[cell.first - CONTEXT :])
+    inputs, _ = cut_windows(scale_loads(cell)[cell.first - CONTEXT :])
     with torch.no_grad():
         said = torch.cat([model(part) for part in torch.split(inputs, _ROWS)])
     least, greatest = cell.training.min(), cell.training.max()
@@ -131,7 +131,7 @@ def predict(model: nn.Module, cell: Cell) -> Floats:
     return loads
 
 
-def windows(scaled: Tensor) -> tuple[Tensor, Tensor]:
+def cut_windows(scaled: Tensor) -> tuple[Tensor, Tensor]:
     """Cut (T,) points into (T − CONTEXT, CONTEXT) windows and the (T − CONTEXT,) point that follows each."""
     return scaled.unfold(0, CONTEXT, 1)[:-1].contiguous(), scaled[CONTEXT:]
 

@@ -13,17 +13,17 @@ import torch
 
 from models.forecast.core import scores
 from models.forecast.core.series import Floats, SeriesError
-from pipelines.bench.table2.loads import NOISE_FLOOR, STEPS, Cell, cells
-from pipelines.bench.table2.models import PAPER, Fit, MissingExtra, models
-from pipelines.figures.form import read
-from pipelines.figures.written import write
+from pipelines.bench.table2.loads import NOISE_FLOOR, STEPS, Cell, simulate_cells
+from pipelines.bench.table2.models import PAPER, Fit, MissingExtra, list_models
+from pipelines.figures.form import read_figure
+from pipelines.figures.written import write_figure
 
 Row = dict[str, Any]
 FLOOR = "noise-free signal"
 """The row of a forecast that knows the load before noise was added."""
 
 
-def run(
+def compute_table(
     steps: tuple[int, ...] = STEPS,
     seed: int = 1,
     file: Path | None = None,
@@ -33,7 +33,7 @@ def run(
     """Fit and score every model on every series of the source paper's table. Limits torch to one thread.
 
     Args:
-        steps: seconds per step, see `loads.cells`.
+        steps: seconds per step, see `simulate_cells`.
         seed: of noise and networks.
         file: the figures are written there after every row, over what it held; None writes nothing.
         resume: take the rows that the file holds from an earlier run, and compute only the others.
@@ -41,7 +41,7 @@ def run(
 
     Returns:
         `seed`, `noise_floor` (SMAPE of a forecast that knows the load without noise: `smape_sum`, `smape_half`),
-        `cells` (about each series), `rows` (see `rows`) and `normalised_rmse` (see `normalised`).
+        `cells` (about each series), `rows` (see `score_models`) and `normalised_rmse` (see `normalise_rmse`).
 
     Raises:
         SeriesError: the file to resume from has another seed.
@@ -49,20 +49,20 @@ def run(
     """
     torch.set_num_threads(1)
     known = _kept(file, seed) if resume and file is not None else {}
-    every = list(cells(steps, seed))
+    every = list(simulate_cells(steps, seed))
     for cell in every:
-        fits = {name: fit for name, fit in models().items() if (cell.source, cell.step_s, name) not in known}
-        for row in rows(cell, fits, seed):
+        fits = {name: fit for name, fit in list_models().items() if (cell.source, cell.step_s, name) not in known}
+        for row in score_models(cell, fits, seed):
             known[_key(row)] = row
             said = (
                 row["remark"] if row["rmse"] is None else f"SMAPE {row['smape_half']:.2f} %, {row['cpu_s']:.1f} s CPU"
             )
             tell(f"{cell.source}, {cell.step_s} s, {row['model']}: {said}")
-            write(file, _found(seed, every, known))
+            write_figure(file, _found(seed, every, known))
     return _found(seed, every, known)
 
 
-def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
+def score_models(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
     """Fit and score models on one series, one after the other.
 
     Args:
@@ -91,13 +91,13 @@ def rows(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
         yield _row(cell, FLOOR, cell.clean[cell.first :], (0.0, 0.0, 0.0), "no forecast can know more")
 
 
-def normalised(found: Iterable[Row]) -> dict[str, dict[str, float]]:
+def normalise_rmse(found: Iterable[Row]) -> dict[str, dict[str, float]]:
     """Divide each model's RMSE, averaged over sources, by the mean MAE of the paper's models at the same step.
 
     The paper divides by "the average absolute errors for each sampling rate" and does not say of which models.
 
     Args:
-        found: as from `rows`.
+        found: as from `score_models`.
 
     Returns:
         By model, then by seconds per step as text, longest step first; without steps at which none of the paper's
@@ -131,20 +131,20 @@ def _key(row: Row) -> tuple[str, int, str]:
 
 def _found(seed: int, every: list[Cell], known: dict[tuple[str, int, str], Row]) -> dict[str, Any]:
     """All figures as JSON values, rows in the order of the table."""
-    keys = [(cell.source, cell.step_s, name) for cell in every for name in (*models(), FLOOR)]
+    keys = [(cell.source, cell.step_s, name) for cell in every for name in (*list_models(), FLOOR)]
     listed = [known[key] for key in keys if key in known]
     return {
         "seed": seed,
         "noise_floor": {"smape_sum": NOISE_FLOOR, "smape_half": 2 * NOISE_FLOOR},
         "cells": [_about(cell) for cell in every],
         "rows": listed,
-        "normalised_rmse": normalised(listed),
+        "normalised_rmse": normalise_rmse(listed),
     }
 
 
 def _kept(file: Path, seed: int) -> dict[tuple[str, int, str], Row]:
     """Rows of a run that was broken off, by source, step and model; what could not run then is tried again."""
-    before: dict[str, Any] = read(file).data if file.exists() else {"seed": seed, "rows": []}
+    before: dict[str, Any] = read_figure(file).data if file.exists() else {"seed": seed, "rows": []}
     if before["seed"] != seed:
         raise SeriesError(f"{file} holds a run with seed {before['seed']}, not {seed}. Name another file.")
     return {_key(row): row for row in before["rows"] if row["rmse"] is not None}

@@ -23,7 +23,7 @@ _COLUMNS = {
 """Digits after the point, by column."""
 
 
-def table(found: dict[str, Any]) -> str:
+def format_table2(found: dict[str, Any]) -> str:
     """Format the figures of `table.run` as text: a block per series, the models' orders, and the normalised errors."""
     floor = found["noise_floor"]
     parts = [
@@ -38,7 +38,7 @@ def table(found: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def order(errors: dict[str, float | None]) -> list[str]:
+def sort_by_error(errors: dict[str, float | None]) -> list[str]:
     """Sort the paper's models that have an error, best first."""
     ran = {model: error for model in PAPER if (error := errors.get(model)) is not None}
     return sorted(ran, key=ran.__getitem__)
@@ -72,7 +72,9 @@ def _orders(found: dict[str, Any]) -> str:
         key = cell["source"], cell["step_s"]
         ours = {r["model"]: r["smape_half"] for r in found["rows"] if (r["source"], r["step_s"]) == key}
         names = f"{cell['source']}, {cell['step_s'] // 60} min"
-        lines.append(f"{names:20} paper: {' '.join(order(PUBLISHED[key])):24} ours: {' '.join(order(ours))}")
+        lines.append(
+            f"{names:20} paper: {' '.join(sort_by_error(PUBLISHED[key])):24} ours: {' '.join(sort_by_error(ours))}"
+        )
     return "\n".join(lines)
 
 

@@ -21,7 +21,7 @@ RUNS = 2048
 PEAK_RPS = 3000.0
 
 
-def measure(policies: Sequence[str], hours: float, repeats: int) -> dict[str, Any]:
+def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[str, Any]:
     """Time the twin on 2048 runs of a daily sine with Poisson arrivals, under each policy; compiling is not counted.
 
     The runs go in turn through the values of the policy's tuned parameter that a backtest tries.

@@ -11,7 +11,7 @@ import typer
 from configs.policies import POLICIES
 from configs.settings import load
 from pipelines.cli.given import JsonFile, listed
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
 """Policies, with commas between, that need neither an agent nor a timetable."""
@@ -22,20 +22,20 @@ def agent(
     as_json: JsonFile = None,
 ) -> None:
     """Measure what the agent costs a job: throughput with ÷ without it, and its share of a core."""
-    from pipelines.bench.agent.overhead import run
+    from pipelines.bench.agent.overhead import measure_overhead
 
-    write(as_json, run(load(), pairs))
+    write_figure(as_json, measure_overhead(load(), pairs))
 
 
 def borders(seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None) -> None:
     """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop."""
-    from pipelines.bench.borders.compare import measure
+    from pipelines.bench.borders.compare import compare_readers
     from pipelines.spark.session import local_session
 
     logging.getLogger("tidecast").setLevel(logging.ERROR)  # the agent says every record that it rejects
     spark = local_session("borders", cores=1, kafka=False)
     try:
-        found = measure(spark, seed)
+        found = compare_readers(spark, seed)
     finally:
         spark.stop()
     print(f"{found['records']} records, {found['verdicts']} verdicts of {', '.join(found['readers'])}")
@@ -43,7 +43,7 @@ def borders(seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7
         print(f"{name}: {len(found[name])}")
         for record, reader, what in found[name]:
             print(f"  {record}: {reader}: {what}")
-    write(as_json, found)
+    write_figure(as_json, found)
 
 
 def dqn(
@@ -53,16 +53,16 @@ def dqn(
     as_json: JsonFile = None,
 ) -> None:
     """Measure the DQN learner: reward per decision after so many steps, and seconds of training."""
-    from pipelines.bench.dqn.learner import measure
+    from pipelines.bench.dqn.learner import compare_learners
 
-    found = measure(steps, range(1, seeds + 1), peer)
+    found = compare_learners(steps, range(1, seeds + 1), peer)
     called = {"tidecast": "tidecast", "plain": "without double learning", "peer": "stable-baselines3"}
     for name, said in called.items():
         if one := found.get(name):
             each = ", ".join(f"{score:.4f}" for score in one["scores"])
             print(f"{said}: reward {one['score']:.4f} ({each}), {one['seconds']:.1f} s ({one['cpu_s']:.1f} s CPU)")
     print(f"never moving: reward {found['stay']:.4f}; doing what is advised: {found['advised']:.4f}")
-    write(as_json, found)
+    write_figure(as_json, found)
 
 
 def lake(
@@ -70,9 +70,9 @@ def lake(
     as_json: JsonFile = None,
 ) -> None:
     """Measure the lake: megabytes per job and day, and the driver's memory to read a day, a year, and 500 jobs."""
-    from pipelines.bench.lake.reading import measure
+    from pipelines.bench.lake.reading import measure_reading
 
-    write(as_json, measure(quick))
+    write_figure(as_json, measure_reading(quick))
 
 
 def twin(
@@ -82,13 +82,13 @@ def twin(
     as_json: JsonFile = None,
 ) -> None:
     """Measure how fast the job's simulator runs under each policy: simulated seconds per second of one core."""
-    from pipelines.bench.twin.speed import measure
+    from pipelines.bench.twin.speed import measure_speed
 
-    found = measure(listed(policies), hours, repeats)
+    found = measure_speed(listed(policies), hours, repeats)
     for name, one in found["policies"].items():
         print(f"{name:<17}{one['median']:6.1f} M s/s ({one['lowest']:.1f} to {one['highest']:.1f})")
     print(f"median {found['median']:.1f} million simulated seconds per second and core, {found['runs']} runs")
-    write(as_json, found)
+    write_figure(as_json, found)
 
 
 def volume(
@@ -97,6 +97,6 @@ def volume(
     as_json: JsonFile = None,
 ) -> None:
     """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk."""
-    from pipelines.bench.autoscaler.volume import measure
+    from pipelines.bench.autoscaler.volume import measure_volume
 
-    write(as_json, measure(load(), 3.0 if quick else minutes))
+    write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))

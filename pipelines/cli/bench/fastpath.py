@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli.given import JsonFile
-from pipelines.figures.written import write
+from pipelines.figures.written import write_figure
 
 
 class Part(StrEnum):
@@ -34,14 +34,14 @@ def bench(only: Only = None, quick: Quick = False, as_json: JsonFile = None, pag
     import os
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small matrices are slower on several threads
-    from pipelines.bench.fastpath.page import findings, remarks, render
-    from pipelines.bench.fastpath.run import FULL, QUICK, measure
+    from pipelines.bench.fastpath.page import judge_goals, list_remarks, write_page
+    from pipelines.bench.fastpath.run import FULL, QUICK, measure_parts
 
-    found = measure([Part(part).value for part in only or Part], QUICK if quick else FULL)
+    found = measure_parts([Part(part).value for part in only or Part], QUICK if quick else FULL)
     marks = {True: "met", False: "MISSED", None: ""}
-    for one in findings(found):
+    for one in judge_goals(found):
         print(f"{one.what:<70}{one.goal or '':<10}{one.measured:,.4g}  {marks[one.holds]}")
-    print(*remarks(found), sep="\n")
-    write(as_json, found)
+    print(*list_remarks(found), sep="\n")
+    write_figure(as_json, found)
     if page is not None:
-        print(f"page: {render(found, page)}")
+        print(f"page: {write_page(found, page)}")

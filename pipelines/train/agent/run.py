@@ -18,15 +18,15 @@ from models.forecast.selection.gate import Rival
 from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinError
 from pipelines.backtest.load import NamedLoad
-from pipelines.backtest.on_lake import enough
-from pipelines.backtest.report import figures
+from pipelines.backtest.on_lake import has_enough_load
+from pipelines.backtest.report import backtest_to_json
 from pipelines.lake.load import moment
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
 from pipelines.train.agent.card import agent_card, frontiers, learning
 from pipelines.train.agent.training_set import TrainingSet, compared, read
 from pipelines.train.decided import formed, let_serve, refused, ruling
 
-__all__ = ["enough", "judge", "promote", "train", "train_on"]
+__all__ = ["has_enough_load", "judge", "promote", "train", "train_on"]
 
 LOOKS = 12
 """About how many evaluations a phase of the training has."""
@@ -108,7 +108,7 @@ def _challenge(
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
     run.figure(learning(curves), "plots/learning.png")
     run.figure(frontiers(result, allowed), "plots/frontier.png")
-    run.text(json.dumps(figures(NamedLoad(job, "records/s", series), result, {}), indent=1), "contest.json")
+    run.text(json.dumps(backtest_to_json(NamedLoad(job, "records/s", series), result, {}), indent=1), "contest.json")
     card = agent_card(agent, known, result, allowed, reason, remark)
     run.text(card, "card.md")
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)

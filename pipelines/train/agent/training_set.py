@@ -26,10 +26,10 @@ from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import from_lake
 from pipelines.backtest.job_file import read_job
-from pipelines.backtest.on_lake import of_contract
+from pipelines.backtest.on_lake import twin_from_contract
 from pipelines.lake.load import LakeSeries, read_lake
 from pipelines.lake.tables import LakeError
-from pipelines.traces.shipped import Shipped, shipped
+from pipelines.traces.shipped import ShippedSeries, list_shipped
 
 FARTHEST_S = 1860.0
 """Seconds of lead time and hold that the forecasts of others' loads reach."""
@@ -110,13 +110,13 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
         JarsError: the jars of Delta are missing.
     """
     try:
-        found = fit(*from_lake.read(settings.lake_dir, contract.job, contract))
+        found = fit(*from_lake.read_measurements(settings.lake_dir, contract.job, contract))
         return found.job, f"fitted to {found.batches} batches and {found.startups} start-ups in the lake"
     except (UnfinishedFitError, LakeError) as error:
         path = settings.var_dir / "twins" / f"{contract.job}.json"
         if path.is_file():
             return read_job(path), f"as stored by `tidecast twin fit` (lake: {error})"
-        return of_contract(contract), f"the contract's guess (lake: {error})"
+        return twin_from_contract(contract), f"the contract's guess (lake: {error})"
 
 
 def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
@@ -132,10 +132,10 @@ def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
     )  # fmt: skip
 
 
-def loads_of_others(settings: Settings, job: str) -> list[Shipped]:
+def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:
     """List the shipped series at their finest step, without the one replayed to the job, which holds its future."""
     mine = settings.replay.trace if job in settings.replayed else ""
-    others = (cell for cell in shipped() if mine not in (cell.name, cell.path.name, str(cell.path)))
+    others = (cell for cell in list_shipped() if mine not in (cell.name, cell.path.name, str(cell.path)))
     return list({cell.name: cell for cell in sorted(others, key=lambda cell: -cell.step_s)}.values())
 
 

@@ -9,8 +9,8 @@ from models.forecast.core.series import SeriesError
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError, TwinJob
 from pipelines.backtest.job_file import read_job
-from pipelines.backtest.load import mapped, trace
-from pipelines.backtest.text import hours, verdict
+from pipelines.backtest.load import list_map_loads, read_load
+from pipelines.backtest.text import format_hours, verdict_sentence
 from pipelines.cli.app import app
 from pipelines.traces.trace_file import TraceError
 
@@ -57,11 +57,11 @@ def test_the_ablation_hears_nothing_the_last_value_ours_and_the_future(run):
 
 def test_who_did_not_take_part_is_not_said_to_have_failed(run):
     found = run[2]
-    assert "cheapest policy without a forecast is reactive" in verdict(found)
+    assert "cheapest policy without a forecast is reactive" in verdict_sentence(found)
     alone = {name: points for name, points in found["policies"].items() if name != "reactive"}
     costs = {level: {n: c for n, c in by.items() if n in (*alone, "bound")}
              for level, by in found["cheapest_at_violation"].items()}  # fmt: skip
-    said = verdict({**found, "policies": alone, "cheapest_at_violation": costs})
+    said = verdict_sentence({**found, "policies": alone, "cheapest_at_violation": costs})
     assert said.startswith("No policy without a forecast took part")
 
 
@@ -105,12 +105,12 @@ def test_an_unknown_policy_is_named():
 
 def test_an_unknown_trace_is_named():
     with pytest.raises(SeriesError, match="'nowhere' is neither a file nor a shipped series"):
-        trace("nowhere")
+        read_load("nowhere")
 
 
 def test_a_step_that_is_not_shipped_is_named():
     with pytest.raises(SeriesError, match=r"'google' is shipped in steps of .*5min.*, not of 7min"):
-        trace("google", "7min")
+        read_load("google", "7min")
 
 
 def test_local_times_are_read_in_the_zone_that_is_named(tmp_path):
@@ -118,17 +118,17 @@ def test_local_times_are_read_in_the_zone_that_is_named(tmp_path):
     (tmp_path / "back.csv").write_text("\n".join(["time,load", *hours]) + "\n")
     text = str(tmp_path / "back.csv")
     with pytest.raises(TraceError, match="name its zone in --timezone"):
-        trace(text)
-    assert len(trace(text, timezone="Europe/Berlin").series) == 8
+        read_load(text)
+    assert len(read_load(text, timezone="Europe/Berlin").series) == 8
     refused = CliRunner().invoke(app, ["backtest", text, "--timezone", "Europe/Berlin", "--lead-s", "3600"])
     assert isinstance(refused.exception, TwinError) and "8 steps" in str(refused.exception)
 
 
 def test_the_map_has_every_shipped_load_and_rescaled_ones_with_their_range_restored():
-    names = mapped()
+    names = list_map_loads()
     assert len(names) == len(set(names)) >= 10
     assert "nyc_taxi 30min" in names and "google 5min" in names and "google 5min restored" in names
-    google, restored = trace("google").series.values, trace("google restored").series.values
+    google, restored = read_load("google").series.values, read_load("google restored").series.values
     assert np.nanmin(restored) == pytest.approx(0.05 * np.nanmin(google))
 
 
@@ -143,7 +143,7 @@ def test_a_fitted_job_is_read_with_or_without_its_fit(tmp_path):
 
 
 def test_few_hours_are_told_apart():
-    assert [hours(cost) for cost in (None, 0.4066, 0.4103, 9.876, 12.34, 4321.0)] == [
+    assert [format_hours(cost) for cost in (None, 0.4066, 0.4103, 9.876, 12.34, 4321.0)] == [
         "–", "0.407", "0.41", "9.88", "12.3", "4,321.0",
     ]  # fmt: skip
 

@@ -15,10 +15,10 @@ from configs.settings import load
 from models.twin.calibration.fit import Fitted, UnfinishedFitError
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import recordings
-from pipelines.backtest.fit.from_lake import measured
-from pipelines.backtest.fit.judge import of_fit
-from pipelines.backtest.fit.measured import measured_run
-from pipelines.backtest.job_file import stored
+from pipelines.backtest.fit.from_lake import measurements_from_rows
+from pipelines.backtest.fit.judge import format_fit
+from pipelines.backtest.fit.measured import read_measured_run
+from pipelines.backtest.job_file import write_fit
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
 
@@ -42,7 +42,7 @@ def rows() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_batches_and_start_ups_are_read_from_the_two_tables() -> None:
-    batches, startups, known = measured(*rows(), load_contract("word_count", load().contracts_dir))
+    batches, startups, known = measurements_from_rows(*rows(), load_contract("word_count", load().contracts_dir))
     assert batches.start_s[0] == 99.5 and len(batches.rows) == 12
     assert batches.number[:3].tolist() == [3.0, np.inf, 5.0]  # of one that nobody numbered nothing is known
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
@@ -57,7 +57,7 @@ def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
     late = {**asked, "status": "confirmed", "confirmed_at": 350.0, "useful_at": np.nan, "wall_time": 360.0}
     never = {**missing, "decision_id": "e", "decided_at": 400.0, "wall_time": 500.0}
     more = pd.concat([outcomes, pd.DataFrame([late, {**missing, "wall_time": 261.0}, never])])  # in no order
-    _, startups, _ = measured(metrics, more, load_contract("word_count", load().contracts_dir))
+    _, startups, _ = measurements_from_rows(metrics, more, load_contract("word_count", load().contracts_dir))
     assert startups.came.tolist() == [True, True, False]
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5, 150.0, 100.0]
     assert startups.leads_s().tolist() == [2.5, 150.0, 150.0]  # after 100 s in vain, it is like those that took longer
@@ -65,7 +65,7 @@ def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
 
 def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:
     run_dir.write(tmp_path)
-    before = measured_run(tmp_path).startups
+    before = read_measured_run(tmp_path).startups
     lines = (tmp_path / "decisions.jsonl").read_text().splitlines()
     last, outcome = json.loads(lines[-1]), json.loads((tmp_path / "outcomes.jsonl").read_text().splitlines()[0])
     outcome |= {
@@ -74,7 +74,7 @@ def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:
     }  # fmt: skip
     with (tmp_path / "outcomes.jsonl").open("a") as file:
         file.write(json.dumps(outcome) + "\n")
-    after = measured_run(tmp_path).startups
+    after = read_measured_run(tmp_path).startups
     assert after.came.tolist() == [True] * len(before.batch) + [False, False]
     assert (after.registered_s - after.requested_s)[-2:] == pytest.approx(40.0)
 
@@ -82,17 +82,19 @@ def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:
 def test_a_lake_without_a_batch_is_said_to_be_empty() -> None:
     metrics, outcomes = rows()
     with pytest.raises(UnfinishedFitError, match="no batch in the lake"):
-        measured(metrics[metrics["kind"] == "interval"], outcomes, load_contract("word_count", load().contracts_dir))
+        measurements_from_rows(
+            metrics[metrics["kind"] == "interval"], outcomes, load_contract("word_count", load().contracts_dir)
+        )
 
 
 def test_a_stored_fit_can_be_read_again(tmp_path: Path) -> None:
     job = TwinJob(1.0, 0.005, startup_s=(2.0, 3.0))
     found = Fitted(job, {"overhead_s": (0.9, 1.1), "startup_s": (2.0, 3.0)}, ("scaling",), 50, 2)
-    said = json.loads(stored(found, "orders", tmp_path).read_text())
+    said = json.loads(write_fit(found, "orders", tmp_path).read_text())
     assert said["job"]["batch_rows"] is None  # JSON has no infinity
     again = {name: value for name, value in said["job"].items() if value is not None}
     assert replace(job, **{**again, "startup_s": tuple(again["startup_s"]), "restart_s": ()}) == job
-    assert "not told apart: scaling" in of_fit(found)
+    assert "not told apart: scaling" in format_fit(found)
 
 
 def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
@@ -105,13 +107,13 @@ def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
         frame = pd.DataFrame({"timestamp": 1000 + seconds, "value": values})
         frame.to_csv(run / f"reactive-{name}-data.csv", sep="|", index=False)
     with pytest.raises(RunError, match="no load ADS_"):
-        list(recordings.recordings(tmp_path))
+        list(recordings.read_recordings(tmp_path))
     load_file = pd.DataFrame({"timestamp": seconds, "value": 100 * workers})
     load_file.to_csv(tmp_path / "ADS_load_max.csv", sep="|", index=False)
-    ((name, seen),) = recordings.recordings(tmp_path)
-    found = recordings.halves(seen.part(0, 200 * 24))
+    ((name, seen),) = recordings.read_recordings(tmp_path)
+    found = recordings.cross_check_halves(seen.part(0, 200 * 24))
     assert name == run.name and [part["checked_on"] for part in found] == ["second", "first"]
     assert all(0.5 < part["ratio"] < 2 for part in found)
-    assert "catch-up" in recordings.of_recordings({name: found})
+    assert "catch-up" in recordings.format_cross_checks({name: found})
     with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
-        list(recordings.recordings(run.parent / "elsewhere"))
+        list(recordings.read_recordings(run.parent / "elsewhere"))

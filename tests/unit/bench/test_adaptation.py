@@ -5,7 +5,15 @@ from configs.sections import Training
 from models.adapt.candidates import CandidateErrors, Target, adapted, best_of, four_way, learn, of_target, source_only
 from models.adapt.transfer import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
-from pipelines.bench.adapt.adaptation import MODELS, SERVED_DAYS, Study, cuts, figures, pairs, table
+from pipelines.bench.adapt.adaptation import (
+    MODELS,
+    SERVED_DAYS,
+    Study,
+    evaluate_pairs,
+    format_summary,
+    place_cuts,
+    summarise_pairs,
+)
 
 pytestmark = pytest.mark.study
 
@@ -91,10 +99,10 @@ def test_an_overwhelming_candidate_is_let_through_and_a_hopeless_one_is_not():
 
 
 def test_moments_leave_a_past_and_the_days_served():
-    found = cuts(20 * DAY, DAY, 3)
+    found = place_cuts(20 * DAY, DAY, 3)
     assert found == sorted(found, reverse=True) and found[0] == (20 - SERVED_DAYS) * DAY and found[-1] == 10 * DAY
-    assert cuts(7 * DAY, DAY, 2) == [4 * DAY]
-    assert cuts(4 * DAY, DAY, 2) == []
+    assert place_cuts(7 * DAY, DAY, 2) == [4 * DAY]
+    assert place_cuts(4 * DAY, DAY, 2) == []
 
 
 STEP = 86400.0 / DAY
@@ -109,14 +117,14 @@ def asked(*days: int) -> Study:
 @pytest.fixture(scope="module")
 def study():
     loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
-    return asked(1, 3), list(pairs(loads, asked(1, 3), tell=lambda _: None))
+    return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), tell=lambda _: None))
 
 
 def test_every_ordered_pair_is_judged_between_its_bounds(study):
     made, seen = study
     assert {(pair.source, pair.target) for pair in seen} == {(a, b) for a in "abc" for b in "abc" if a != b}
     assert len(seen) == 12
-    found = figures(seen, made)
+    found = summarise_pairs(seen, made)
     for data in found["days"].values():
         assert data["pairs"] == 6
         assert data["models"]["target_only"]["all"]["geometric_mean"] == pytest.approx(1)
@@ -145,16 +153,16 @@ def test_what_is_measured_is_what_the_training_would_choose(study):
 
 def test_the_study_is_said(study):
     made, seen = study
-    found = figures(seen, made)
+    found = summarise_pairs(seen, made)
     assert [line["RMSE ÷ target only"] for line in found["models"]] == list(MODELS.values())
-    said = table(found)
+    said = format_summary(found)
     assert "1 day of history: 6 pairs" in said and "3 days of history: 6 pairs" in said
     assert len(said.splitlines()) == len(MODELS) + 1 + 2
 
 
 def test_a_source_that_lived_through_the_served_days_is_left_out():
     loads = {name: Series(0.0, STEP, load(15, i)) for i, name in enumerate(("a", "b"))}
-    assert list(pairs(loads, asked(1), tell=lambda _: None)) == []
+    assert list(evaluate_pairs(loads, asked(1), tell=lambda _: None)) == []
 
 
 def test_a_history_that_is_too_short_says_what_is_needed():
@@ -164,4 +172,4 @@ def test_a_history_that_is_too_short_says_what_is_needed():
 
 def test_a_single_series_is_no_comparison():
     with pytest.raises(SeriesError, match="at least two series"):
-        list(pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), tell=lambda _: None))
+        list(evaluate_pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), tell=lambda _: None))

@@ -1,7 +1,7 @@
 import pytest
 
 from models.forecast.core.series import SeriesError
-from pipelines.bench.forecast.speed import measure_blend as measure
+from pipelines.bench.forecast.speed import time_blend as measure
 
 pytestmark = pytest.mark.study
 

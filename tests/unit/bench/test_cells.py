@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.bench.forecast.cells import measure, published, summary
-from pipelines.bench.forecast.text import table_of_cells as table
+from pipelines.bench.forecast.cells import evaluate_shipped, read_published, summarise_model
+from pipelines.bench.forecast.text import format_evaluations as table
 from pipelines.cli.app import app
-from pipelines.traces.shipped import shipped
+from pipelines.traces.shipped import list_shipped
 
 
 def cell(name, ratio, large, between=(0.9, 1.1), covered=0.8, **more):
@@ -34,7 +34,7 @@ def test_the_summary_by_hand():
         cell("c", 0.25, True, covered=0.75, published_ratio=1.6, as_published=16.0),
         cell("d", 4.0, False, between=(0.9, 7.0)),
     ]
-    found = summary(cells, "theta")
+    found = summarise_model(cells, "theta")
     assert found["ratio"] == pytest.approx(1.0)
     assert found["worst"] == {"cell": "a", "ratio": 0.5}  # of the large ones
     assert found["worse"] == ["b"]  # only its interval lies above 1
@@ -47,21 +47,21 @@ def test_the_summary_by_hand():
 
 
 def test_a_model_that_was_fitted_nowhere_is_said_to_be():
-    found = summary([cell("a", 0.5, True)], "ets")
+    found = summarise_model([cell("a", 0.5, True)], "ets")
     assert found["cells"] == 0 and found["ratio"] is None
     assert "ets: could be fitted to no cell" in table([cell("a", 0.5, True)], {"ets": found})
 
 
 def test_every_published_figure_is_of_a_shipped_cell():
-    cells = {found.cell for found in shipped()}
-    figures = published()
+    cells = {found.cell for found in list_shipped()}
+    figures = read_published()
     assert set(figures) <= cells and len(figures) == 15
     assert (figures["google 5min"].rmse, figures["google 5min"].averaged) == (9460, 1)
     assert (figures["alibaba 1h"].method, figures["alibaba 1h"].averaged) == ("SARIMA", 12)
 
 
 def test_a_measured_cell_has_the_figures_that_are_known_of_it():
-    found = measure("taxi 1h", ["last_value"], 12)
+    found = evaluate_shipped("taxi 1h", ["last_value"], 12)
     assert (found["test_steps"], found["large"], found["best_naive"]) == (101, False, "seasonal_naive")
     last = found["models"]["last_value"]
     assert last["rmse"] == pytest.approx(4979, abs=1)  # as the data's README has it
@@ -82,7 +82,7 @@ def test_the_command_prints_the_table_and_writes_what_it_holds(monkeypatch, tmp_
         tell("a (1 of 1)")
         return [one]
 
-    monkeypatch.setattr("pipelines.bench.forecast.cells.measure_all", measured)
+    monkeypatch.setattr("pipelines.bench.forecast.cells.evaluate_all_shipped", measured)
     out = tmp_path / "out.json"
     said = CliRunner().invoke(app, ["forecast", "table", "--models", "theta", "--jobs", "1", "--json", str(out)])
     assert said.exit_code == 0, said.output

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from configs.errors import SettingsError
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE
-from pipelines.bench.forecast.evaluate import LEVELS, asked_for, evaluate, figures, split
-from pipelines.bench.forecast.evaluation_charts import styles
-from pipelines.bench.forecast.evaluation_page import render
-from pipelines.bench.forecast.text import table
+from pipelines.bench.forecast.evaluate import LEVELS, evaluate, resolve_models, score_evaluation, split_for_test
+from pipelines.bench.forecast.evaluation_charts import choose_line_styles
+from pipelines.bench.forecast.evaluation_page import write_page
+from pipelines.bench.forecast.text import format_evaluation
 from pipelines.cli.app import app
 
 HOUR = 3600.0
@@ -26,7 +26,7 @@ def series(steps=24 * 12, seed=4):
 
 
 def test_the_last_fifth_is_the_test():
-    older, held = split("x", series(168), 12)
+    older, held = split_for_test("x", series(168), 12)
     assert (len(older), len(held)) == (134, 34)
     assert held.start == older.end
 
@@ -34,7 +34,7 @@ def test_the_last_fifth_is_the_test():
 def test_the_naive_figures_by_hand():
     # A ramp of 1 per step: h steps ahead the last value is wrong by h, and its errors never vary.
     ramp = Series(0.0, HOUR, np.arange(1.0, 201.0))
-    found = figures(evaluate("ramp", ramp, 3, ["last_value"]))
+    found = score_evaluation(evaluate("ramp", ramp, 3, ["last_value"]))
     assert list(found["models"]) == [*NAIVE, "champion"]
     assert found["champion"] == "last_value" and found["models"]["champion"]["kind"] == "last_value"
     for h in (1, 2, 3):
@@ -54,7 +54,7 @@ def test_the_naive_figures_by_hand():
 
 def test_no_model_sees_the_test_rows():
     whole = series()
-    older, held = split("x", whole, 4)
+    older, held = split_for_test("x", whole, 4)
     other = Series(whole.start, HOUR, np.concatenate([older.values, held.values[::-1] + 50]))
     pair = [evaluate("x", one, 4, ["ets"]) for one in (whole, other)]
     first, second = (each.rivals["ets"].backtest for each in pair)
@@ -65,11 +65,11 @@ def test_no_model_sees_the_test_rows():
 def test_missing_rows_do_not_count_and_what_has_no_figure_is_null():
     values = series().values
     values[-30:-27] = math.nan
-    found = figures(evaluate("gaps", Series(0.0, HOUR, values), 2, ["last_value"]))
+    found = score_evaluation(evaluate("gaps", Series(0.0, HOUR, values), 2, ["last_value"]))
     assert math.isfinite(found["models"]["last_value"]["horizons"]["2"]["rmse"])
     zeros = values.copy()
     zeros[-60:] = 0.0
-    found = figures(evaluate("zeros", Series(0.0, HOUR, zeros), 2, ["last_value"]))
+    found = score_evaluation(evaluate("zeros", Series(0.0, HOUR, zeros), 2, ["last_value"]))
     assert found["models"]["last_value"]["horizons"]["1"]["wape"] is None
     json.dumps(found, allow_nan=False)
 
@@ -81,22 +81,22 @@ def test_a_model_that_cannot_be_fitted_is_skipped_and_said_so(monkeypatch):
     monkeypatch.setitem(CATALOGUE, "theta", refuse)
     told = []
     evaluation = evaluate("x", series(), 4, ["theta", "last_value"], tell=told.append)
-    found = figures(evaluation)
+    found = score_evaluation(evaluation)
     assert found["skipped"] == {"theta": "too short for it"}
-    assert "theta was skipped: too short for it" in table(found)
+    assert "theta was skipped: too short for it" in format_evaluation(found)
     assert any("theta: skipped" in line for line in told)
 
 
 def test_too_short_a_series_says_what_it_needs():
     with pytest.raises(SeriesError, match=r"x: 60 steps of 3600 s; a horizon of 12 needs at least 65"):
-        split("x", series(60), 12)
-    split("x", series(65), 12)
+        split_for_test("x", series(60), 12)
+    split_for_test("x", series(65), 12)
 
 
 def test_the_page_holds_everything_and_every_model(tmp_path):
     evaluation = evaluate("<b>mine</b>.csv", series(), 4, ["theta"], unit="records/s")
-    found = figures(evaluation)
-    page = render(evaluation, found, tmp_path / "sub" / "page.html").read_text()
+    found = score_evaluation(evaluation)
+    page = write_page(evaluation, found, tmp_path / "sub" / "page.html").read_text()
     assert "<b>mine</b>" not in page and "&lt;b&gt;mine&lt;/b&gt;" in page
     assert not re.search(r'(src|href)="(https?:)?//', page.replace(get_plotlyjs(), ""))
     figured = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.S)[1])
@@ -104,7 +104,7 @@ def test_the_page_holds_everything_and_every_model(tmp_path):
     assert held == set(figured)
     drawn = {trace["name"] for trace in figured["horizon-rmse"]["data"]}
     assert drawn == {"last value", "yesterday", "seasonal naive", "theta", f"champion: {evaluation.champion}"}
-    assert len(set(styles(evaluation).values())) == len(evaluation.rivals)
+    assert len(set(choose_line_styles(evaluation).values())) == len(evaluation.rivals)
 
 
 def test_the_command(tmp_path):
@@ -123,5 +123,5 @@ def test_the_command(tmp_path):
 
 
 def test_the_champion_may_be_named_and_alone_stands_for_all():
-    assert asked_for(["champion", "theta"]) == ["theta"]
-    assert asked_for(["champion"]) == asked_for([]) == list(CATALOGUE)
+    assert resolve_models(["champion", "theta"]) == ["theta"]
+    assert resolve_models(["champion"]) == resolve_models([]) == list(CATALOGUE)

@@ -3,7 +3,7 @@ import pytest
 from statsforecast.models import ARIMA
 
 from models.forecast.core.scores import rmse
-from pipelines.bench.table2.arima import Order, choose, roll
+from pipelines.bench.table2.arima import Order, choose_order, forecast_rolling
 
 
 def autoregressive(points=500, seed=3):
@@ -15,9 +15,9 @@ def autoregressive(points=500, seed=3):
 
 def test_it_finds_an_autoregression_and_forecasts_it_nearly_as_well_as_can_be():
     loads = autoregressive()
-    order, parameters = choose(loads[:400])
+    order, parameters = choose_order(loads[:400])
     assert order.d == 0 and order.constant and order.p <= 3 and order.q <= 3
-    forecast = roll(order, parameters, loads, 400, 30)
+    forecast = forecast_rolling(order, parameters, loads, 400, 30)
     assert len(forecast) == 100
     assert rmse(loads[400:], forecast) < 1.1  # the noise has a deviation of 1
     assert rmse(loads[400:], forecast) < 0.75 * rmse(loads[400:], loads[399:-1])
@@ -32,7 +32,7 @@ def test_every_rolled_forecast_is_what_the_model_says_after_the_loads_before_it(
         return ARIMA(order=(order.p, order.d, order.q), **kinds).fit(loads[:until])
 
     first = {name: float(value) for name, value in fitted(160).model_["coef"].items()}
-    rolled = roll(order, first, loads, 160, 25)
+    rolled = forecast_rolling(order, first, loads, 160, 25)
     for at in (160, 171, 184, 185, 199):
         model = fitted(160 if at < 185 else 185)
         said = model.forward(loads[:at], h=1)["mean"][0] if at not in (160, 185) else model.predict(1)["mean"][0]
@@ -41,11 +41,12 @@ def test_every_rolled_forecast_is_what_the_model_says_after_the_loads_before_it(
 
 def test_no_forecast_looks_at_what_comes():
     loads = autoregressive(200)
-    order, parameters = choose(loads[:150])
+    order, parameters = choose_order(loads[:150])
     changed = loads.copy()
     changed[180:] += 50
     np.testing.assert_allclose(
-        roll(order, parameters, loads, 150, 20)[:30], roll(order, parameters, changed, 150, 20)[:30]
+        forecast_rolling(order, parameters, loads, 150, 20)[:30],
+        forecast_rolling(order, parameters, changed, 150, 20)[:30],
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.core.series import Series, SeriesError
-from pipelines.bench.table2.loads import NOISE_FLOOR, coarsen, match, refine
+from pipelines.bench.table2.loads import NOISE_FLOOR, coarsen, match_moments, refine
 
 
 def refined(values, step_s, noise=0.0, seed=1):
@@ -67,7 +67,7 @@ def test_the_spline_is_exact_on_cubics(coefficients, step_s):
 
 
 def test_algorithm_2():
-    moved, clipped = match(np.array([3.0, 2.0, 0.0, 1.0]), 100, 20)
+    moved, clipped = match_moments(np.array([3.0, 2.0, 0.0, 1.0]), 100, 20)
     np.testing.assert_allclose(moved, [126.832816, 108.944272, 73.167184, 91.055728], atol=1e-6)
     assert clipped == 0
 
@@ -78,16 +78,16 @@ def test_counts_add_up_and_what_is_left_over_is_dropped():
 
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=60).filter(lambda x: len(set(x)) > 1))
 def test_matching_gives_the_mean_and_the_deviation(counts):
-    moved, clipped = match(np.array(counts, dtype=float), 1e4, 10.0)
+    moved, clipped = match_moments(np.array(counts, dtype=float), 1e4, 10.0)
     assert clipped == 0
     assert moved.mean() == pytest.approx(1e4) and moved.std() == pytest.approx(10.0)
 
 
 def test_matching_clips_below_zero_and_says_so():
-    moved, clipped = match(np.array([0.0, 0.0, 0.0, 9.0]), 1.0, 4.0)
+    moved, clipped = match_moments(np.array([0.0, 0.0, 0.0, 9.0]), 1.0, 4.0)
     assert clipped == 3 and (moved[:3] == 0).all()
 
 
 def test_constant_counts_are_refused():
     with pytest.raises(SeriesError, match="without any spread"):
-        match(np.full(5, 3.0), 1, 1)
+        match_moments(np.full(5, 3.0), 1, 1)

@@ -6,8 +6,17 @@ import torch
 from torch import nn
 
 from models.forecast.core.scores import rmse
-from pipelines.bench.table2.loads import Cell, cut
-from pipelines.bench.table2.networks import CONTEXT, NETWORKS, SeededDropout, fit, network, predict, scaled, windows
+from pipelines.bench.table2.loads import Cell, count_training
+from pipelines.bench.table2.networks import (
+    CONTEXT,
+    NETWORKS,
+    SeededDropout,
+    build_network,
+    cut_windows,
+    forecast_test,
+    scale_loads,
+    train_network,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,24 +42,24 @@ def cell(loads, first):
 
 def learned(name, seed=1, epochs=3, points=200):
     generator, loads = seeded(seed), sine(points)
-    model = network(name, generator)
-    losses = list(fit(model, scaled(cell(loads, points)), epochs, generator))
+    model = build_network(name, generator)
+    losses = list(train_network(model, scale_loads(cell(loads, points)), epochs, generator))
     return model, losses
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("gru", 37_889), ("cnn", 12_865), ("lstm", 50_497)])
 def test_the_parameters_are_as_many_as_specified(name, parameters):
-    assert sum(p.numel() for p in network(name, seeded()).parameters()) == parameters
+    assert sum(p.numel() for p in build_network(name, seeded()).parameters()) == parameters
 
 
 def test_the_gru_has_as_many_per_layer_as_specified():
-    cells = network("gru", seeded()).cells
+    cells = build_network("gru", seeded()).cells
     per_layer = [sum(p.numel() for n, p in cells.named_parameters() if n.endswith(f"l{k}")) for k in (0, 1)]
     assert per_layer == [12_864, 24_960]
 
 
 def test_the_convolutions_shorten_as_specified():
-    body, lengths = network("cnn", seeded()).eval().body, [CONTEXT]
+    body, lengths = build_network("cnn", seeded()).eval().body, [CONTEXT]
     values = torch.zeros(1, 1, CONTEXT)
     for layer in body[:8]:
         values = layer(values)
@@ -82,10 +91,10 @@ def test_the_reset_gate_acts_after_the_product():
 
 
 def test_windows_and_the_split_are_as_specified():
-    inputs, targets = windows(torch.arange(100.0))
+    inputs, targets = cut_windows(torch.arange(100.0))
     assert inputs.shape == (100 - CONTEXT, CONTEXT) and targets[0] == CONTEXT
     assert (inputs[:, -1] + 1 == targets).all()
-    assert [(cut(n), n - cut(n)) for n in (6048,)] == [(4838, 1210)]
+    assert [(count_training(n), n - count_training(n)) for n in (6048,)] == [(4838, 1210)]
 
 
 def test_scaling_knows_the_training_part_only_and_comes_back():
@@ -94,20 +103,20 @@ def test_scaling_knows_the_training_part_only_and_comes_back():
             return windows[:, -1]
 
     loads = np.array([*range(10, 50), 90.0, 95.0])
-    found = scaled(cell(loads, 40))
+    found = scale_loads(cell(loads, 40))
     assert found[0] == 0 and found[39] == 1 and found[40] > 2
-    np.testing.assert_allclose(predict(Last(), cell(loads, 40)), loads[39:-1], rtol=1e-6)
+    np.testing.assert_allclose(forecast_test(Last(), cell(loads, 40)), loads[39:-1], rtol=1e-6)
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_network_learns_a_sine_and_beats_the_last_value(name):
     loads, generator = sine(600), seeded()
-    at = cut(len(loads))
-    model = network(name, generator)
-    losses = list(fit(model, scaled(cell(loads, at))[:at], 6, generator))
+    at = count_training(len(loads))
+    model = build_network(name, generator)
+    losses = list(train_network(model, scale_loads(cell(loads, at))[:at], 6, generator))
     assert losses[-1] < 0.5 * losses[0]
-    forecast = predict(model, cell(loads, at))
+    forecast = forecast_test(model, cell(loads, at))
     assert rmse(loads[at:], forecast) < 0.7 * rmse(loads[at:], loads[at - 1 : -1])
 
 

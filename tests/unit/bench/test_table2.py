@@ -9,11 +9,11 @@ import pytest
 from models.forecast.core import scores
 from models.forecast.core.series import SeriesError
 from pipelines.bench.table2 import table as table2
-from pipelines.bench.table2.loads import NOISE_FLOOR, Cell, cells
-from pipelines.bench.table2.models import models
-from pipelines.bench.table2.table import FLOOR, normalised, rows, run
-from pipelines.bench.table2.text import PUBLISHED, order, table
-from pipelines.figures.written import write
+from pipelines.bench.table2.loads import NOISE_FLOOR, Cell, simulate_cells
+from pipelines.bench.table2.models import list_models
+from pipelines.bench.table2.table import FLOOR, compute_table, normalise_rmse, score_models
+from pipelines.bench.table2.text import PUBLISHED, format_table2, sort_by_error
+from pipelines.figures.written import write_figure
 
 NAIVE = ("last value", "same time yesterday", "same time last week", "mean of last 6")
 
@@ -23,7 +23,7 @@ def cell(loads, first, step_s=3600):
 
 
 def naive():
-    return {name: fit for name, fit in models().items() if name in NAIVE}
+    return {name: fit for name, fit in list_models().items() if name in NAIVE}
 
 
 def forecasts(loads, first):
@@ -40,12 +40,12 @@ def test_the_naive_forecasts_by_hand():
 
 
 def test_every_model_of_the_paper_and_every_naive_one_is_there():
-    assert list(models()) == ["gru", "lstm", "cnn", "arima", "prophet", *NAIVE]
+    assert list(list_models()) == ["gru", "lstm", "cnn", "arima", "prophet", *NAIVE]
 
 
 @pytest.fixture(scope="module")
 def made():
-    return list(cells((300, 120, 60), seed=1))
+    return list(simulate_cells((300, 120, 60), seed=1))
 
 
 def test_the_six_series_are_as_long_as_specified(made):
@@ -73,7 +73,7 @@ def test_the_noise_free_signal_scores_the_floor(made):
 def test_a_row_holds_its_scores_and_the_floor_comes_last():
     rng = np.random.default_rng(1)
     loads = 100 + rng.normal(0, 5, 400)
-    found = list(rows(cell(loads, 300), naive(), 1))
+    found = list(score_models(cell(loads, 300), naive(), 1))
     assert [row["model"] for row in found] == [*NAIVE, FLOOR]
     last = found[0]
     assert last["skill"] == 0 and last["rmse"] == pytest.approx(scores.rmse(loads[300:], loads[299:-1]))
@@ -83,7 +83,7 @@ def test_a_row_holds_its_scores_and_the_floor_comes_last():
 
 def test_prophet_where_it_is_not_installed_is_a_row_that_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "prophet", None)
-    (row, _) = rows(cell(np.arange(400), 300), {"prophet": models()["prophet"]}, 1)
+    (row, _) = score_models(cell(np.arange(400), 300), {"prophet": list_models()["prophet"]}, 1)
     assert row["rmse"] is None and "pip install -r requirements-prophet.txt" in row["remark"]
 
 
@@ -93,7 +93,7 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
 
     found = [row("gru", 300, 2, 1), row("gru", 300, 4, 3), row("arima", 300, 5, 5), row("last value", 300, 9, 90)]
     found += [row("gru", 60, 8, 4), row("prophet", 60, None, None)]
-    assert normalised(found) == {
+    assert normalise_rmse(found) == {
         "gru": {"300": 1.0, "60": 2.0},
         "arima": {"300": pytest.approx(5 / 3)},
         "last value": {"300": 3.0},
@@ -101,12 +101,12 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
 
 
 def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(table2, "models", naive)
+    monkeypatch.setattr(table2, "list_models", naive)
     told = []
-    found = run((300,), 1, tmp_path / "found.json", tell=told.append)
+    found = compute_table((300,), 1, tmp_path / "found.json", tell=told.append)
     assert json.loads((tmp_path / "found.json").read_text())["data"] == found
     assert len(told) == len(found["rows"]) == 2 * len(NAIVE) + 1
-    text = table(found)
+    text = format_table2(found)
     assert "IoT traffic, 5 min: 4838 rows for training, 1210 for the test" in text
     assert "green taxis only" in text and "2.503 (sum), 5.006 (half)" in text
     for row in found["rows"]:
@@ -115,17 +115,17 @@ def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
 
 def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path):
     file = tmp_path / "found.json"
-    monkeypatch.setattr(table2, "models", naive)
-    whole, told = run((300,), 1, file), []
+    monkeypatch.setattr(table2, "list_models", naive)
+    whole, told = compute_table((300,), 1, file), []
     kept = [row for row in whole["rows"] if row["model"] != "last value"]
     kept[0]["rmse"], kept[1]["rmse"] = 1.25, None  # one that is kept as it is, one that could not run
-    write(file, {**whole, "rows": kept})
-    again = run((300,), 1, file, resume=True, tell=told.append)
+    write_figure(file, {**whole, "rows": kept})
+    again = compute_table((300,), 1, file, resume=True, tell=told.append)
     assert [row["model"] for row in again["rows"]] == [row["model"] for row in whole["rows"]]
     assert again["rows"][1]["rmse"] == 1.25 and again["rows"][2]["rmse"] > 1000
     assert len(told) == 4  # last value twice, the one that could not run, and the floor
     with pytest.raises(SeriesError, match="holds a run with seed 1, not 2"):
-        run((300,), 2, file, resume=True)
+        compute_table((300,), 2, file, resume=True)
 
 
 def test_the_published_values_stand_beside_ours():
@@ -138,11 +138,11 @@ def test_the_published_values_stand_beside_ours():
         "rows": [gru, {**gru, "model": "prophet", **dict.fromkeys(row), "remark": "not installed"}],
         "normalised_rmse": {"gru": {"120": 1.0}},
     }
-    lines = table(found).splitlines()
+    lines = format_table2(found).splitlines()
     assert [line for line in lines if line.startswith("gru") and "1.82" in line]
     assert [line for line in lines if line.startswith("prophet") and "5.39" in line and "not installed" in line]
     assert [line for line in lines if "paper: cnn gru arima prophet" in line and line.endswith("ours: gru")]
 
 
 def test_models_are_ordered_best_first():
-    assert order({"gru": 2.0, "cnn": 1.0, "arima": None, "lstm": 0.5}) == ["cnn", "gru"]
+    assert sort_by_error({"gru": 2.0, "cnn": 1.0, "arima": None, "lstm": 0.5}) == ["cnn", "gru"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.bench.borders.corpus import KINDS, sound
+from pipelines.bench.borders.corpus import KINDS, make_valid_messages
 from tidecast.messages import decode, encode
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +36,7 @@ def before(tmp_path_factory):
     if archive.returncode:
         pytest.skip(f"no history here that reaches back to {BEFORE}: {archive.stderr.decode()[:200]}")
     subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-    lines = [json.dumps([KINDS[topic].__name__, encode(sound(NOW)[topic]).decode()]) for topic in SHARED]
+    lines = [json.dumps([KINDS[topic].__name__, encode(make_valid_messages(NOW)[topic]).decode()]) for topic in SHARED]
     call = [sys.executable, "-c", ACROSS, str(folder), str(NOW)]
     read = subprocess.run(call, input="\n".join(lines), capture_output=True, text=True, cwd=folder, env={})
     assert read.returncode == 0, read.stderr
@@ -46,11 +46,11 @@ def before(tmp_path_factory):
 @pytest.mark.parametrize("topic", SHARED)
 def test_an_older_reader_understands_what_is_written_today(before, topic):
     fields, _ = before[topic]
-    assert KINDS[topic](**fields) == sound(NOW)[topic]
+    assert KINDS[topic](**fields) == make_valid_messages(NOW)[topic]
 
 
 @pytest.mark.parametrize("topic", SHARED)
 def test_what_an_older_writer_says_is_understood_today(before, topic):
     _, written = before[topic]
     assert "null" in written or topic not in ("metrics", "forecasts", "decisions", "control")
-    assert decode(KINDS[topic], written, NOW) == sound(NOW)[topic]
+    assert decode(KINDS[topic], written, NOW) == make_valid_messages(NOW)[topic]

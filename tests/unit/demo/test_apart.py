@@ -6,7 +6,7 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
-from pipelines.bench.fastpath.load import settings as fastpath_settings
+from pipelines.bench.fastpath.load import bench_settings as fastpath_settings
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import fresh_stack
 from pipelines.stack.apart import apart

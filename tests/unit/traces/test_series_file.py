@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from models.forecast.core.series import SeriesError
-from pipelines.traces.series_file import parse_step, read_series, step_name
-from pipelines.traces.shipped import find, shipped
+from pipelines.traces.series_file import format_step, parse_step, read_series
+from pipelines.traces.shipped import find_shipped, list_shipped
 from pipelines.traces.trace_file import TraceError
 
 
@@ -114,14 +114,14 @@ def test_too_long_a_step(tmp_path):
 
 def test_steps_in_words():
     assert [parse_step(s) for s in ("300", "30s", "5min", "1h", "1.5 h")] == [300, 30, 300, 3600, 5400]
-    assert [step_name(s) for s in (30, 300, 3600, 90, 86400)] == ["30s", "5min", "1h", "90s", "24h"]
+    assert [format_step(s) for s in (30, 300, 3600, 90, 86400)] == ["30s", "5min", "1h", "90s", "24h"]
     for wrong in ("", "0", "5 days", "-5min"):
         with pytest.raises(SeriesError, match="5min or 1h"):
             parse_step(wrong)
 
 
 def test_shipped_cells():
-    cells = {found.cell: found for found in shipped()}
+    cells = {found.cell: found for found in list_shipped()}
     assert len(cells) == 29
     sizes = {"iot 5min": 6048, "alibaba 1h": 168, "nyc_taxi 30min": 10320, "elb 15min": 1347, "green_taxi 1h": 744}
     for cell, size in sizes.items():
@@ -129,6 +129,6 @@ def test_shipped_cells():
     assert all(found.path.is_file() for found in cells.values())
     green = cells["green_taxi 1h"].series()
     assert green.values.sum() * 60 == pytest.approx(56549)
-    assert np.isnan(find("alibaba 5min").series().values).sum() == 6
+    assert np.isnan(find_shipped("alibaba 5min").series().values).sum() == 6
     with pytest.raises(SeriesError, match="iot 5min"):
-        find("moon 5min")
+        find_shipped("moon 5min")

@@ -12,7 +12,7 @@ from models.twin.experiment.setup import Setup
 from models.twin.sim.job import Belief, TwinJob, stack
 from models.twin.sim.run import Load, Looks, act, advance, view
 from models.twin.sim.state import begin
-from pipelines.backtest.on_lake import of_contract
+from pipelines.backtest.on_lake import twin_from_contract
 
 TRUTH = TwinJob(0.1, 0.004, most=4, tasks=64, scaling=0.8, startup_s=(10.0,), noise=0.1, batch_rows=600.0)
 GUESS = Belief(0.2, 0.009, 1.0)
@@ -68,8 +68,8 @@ def test_a_job_of_ones_own_is_judged_under_its_own_contract(lead_s: float) -> No
     own = Contract(
         job="orders", planning=Planning(lead_s=lead_s, hold_s=9.0, cooldown_s=7.0, max_step_up=2, batch_s=1.5)
     )
-    fitted = replace(of_contract(own), per_record_s=0.02, most=17)
+    fitted = replace(twin_from_contract(own), per_record_s=0.02, most=17)
     setup = Setup(lead_s=20.0, job=fitted, as_is=True, own=own)
     assert setup.contract is own and setup.planned_s == (lead_s, 9.0) and setup.looks.batch_s == 1.5
-    assert of_contract(own).noise > 0
+    assert twin_from_contract(own).noise > 0
     assert setup.the_job.most == own.executors.max and setup.the_job.per_record_s == 0.02

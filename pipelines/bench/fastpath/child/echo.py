@@ -7,7 +7,7 @@ import socket
 import sys
 
 
-def echo(path: str) -> None:
+def serve_echo(path: str) -> None:
     """Listen on a new Unix socket and send back whatever comes, to one client after the other; never returns.
 
     Raises:
@@ -25,4 +25,4 @@ def echo(path: str) -> None:
 
 
 if __name__ == "__main__":
-    echo(sys.argv[1])
+    serve_echo(sys.argv[1])

@@ -17,7 +17,7 @@ from pipelines.serve.fast.server import SWITCH_S
 from pipelines.stack.state import addressed
 
 
-def echo(kafka: Kafka, come: str, go: str) -> None:
+def echo_topic(kafka: Kafka, come: str, go: str) -> None:
     """Send every new record of topic `come` to topic `go`, key, value and headers unchanged, until the reading fails.
 
     Raises:
@@ -40,4 +40,4 @@ def echo(kafka: Kafka, come: str, go: str) -> None:
 
 
 if __name__ == "__main__":
-    echo(addressed(load()).kafka, sys.argv[1], sys.argv[2])
+    echo_topic(addressed(load()).kafka, sys.argv[1], sys.argv[2])

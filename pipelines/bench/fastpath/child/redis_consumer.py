@@ -19,7 +19,7 @@ import numpy as np
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from pipelines.bench.fastpath.champions import FolderChampions
-from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, rates
+from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, read_rates
 from pipelines.serve.step.event import ForecastOrigin, encoded, message
 from pipelines.serve.step.generations import Generation
 from pipelines.serve.step.keys import window_of
@@ -30,12 +30,12 @@ KEPT = 20_000
 """Entries that a stream keeps, about."""
 
 
-def items(answer: Any) -> list[Any]:
+def list_streams(answer: Any) -> list[Any]:
     """List the streams of an XREAD answer as (stream, entries); redis-py answers a list or a dict, by its version."""
     return list(answer.items()) if isinstance(answer, dict) else list(answer or [])
 
 
-def consume(path: str, home: Path, durable: bool) -> None:
+def forecast_stream(path: str, home: Path, durable: bool) -> None:
     """Read the first job's samples from a Redis stream, step the model and add each forecast; never returns.
 
     The model has first stepped through the windows of history; then the key `ready` is set.
@@ -53,7 +53,7 @@ def consume(path: str, home: Path, durable: bool) -> None:
     import redis
 
     red: Any = redis.Redis(unix_socket_path=path, protocol=2)
-    job, held = JOBS[0], rates()
+    job, held = JOBS[0], read_rates()
     online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
     begun = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + BEGUN)])
     online.admit(job, Series(BEGIN * STEP_S, STEP_S, begun))
@@ -68,7 +68,7 @@ def consume(path: str, home: Path, durable: bool) -> None:
             answer = red.xreadgroup(GROUP, "1", {METRICS: ">"}, block=1000)
         else:
             answer = red.xread({METRICS: last}, block=1000)
-        for _, entries in items(answer):
+        for _, entries in list_streams(answer):
             for last, entry in entries:
                 sample = read_sample(entry[b"s"], time.time())
                 window = window_of(sample.time, STEP_S)
@@ -90,4 +90,4 @@ def consume(path: str, home: Path, durable: bool) -> None:
 
 
 if __name__ == "__main__":
-    consume(sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "durable")
+    forecast_stream(sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "durable")

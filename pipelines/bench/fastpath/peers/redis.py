@@ -14,14 +14,14 @@ from time import perf_counter_ns
 from typing import Any
 
 from pipelines.bench.fastpath.champions import add_version
-from pipelines.bench.fastpath.child.redis_consumer import FORECASTS, KEPT, METRICS, items
+from pipelines.bench.fastpath.child.redis_consumer import FORECASTS, KEPT, METRICS, list_streams
 from pipelines.bench.fastpath.load import JOBS, SampleFeed
-from pipelines.bench.fastpath.served import await_ready, start
+from pipelines.bench.fastpath.served import await_ready, start_module
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.stack.stack import Stack
 
 
-def absent() -> str | None:
+def why_unavailable() -> str | None:
     """Say why Redis cannot be measured: the server or a Python package is not installed. None where both are there."""
     if shutil.which("redis-server") is None:
         return "redis-server is not installed: apt-get install redis-server"
@@ -65,7 +65,7 @@ class RedisPeer:
             return False
 
         await_ready(server, answers)
-        consumer = start(
+        consumer = start_module(
             stack, name, "pipelines.bench.fastpath.child.redis_consumer", path, folder / "1",
             "durable" if durable else "bare",
         )  # fmt: skip
@@ -89,7 +89,7 @@ class RedisPeer:
             red.xadd(METRICS, {"s": raw}, maxlen=KEPT)
             answer = red.xread({FORECASTS: last}, block=10_000)
             took.append(perf_counter_ns() - began)
-            ((_, ((last, entry),)),) = items(answer)
+            ((_, ((last, entry),)),) = list_streams(answer)
             if int(entry[b"w"]) != window:
                 raise ValueError(f"Redis answered window {window} by {entry!r:.300}")
         self._last = last

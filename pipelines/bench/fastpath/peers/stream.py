@@ -7,9 +7,9 @@ import time
 from contextlib import closing
 from time import perf_counter_ns
 
-from pipelines.bench.fastpath.kafka import produce
+from pipelines.bench.fastpath.kafka import produce_samples
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, SampleFeed
-from pipelines.bench.fastpath.served import start
+from pipelines.bench.fastpath.served import start_module
 from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
@@ -30,7 +30,7 @@ Came = queue.SimpleQueue[tuple[int, list[Record]]]
 """When records came (ns), and the records."""
 
 
-def measure(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
+def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
     """Time samples on `metrics` until their forecasts are on `forecasts`, made by a Structured Streaming query.
 
     Four samples a second, over 16 jobs in turn, whether or not the one before is answered. Starts and ends the query;
@@ -55,8 +55,8 @@ def measure(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
     for job in JOBS:
         serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
         publish(folder / "sets", job, serves, dict(made.members))
-    produce(kafka, feed.history(BEGUN))
-    query = start(
+    produce_samples(kafka, feed.history(BEGUN))
+    query = start_module(
         stack, "query", "pipelines.bench.fastpath.child.stream_query", folder / "checkpoint", folder / "sets",
         TIDECAST_KAFKA__PREFIX=kafka.prefix,
     )  # fmt: skip
