@@ -116,8 +116,8 @@ def map_lead_time(
         learned: agents or timetables, by policy.
 
     Returns:
-        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `compute_value_map`; numbers may be
-        NaN.
+        `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `compute_value_map`; numbers
+        may be NaN.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.

@@ -80,9 +80,9 @@ def load_trace(replay: Replay) -> Trace:
         FILL_STEPS steps are interpolated and named in its notes.
 
     Raises:
-        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see `place_on_grid`;
-            `live_start` is no ISO 8601 time; the history or the live part reaches beyond the trace; in the part in use
-            there is a longer gap, or every value is 0.
+        TraceError: no such trace, or a wrong row or column, see `trace_file.read_rows`; irregular steps, see
+            `place_on_grid`; `live_start` is no ISO 8601 time; the history or the live part reaches beyond the trace; in
+            the part in use there is a longer gap, or every value is 0.
     """
     path = _path(replay.trace)
     rows = read_rows(path, replay.time_column, replay.value_column, replay.timezone)

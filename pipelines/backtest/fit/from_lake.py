@@ -33,7 +33,8 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
         contract: of the job.
 
     Returns:
-        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (see `measurements_from_rows`).
+        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (see
+        `measurements_from_rows`).
 
     Raises:
         LakeError: nothing was ever ingested.

@@ -76,9 +76,9 @@ def measure_detection(found: Sequence[DriftCase], tell: Callable[[str], None] = 
     Returns:
         `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step
         of ± 30 %, `found` of them, `delays` (steps until the report) and `by_shape` (share found); `pooled`, whose
-        `all` is their `pool_rows`; `detectors`, the same as rows of a table; `curve`, per smallest change reported (`least`,
-        a |log ratio|) alarms a month and share found, as text, on the series the settings were chosen on, the others
-        and all.
+        `all` is their `pool_rows`; `detectors`, the same as rows of a table; `curve`, per smallest change reported
+        (`least`, a |log ratio|) alarms a month and share found, as text, on the series the settings were chosen on, the
+        others and all.
 
     Raises:
         StatisticsError: there is no case.

@@ -32,8 +32,8 @@ def summarise_runs(runs: Runs) -> dict[str, Any]:
 
     Returns:
         `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, lowest
-        and highest over the runs, by percentile; `pooled`, `percentiles_in_us` over all events at once; `runs`, the same
-        per run; `curve`, see `latency_tail`.
+        and highest over the runs, by percentile; `pooled`, `percentiles_in_us` over all events at once; `runs`, the
+        same per run; `curve`, see `latency_tail`.
     """
     each, whole = [percentiles_in_us(run) for run in runs], np.concatenate(runs)
     return {

@@ -66,9 +66,9 @@ def measure_parts(parts: Collection[str], sizes: Sizes) -> Found:
     Returns:
         `host` (`cores`, `load_before`, `load_after`), `absent` (why a part or Redis was not measured), and what the
         parts found: a key in `_us` is a path's `summarise_runs` in microseconds, `_added_us` and `_added_ms` a
-        difference to the floor, see `subtract_floor`, `_over_fast` a peer's latency ÷ ours, see `divide_latencies`; `fleet`,
-        `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that measure
-        them.
+        difference to the floor, see `subtract_floor`, `_over_fast` a peer's latency ÷ ours, see `divide_latencies`;
+        `fleet`, `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that
+        measure them.
     """
     found: Found = {"host": {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, "absent": {}}
     for part in parts:

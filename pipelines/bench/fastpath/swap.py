@@ -45,8 +45,8 @@ def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict
     Returns:
         `events`; `swaps` that came into force for a window sent, over all jobs; `missed`, forecasts not stored plus
         those not answered; `doubled`, answered twice; `mixed`, whose model, version or numbers are not those of the
-        model in service; `longest_gap_ms` between two answers; `latency_us`, `percentiles_in_us` from the moment a sample
-        was due.
+        model in service; `longest_gap_ms` between two answers; `latency_us`, `percentiles_in_us` from the moment a
+        sample was due.
 
     Raises:
         ProcessError: the server does not start.

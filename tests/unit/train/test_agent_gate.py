@@ -94,10 +94,10 @@ def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(mon
 def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
     settings = load(replay={"speed": 720})
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
-    setup = training_set.setup_of(settings, contract, training_set.of_contract(contract))
+    setup = training_set.setup_of(settings, contract, training_set.twin_from_contract(contract))
     assert (setup.lead_s, setup.speed) == (14.0, 720)
     assert (setup.looks.every_s, setup.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
-    assert training_set.setup_of(settings, CONTRACT, training_set.of_contract(CONTRACT)).speed == 1.0
+    assert training_set.setup_of(settings, CONTRACT, training_set.twin_from_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
@@ -110,7 +110,7 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
 
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
-    setup = training_set.setup_of(load(), CONTRACT, training_set.of_contract(CONTRACT))
+    setup = training_set.setup_of(load(), CONTRACT, training_set.twin_from_contract(CONTRACT))
     tune, _ = parts("orders", series, setup)
     learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
