@@ -13,7 +13,8 @@ def by_lead_time(cells: list[dict[str, Any]], names: list[str]) -> list[dict[str
     """Return one flat row per lead time: the median share of the gap that each policy captures.
 
     Args:
-        cells: of `value_map`, NaN and infinities as None; a policy without a captured share has captured nothing.
+        cells: of `compute_value_map`, NaN and infinities as None; a policy without a captured share has captured
+            nothing.
         names: of policies.
 
     Returns:
@@ -36,7 +37,7 @@ def by_default(summary: dict[str, dict[str, Any]], names: list[str]) -> list[dic
     """Return one flat row per vendor default: executor-hours of each policy ÷ the default's, at its own violation.
 
     Args:
-        summary: of `value_map`, by policy.
+        summary: of `compute_value_map`, by policy.
         names: of policies.
 
     Raises:

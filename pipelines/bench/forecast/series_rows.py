@@ -14,7 +14,7 @@ def series_rows(cells: list[dict[str, Any]], models: list[str]) -> list[dict[str
     """Return one flat row per series, those with most test steps first.
 
     Args:
-        cells: as from `cells.row`.
+        cells: as from `summarise_evaluation`.
         models: names whose ratio is shown, each in a column of its own; a blank where it was not fitted.
 
     Returns:
@@ -23,7 +23,7 @@ def series_rows(cells: list[dict[str, Any]], models: list[str]) -> list[dict[str
         and "coverage off": of the 80, 90 and 95 % interval the farthest of all steps ahead, in percentage points.
 
     Raises:
-        KeyError: a cell is not as from `cells.row`.
+        KeyError: a cell is not as from `summarise_evaluation`.
     """
     ordered = sorted(cells, key=lambda cell: -cell["test_steps"])
     return [

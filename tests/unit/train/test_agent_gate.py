@@ -73,7 +73,7 @@ def without_lake(monkeypatch):
     def nothing(*_):
         raise LakeError("no table 'metrics'")
 
-    monkeypatch.setattr(training_set.from_lake, "read", nothing)
+    monkeypatch.setattr(training_set.from_lake, "read_measurements", nothing)
 
 
 def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(monkeypatch, tmp_path):
