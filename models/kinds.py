@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from models.adapt.network import CONTEXT, DomainScale
-from models.adapt.target import TransferTarget
+from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import LinearForecaster, LinearWeights
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -19,7 +19,7 @@ from models.forecast.neural.windows import PastWindow
 
 Shape = tuple[int, ...]
 Parameters = TypeVar("Parameters", LinearWeights, Harmonics, Recursion)
-Networked = Network | TransferTarget
+Networked = Network | AdaptedForecaster
 """Kinds whose weights are kept apart, as a torch.export archive."""
 KINDS = (
     "adapted",
@@ -50,7 +50,7 @@ def describe(forecaster: Forecaster) -> dict[str, Any]:
     }
     if isinstance(forecaster, Network):
         return {**common, "season": forecaster.view.season, "carried": forecaster.carried}
-    if isinstance(forecaster, TransferTarget):
+    if isinstance(forecaster, AdaptedForecaster):
         return {**common, "low": forecaster.scale.low, "span": forecaster.scale.span}
     if isinstance(forecaster, Classical):
         parts = {"season": asdict(forecaster.season), "recursion": asdict(forecaster.recursion)}
@@ -79,7 +79,7 @@ def revive(described: dict[str, Any], module: Callable[..., Any] | None = None) 
         if kind == "ridge":
             return LinearForecaster(task, _of(LinearWeights, described["parameters"]))
         if kind == "adapted" and module is not None:
-            return TransferTarget(task, module, DomainScale(float(described["low"]), float(described["span"])))
+            return AdaptedForecaster(task, module, DomainScale(float(described["low"]), float(described["span"])))
         if kind in CELLS and module is not None:
             return Network(PastWindow(task, int(described["season"])), module, kind, int(described["carried"]))
     except KeyError as error:
@@ -96,7 +96,7 @@ def _of(parameters: type[Parameters], values: dict[str, Any]) -> Parameters:
 
 def shapes(forecaster: Networked) -> tuple[dict[str, Shape], dict[str, Shape]]:
     """Shapes of what a network reads and says, by name; -1 is the batch."""
-    if isinstance(forecaster, TransferTarget):
+    if isinstance(forecaster, AdaptedForecaster):
         return {"x": (-1, CONTEXT)}, {"y": (-1, forecaster.horizon)}
     view, state = forecaster.view, (-1, forecaster.carried)
     said = (-1, view.task.horizon, len(view.task.levels))

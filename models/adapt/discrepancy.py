@@ -100,7 +100,9 @@ def classes(labels: Tensor, edges: Tensor) -> Tensor:
 def cmmd2(
     a: Tensor, b: Tensor, class_a: Tensor, class_b: Tensor, kernel: Kernel, least: int = LEAST_CLASS
 ) -> tuple[Tensor, int]:
-    """Return CMMD²: the mean of MMD²(a, b) within each class that has `least` samples on either side.
+    """Return CMMD²: the mean over classes of MMD²(a, b) within the class.
+
+    A class with fewer than `least` samples on either side is left out.
 
     It compares the features given the class; how frequent the classes are does not matter.
 

@@ -14,7 +14,7 @@ import numpy as np
 from river.base import DriftDetector
 from river.drift import ADWIN, PageHinkley
 
-from models.adapt.surprise import Means, Shift, error_size, error_surprise, load_surprise, thin
+from models.adapt.surprise import BlockMeans, Shift, block_means, error_size, error_surprise, load_surprise
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 
@@ -67,19 +67,19 @@ class Drift:
         return math.exp(self.after - self.before)
 
 
-def detect(
+def detect_drifts(
     series: Series, last: Drift | None = None, errors: Series | None = None, least: float = LEAST
 ) -> list[Drift]:
-    """Find the drifts in the newest `REPLAYED_DAYS` days of a load by replaying the detectors over them.
+    """Return the drifts in the newest `REPLAYED_DAYS` days of a load, by replaying the detectors over them.
 
     Args:
         series: records/s, NaN: missing; the newest `KEPT_DAYS` days are used.
-        last: the last drift already known; nothing is reported until `QUIET_S` after it was found.
+        last: the last drift already known; nothing is reported until `QUIET_S` after `Drift.found`.
         errors: log(actual/forecast) at the same steps; NaN where unknown. Only growing errors are reported.
         least: the smallest change reported, as |log ratio|.
 
     Returns:
-        The drifts, oldest first, at least `QUIET_S` apart; empty where the series has less than about three days.
+        Oldest first, at least `QUIET_S` apart; empty where the series has less than about three days.
 
     Raises:
         SeriesError: the errors are not at the steps of the series.
@@ -95,39 +95,49 @@ def detect(
         )
     kept = round(KEPT_DAYS * DAY_S / series.step_s)
     _, newest = series.split(kept)
-    load = thin(newest, _BLOCK)
-    followed = [_Followed("load", load, load_surprise, False, least)]
+    load = block_means(newest, _BLOCK)
+    signals = [_Signal("load", load, load_surprise, False, least)]
     if errors is not None:
         _, newest = errors.split(kept)
-        followed.append(_Followed("forecast_error", error_size(newest, _BLOCK), error_surprise, True, least))
-    for each in followed:
-        each.restart(last)
+        signals.append(_Signal("forecast_error", error_size(newest, _BLOCK), error_surprise, True, least))
+    for signal in signals:
+        signal.restart(last)
     resumes = last.found + QUIET_S if last else -math.inf
     drifts: list[Drift] = []
     count = len(load.values)
     for at in range(max(_FIRST_DAYS * load.day, count - REPLAYED_DAYS * load.day), count):
         if load.end_of(at) - load.span_s < resumes:
             continue
-        found = [drift for each in followed if (drift := each.step(at)) is not None]
-        if found:
-            drifts.append(found[0])
-            resumes = found[0].found + QUIET_S
-            for each in followed:
-                each.restart(found[0])
+        confirmed = [drift for signal in signals if (drift := signal.step(at)) is not None]
+        if confirmed:
+            drifts.append(confirmed[0])
+            resumes = confirmed[0].found + QUIET_S
+            for signal in signals:
+                signal.restart(confirmed[0])
     return drifts
 
 
-class _Followed:
-    """One signal and its detectors, replayed block mean by block mean."""
+class _Signal:
+    """The load or the size of its errors, as block means, and the detectors that are replayed over it."""
 
     def __init__(
-        self, signal: str, means: Means, surprise: Callable[[Means, Shift | None], Floats], only_up: bool, least: float
+        self,
+        signal: str,
+        means: BlockMeans,
+        surprise: Callable[[BlockMeans, Shift | None], Floats],
+        only_up: bool,
+        least: float,
     ) -> None:
         self._signal, self._means, self._surprise, self._only_up, self._least = signal, means, surprise, only_up, least
         self._noise_every = max(means.day // 8, 1)
 
     def restart(self, last: Drift | None) -> None:
-        """Reset the detectors; after a drift of this signal, its new level counts as usual beside the old one."""
+        """Reset the detectors.
+
+        Args:
+            last: the drift they are reset after, None for none; if it was of this signal, the new level counts as usual
+                beside the old one.
+        """
         shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None
         self._values = self._surprise(self._means, shift)
         self._middle = _running_median(self._values, _LASTING)
@@ -140,10 +150,10 @@ class _Followed:
         self._begun: int | None = None
 
     def step(self, at: int) -> Drift | None:
-        """Feed the block mean at an index to the detectors.
+        """Feed the block mean at an index to the detectors, and report the drift that it confirms.
 
         Returns:
-            The drift, where a detector alarmed within the newest means and the change is confirmed; else None.
+            The drift, where a detector alarmed within the last six means and the medians differ enough; else None.
         """
         if self._begun is None:
             self._begun = at

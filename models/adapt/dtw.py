@@ -27,7 +27,7 @@ class ShapeDistance:
     """How far a source's shape lies from the target's.
 
     Attributes:
-        distance: median distance per step, in standard deviations; NaN where nothing could be compared.
+        distance: median warping distance per step, in standard deviations; NaN where nothing could be compared.
         null: the same to segments with the same values in random order; NaN likewise.
     """
 
@@ -40,13 +40,13 @@ class ShapeDistance:
         return self.distance / self.null if self.null > 0 else float("nan")
 
     @property
-    def kept(self) -> bool:
-        """Whether the source is near enough to be adapted: `distance` under `THRESHOLD` of `null`."""
+    def near(self) -> bool:
+        """Whether the source is near enough to be adapted: `distance` under `THRESHOLD` times `null`."""
         return self.distance < THRESHOLD * self.null
 
 
-def normalised(segment: Floats) -> Floats:
-    """Return an (L,) segment with mean 0 and standard deviation 1 (ddof 0), as a new array.
+def z_normalise(segment: Floats) -> Floats:
+    """Return an (L,) segment scaled to mean 0 and standard deviation 1 (ddof 0), as a new array.
 
     Raises:
         SeriesError: the segment is constant or has missing or infinite values.
@@ -61,15 +61,15 @@ def normalised(segment: Floats) -> Floats:
     return scaled
 
 
-def distance(a: Floats, b: Floats, band: int | None = None) -> float:
+def dtw_distance(a: Floats, b: Floats, band: int | None = None) -> float:
     """Return the dynamic-time-warping distance per step, D[n, m]/max(n, m), within a Sakoe-Chiba band.
 
     D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]).
 
     Args:
-        a: (n,) values without gaps; `normalised` first where level and scale do not matter.
+        a: (n,) values without gaps; `z_normalise` first where level and scale do not matter.
         b: (m,) values without gaps.
-        band: how far i and j may lie apart, in steps; None: max(1, floor(0.1·max(n, m))). It is never narrower than the
+        band: how far i and j may lie apart, in steps; None: a tenth of the longer one, at least 1. It is widened to the
             difference of the lengths.
 
     Returns:
@@ -83,17 +83,17 @@ def distance(a: Floats, b: Floats, band: int | None = None) -> float:
     longest = max(len(a), len(b))
     width = max(max(1, int(BAND * longest)) if band is None else band, abs(len(a) - len(b)))
     first, second = (np.ascontiguousarray(part, np.float64) for part in (a, b))
-    return float(costs(first, second, width)[-1, -1]) / longest
+    return float(accumulated_costs(first, second, width)[-1, -1]) / longest
 
 
 @numba.njit(cache=True)
-def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - compiled
-    """Return the (n, m) accumulated costs D of `distance` (compiled); infinite outside the band.
+def accumulated_costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - compiled
+    """Return the (n, m) accumulated costs D of dynamic time warping, as `dtw_distance` defines them (compiled).
 
     Args:
         a: (n,) values.
         b: (m,) values.
-        band: how far i and j may lie apart, in steps.
+        band: how far i and j may lie apart, in steps; costs are infinite outside it.
     """
     n, m = len(a), len(b)
     total = np.full((n + 1, m + 1), np.inf)
@@ -105,13 +105,12 @@ def costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no cover - comp
     return total[1:, 1:]
 
 
-def compare(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
+def compare_shapes(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
     """Measure how near the shape of a source lies to that of the newest part of a target.
 
-    Segments last a day where the target has two days, of which the newest is compared; else half a day, of which it has
-    one or two. The source may be shifted by whole hours, since clocks differ: the shift at which its mean day lies
-    nearest is taken. The distance is the median over all pairs of segments, the null that over the target's segments
-    and `SHUFFLES` random orders of one source segment.
+    Segments of a day are compared, or of half a day where the target has less than two days. The source is shifted by
+    the whole hours at which its mean day lies nearest, since clocks differ. The distance is the median over all pairs
+    of segments; the null is that of the target's segments to `SHUFFLES` random orders of one source segment.
 
     Args:
         source: (T,) records/s without gaps.
@@ -129,44 +128,57 @@ def compare(source: Series, target: Series, generator: np.random.Generator) -> S
             f"the source has steps of {source.step_s:g} s, the target of {target.step_s:g} s. Resample one of them."
         )
     day = round(DAY_S / target.step_s)
-    length = day if len(target) >= 2 * day else day // 2
-    if len(target) < length:
-        raise SeriesError(f"the target has {len(target)} steps; half a day, {length}, is needed to compare shapes")
-    starts = [at for at in (len(target) - 2 * length, len(target) - length) if at >= 0][-1 if length == day else 0 :]
-    wanted = [normalised(target.values[at : at + length]) for at in starts]
+    starts, length = _newest_segments(len(target), day)
+    segments = [z_normalise(target.values[at : at + length]) for at in starts]
     phases = [round((target.start + at * target.step_s - source.start) / source.step_s) for at in starts]
-    late = _suiting(source.values, wanted, phases, day)
-    found, null = [], []
-    for segment, phase in zip(wanted, phases, strict=True):
-        first = (phase + late) % day
+    shift = _best_shift(source.values, segments, phases, day)
+    distances, nulls = [], []
+    for segment, phase in zip(segments, phases, strict=True):
+        first = (phase + shift) % day
         parts = (_shape(source.values[at : at + length]) for at in range(first, len(source) - length + 1, day))
         others = [part for part in parts if part is not None]
-        found += [distance(other, segment) for other in others]
+        distances += [dtw_distance(other, segment) for other in others]
         if others:
             drawn = others[int(generator.integers(len(others)))]
-            null += [distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
-    return ShapeDistance(float(np.median(found)), float(np.median(null))) if found else ShapeDistance(np.nan, np.nan)
+            nulls += [dtw_distance(generator.permutation(drawn), segment) for _ in range(SHUFFLES)]
+    if not distances:
+        return ShapeDistance(np.nan, np.nan)
+    return ShapeDistance(float(np.median(distances)), float(np.median(nulls)))
 
 
-def _suiting(source: Floats, wanted: list[Floats], phases: list[int], day: int) -> int:
-    """Return the shift in steps, in whole hours, at which the source's mean day is nearest to the wanted segments."""
+def _newest_segments(steps: int, day: int) -> tuple[list[int], int]:
+    """Return where the segments of a target begin, and their length: the newest day, else one or two half days.
+
+    Raises:
+        SeriesError: the target has less than half a day.
+    """
+    if steps >= 2 * day:
+        return [steps - day], day
+    length = day // 2
+    if steps < length:
+        raise SeriesError(f"the target has {steps} steps; half a day, {length}, is needed to compare shapes")
+    return [at for at in (steps - 2 * length, steps - length) if at >= 0], length
+
+
+def _best_shift(source: Floats, segments: list[Floats], phases: list[int], day: int) -> int:
+    """Return the shift in steps, in whole hours, at which the source's mean day is nearest to the target's segments."""
     if len(source) < day:
         return 0
     mean_day = source[: len(source) // day * day].reshape(-1, day).mean(axis=0)
 
-    def apart(late: int) -> float:
-        """Return the summed distance to the wanted segments at a shift in steps; infinite where there is no shape."""
+    def summed_distance(shift: int) -> float:
+        """Return the summed distance to the segments at a shift in steps; infinite where there is no shape."""
         total = 0.0
-        for segment, phase in zip(wanted, phases, strict=True):
-            part = _shape(np.roll(mean_day, -(phase + late) % day)[: len(segment)])
-            total += np.inf if part is None else distance(part, segment)
+        for segment, phase in zip(segments, phases, strict=True):
+            part = _shape(np.roll(mean_day, -(phase + shift) % day)[: len(segment)])
+            total += np.inf if part is None else dtw_distance(part, segment)
         return total
 
-    return min(range(0, day, max(day // 24, 1)), key=apart)
+    return min(range(0, day, max(day // 24, 1)), key=summed_distance)
 
 
 def _shape(segment: Floats) -> Floats | None:
     try:
-        return normalised(segment)
+        return z_normalise(segment)
     except SeriesError:
         return None

@@ -18,7 +18,7 @@ class TransferVerdict:
         accepted: whether that is the adapted one.
         transfer: negative transfer NT = (E_adapted − E_target_only)/E_target_only; below 0 adaptation helped; infinite
             where E_target_only is not above 0.
-        errors: every candidate's RMSE on the gate rows, by those names.
+        errors: every candidate's RMSE on the gate's rows, by those names.
     """
 
     served: str
@@ -27,25 +27,27 @@ class TransferVerdict:
     errors: dict[str, float]
 
 
-def verdict(adapted: float, source_only: float, target_only: float, last_value: float) -> TransferVerdict:
-    """Accept the adapted model if it beats target only (NT < 0), source only and last value.
+def decide_transfer(adapted: float, source_only: float, target_only: float, last_value: float) -> TransferVerdict:
+    """Decide whether an adapted model serves: its error must be below that of each of the three models without transfer.
 
-    Otherwise the best of these three serves.
+    Otherwise the best of these three serves. An error of NaN beats none and is beaten by none: the adapted model is
+    accepted only where all three are known.
 
     Args:
-        adapted: RMSE on the gate rows, in the same unit as the others; one that is not finite never wins.
-        source_only: RMSE of the source's model as it is; if NaN, the adapted model is not accepted.
-        target_only: RMSE of the best model of the target's own rows; likewise.
+        adapted: RMSE on the gate's rows, in the same unit as the others.
+        source_only: RMSE of the source's model as it is.
+        target_only: RMSE of the best model of the target's own rows.
         last_value: RMSE of repeating the last value.
 
     Raises:
-        SeriesError: none of them is finite.
+        SeriesError: none of the three models without transfer has a finite error.
     """
-    errors = {"adapted": adapted, "source_only": source_only, "target_only": target_only, "last_value": last_value}
-    if not np.isfinite(list(errors.values())).any():
-        raise SeriesError(f"no candidate has a finite error: {errors}. Look at the gate rows.")
+    others = {"source_only": source_only, "target_only": target_only, "last_value": last_value}
+    errors = {"adapted": adapted, **others}
+    if not np.isfinite(list(others.values())).any():
+        raise SeriesError(f"no candidate without transfer has a finite error: {errors}. Look at the gate rows.")
     transfer = (adapted - target_only) / target_only if target_only > 0 else float("inf")
-    accepted = bool(transfer < 0 and adapted < min(source_only, last_value))
-    others = {name: error if np.isfinite(error) else np.inf for name, error in errors.items() if name != "adapted"}
-    served = "adapted" if accepted else min(others, key=others.__getitem__)
+    accepted = bool(transfer < 0 and adapted < np.min(list(others.values())))
+    finite = {name: error for name, error in others.items() if np.isfinite(error)}
+    served = "adapted" if accepted else min(finite, key=finite.__getitem__)
     return TransferVerdict(served, accepted, float(transfer), errors)

@@ -46,12 +46,16 @@ class ShortRidge:
         Raises:
             IndexError: an origin is T or above. One that is too early reads from the end of the values, unnoticed.
         """
-        moves: Floats = self.unit * inputs(values / self.unit, origins, self.day, self.weights.shape[1]) @ self.weights
+        moves: Floats = (
+            self.unit * regressors(values / self.unit, origins, self.day, self.weights.shape[1]) @ self.weights
+        )
         return values[origins][:, None] + moves
 
 
-def unit_of(values: Floats) -> float:
-    """Return the standard deviation of the differences between neighbouring values; a linear trend does not count.
+def step_deviation(values: Floats) -> float:
+    """Return the standard deviation of the differences between neighbouring (T,) values, in their unit.
+
+    A linear trend does not count.
 
     Raises:
         SeriesError: it is 0 or NaN.
@@ -73,20 +77,23 @@ def origins_of(steps: int, day: int, horizon: int) -> Indices:
     return np.arange((day + _NEIGHBOURS if day else 0) + CONTEXT - 1, steps - horizon)
 
 
-def inputs(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
-    """Return the regressors at each origin t, in the values' unit.
+def regressors(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
+    """Return what the regression reads at each origin t, in the values' unit.
 
     These are y(t − k) − y(t) for k = 1..23; with a day also y(t − day + j) − y(t − day) for j = −3..horizon + 2 but 0,
     as far as these lie before t, and y(t − day) − y(t).
 
     Args:
         values: (T,) loads without gaps.
-        origins: (N,) indices t.
+        origins: (N,) indices t; one with too few values before it reads from their end, unnoticed.
         day: steps per day where yesterday is read, else 0.
         horizon: steps ahead.
 
     Returns:
-        (N, inputs).
+        (N, regressors).
+
+    Raises:
+        IndexError: an origin is T or above.
     """
     at = origins[:, None]
     recent: Floats = values[at - np.arange(1, CONTEXT)] - values[at]
@@ -102,8 +109,8 @@ def outcomes(values: Floats, origins: Indices, horizon: int) -> Floats:
     Raises:
         IndexError: fewer than `horizon` values follow an origin.
     """
-    came: Floats = values[origins[:, None] + np.arange(1, horizon + 1)]
-    return came
+    actual: Floats = values[origins[:, None] + np.arange(1, horizon + 1)]
+    return actual
 
 
 def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:
@@ -123,8 +130,8 @@ def fit(values: Floats, horizon: int, day: int, strength: float) -> ShortRidge:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """A regression and the strength that rolling origins found best.
+class ChosenRidge:
+    """A regression with the ridge strength that had the least error over rolling origins.
 
     Attributes:
         model: fitted on the whole history.
@@ -137,10 +144,10 @@ class Chosen:
     errors: Floats
 
 
-def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
-    """Fit with the ridge strength, and with or without yesterday, that have the least error over rolling origins.
+def choose_ridge(values: Floats, horizon: int, days: tuple[int, ...]) -> ChosenRidge:
+    """Fit a ridge regression, its strength and whether it reads yesterday chosen by rolling origins.
 
-    The error is the squared one relative to that of the last value, step ahead by step ahead, mean over all.
+    Chosen is what has the least squared error relative to that of the last value, averaged over steps ahead and rows.
 
     Args:
         values: (T,) records/s without gaps.
@@ -149,7 +156,7 @@ def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
             less than three such days and 48 steps; 0 is tried where none is left.
 
     Returns:
-        The model fitted on all, its strength, and the (T, p) errors in records/s of fits without the block they are of.
+        The model fitted on all, its strength, and its errors by six-fold cross-validation.
 
     Raises:
         SeriesError: the history is shorter than (48 + p)/0.55 or p/0.15 steps, or its oldest 55 % have no change.
@@ -170,16 +177,16 @@ def choose(values: Floats, horizon: int, days: tuple[int, ...]) -> Chosen:
 
     usable = [day for day in days if folds[0] >= 3 * day + 2 * CONTEXT] or [0]
     _, day, strength = min((loss(day, strength), day, strength) for day in usable for strength in STRENGTHS)
-    return Chosen(fit(values, horizon, day, strength), strength, _left_out(values, horizon, day, strength))
+    return ChosenRidge(fit(values, horizon, day, strength), strength, _left_out(values, horizon, day, strength))
 
 
 def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, strength: float) -> Floats:
     """Return (N,) squared errors over `begin..end` of a fit on the values before, relative to the last value's."""
     model = fit(values[:begin], horizon, day, strength)
     origins = np.arange(begin - 1, end - horizon)
-    came = outcomes(values, origins, horizon)
-    naive = np.mean((came - values[origins][:, None]) ** 2, axis=0) + 1e-12 * model.unit**2
-    errors: Floats = ((came - model.forecast(values, origins)) ** 2 / naive).mean(axis=1)
+    actual = outcomes(values, origins, horizon)
+    naive = np.mean((actual - values[origins][:, None]) ** 2, axis=0) + 1e-12 * model.unit**2
+    errors: Floats = ((actual - model.forecast(values, origins)) ** 2 / naive).mean(axis=1)
     return errors
 
 
@@ -201,14 +208,14 @@ def _rows(values: Floats, horizon: int, day: int) -> tuple[float, Indices, Float
     Raises:
         SeriesError: the values are too few for one row, or constant.
     """
-    unit, origins = unit_of(values), origins_of(len(values), day, horizon)
+    unit, origins = step_deviation(values), origins_of(len(values), day, horizon)
     if not len(origins):
         raise SeriesError(f"{len(values)} steps are too few for one row of {CONTEXT} inputs and {horizon} outcomes")
     scaled = values / unit
     return (
         unit,
         origins,
-        inputs(scaled, origins, day, horizon),
+        regressors(scaled, origins, day, horizon),
         (outcomes(scaled, origins, horizon) - scaled[origins][:, None]),
     )
 

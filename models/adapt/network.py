@@ -30,11 +30,12 @@ class DomainScale:
     span: float
 
     @staticmethod
-    def of(values: Floats) -> DomainScale:
-        """Build the scale from (T,) training values in records/s, T at least 1.
+    def fit(values: Floats) -> DomainScale:
+        """Return the scale by which the least of (T,) training values, records/s, becomes 0 and the greatest 1.
 
         Raises:
             SeriesError: they are constant or contain NaN.
+            ValueError: numpy's, where there is no value.
         """
         low, high = float(values.min()), float(values.max())
         if not high > low:
@@ -59,8 +60,13 @@ class DomainRows:
     y: Tensor
 
     @staticmethod
-    def of(values: Floats, scale: DomainScale, horizon: int) -> DomainRows:
-        """Cut every window of 24 inputs and `horizon` outcomes from (T,) values in records/s, oldest first.
+    def cut(values: Floats, scale: DomainScale, horizon: int) -> DomainRows:
+        """Cut a load into rows: every window of 24 inputs and the `horizon` outcomes after it, oldest first, scaled.
+
+        Args:
+            values: (T,) records/s without gaps.
+            scale: the load's.
+            horizon: outcomes per row, in steps.
 
         Raises:
             SeriesError: T is below 24 + `horizon`.
@@ -76,7 +82,7 @@ class DomainRows:
         return len(self.x)
 
 
-class TravellingGru(nn.Module):
+class TransferGru(nn.Module):
     """Forecasting network whose features can be aligned between loads.
 
     x (B, 24) → 2 causal Conv1d (kernel 3, left padding 2, ReLU, dropout) → z (B, 24, C) → 2 × GRU → Linear(p).
@@ -105,14 +111,14 @@ class TravellingGru(nn.Module):
             self.head.bias.zero_()
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return features and forecasts.
+        """Return features and forecasts of B windows.
 
         Args:
             x: (B, 24) scaled load, newest last.
             generator: draws the dropout while training; None: no dropout.
 
         Returns:
-            (B, hidden) features φ and (B, p) scaled load.
+            (B, hidden) features φ and (B, p) scaled load 1 to p steps ahead.
         """
         z = x[:, None, :] - x[:, None, -1:]  # (B, 1, T); the level is the skip's business
         for convolution in (self.first, self.second):
@@ -134,9 +140,9 @@ def _dropped(z: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 class ForecastOnly(nn.Module):
-    """A `TravellingGru` reduced to its forecast, without features and dropout: the form that is exported and serves."""
+    """A `TransferGru` reduced to its forecast, without features and dropout: the form that is exported and serves."""
 
-    def __init__(self, network: TravellingGru) -> None:
+    def __init__(self, network: TransferGru) -> None:
         super().__init__()
         self.network = network
 

@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.adapt.candidates import CandidateErrors, Target, adapted, four_way, learn, of_target, source_only
-from models.adapt.dtw import compare
+from models.adapt.candidates import (
+    adapt_to_target,
+    decide_on_gate_part,
+    fit_own_candidates,
+    pretrain_source,
+    score_source_only,
+)
+from models.adapt.dtw import compare_shapes
 from models.adapt.gate import TransferVerdict
 from models.adapt.network import ForecastOnly
-from models.adapt.target import LONG_DAYS, TransferTarget
-from models.adapt.transfer import TransferPlan
-from models.forecast.core.forecaster import Task, fill
+from models.adapt.target import LONG_DAYS, AdaptedForecaster
+from models.adapt.target_load import CandidateErrors, TargetLoad
+from models.adapt.training import TransferPlan
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series, SeriesError
 
 
@@ -26,13 +33,14 @@ class TransferResult:
     """Result of trying other loads as sources, each by name.
 
     Attributes:
-        targets: the adapted forecaster of every source whose shape was near enough, accepted or not.
-        verdicts: of the four-way gate, for the same sources.
+        forecasters: adapted from every source whose shape was near enough, accepted or not.
+        verdicts: of the gate (`decide_transfer`), for the same sources.
         refused: why each other source was not tried.
-        shapes: `dtw.ShapeDistance.ratio` of every source that is long enough; NaN where nothing could be compared.
+        shapes: by source that is long enough, its distance from the load's shape as a share of that of a shuffled one;
+            NaN where nothing could be compared.
     """
 
-    targets: dict[str, TransferTarget] = field(default_factory=dict)
+    forecasters: dict[str, AdaptedForecaster] = field(default_factory=dict)
     verdicts: dict[str, TransferVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, float] = field(default_factory=dict)
@@ -52,11 +60,13 @@ class TransferResult:
         raise NoSourceError(f"no other load helps this one: {'; '.join(why) or 'there is none'}")
 
 
-def ask(task: Task, history: Series, others: Mapping[str, Series], plan: TransferPlan, seed: int) -> TransferResult:
-    """Adapt the network of every other load of similar shape to a new load, and judge each by the four-way gate.
+def transfer_from_sources(
+    task: Task, history: Series, others: Mapping[str, Series], plan: TransferPlan, seed: int
+) -> TransferResult:
+    """Adapt the network of every other load of similar shape to a new load, and decide by the gate which may serve.
 
-    Per similar source a network is trained several times, which takes long. Loads that have other steps, less than
-    `LONG_DAYS` days, a gap at the beginning, or another shape are refused.
+    Blocks while several networks are trained per similar source. Loads that have other steps, less than `LONG_DAYS`
+    days, a gap at the beginning, or another shape are refused.
 
     Args:
         task: what is forecast.
@@ -66,30 +76,42 @@ def ask(task: Task, history: Series, others: Mapping[str, Series], plan: Transfe
         seed: the same gives the same networks.
 
     Raises:
-        SeriesError: the history has other steps than a source or is too short or constant.
+        SeriesError: the history has other steps than a source, is too short, constant, or begins with a gap; or no
+            model without transfer has a finite error on the gate's rows.
     """
-    known = Series(history.start, history.step_s, fill(history.values, task))
-    target = Target(known.values, len(known), task.day, task.horizon)
+    known = Series(history.start, history.step_s, fill_gaps(history.values, task))
+    target = TargetLoad(known.values, len(known), task.day, task.horizon)
     own: dict[str, CandidateErrors] = {}
-    found = TransferResult()
+    result = TransferResult()
     for name, other in others.items():
-        if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
-            found.refused[name] = (
-                f"{len(other)} steps of {other.step_s:g} s, under {LONG_DAYS} days of {task.step_s:g} s"
-            )
+        source_load = _usable_source(name, other, known, task, seed, result)
+        if source_load is None:
             continue
-        full = Series(other.start, other.step_s, fill(other.values, task))
-        if not np.isfinite(full.values).all():
-            found.refused[name] = "it begins with a gap"
-            continue
-        likeness = compare(full, known, np.random.default_rng(seed))
-        found.shapes[name] = likeness.ratio
-        if not likeness.kept:
-            found.refused[name] = f"its shape is {likeness.ratio:.2f} as far as no shape at all"
-            continue
-        own = own or of_target(target, plan, seed)
-        source = learn(full.values, task.horizon, plan, seed)
-        network, scale, moved = adapted(target, source, plan, seed)
-        found.targets[name] = TransferTarget(task, ForecastOnly(network).eval(), scale)
-        found.verdicts[name] = four_way(target, own, source_only(target, source), moved)
-    return found
+        own = own or fit_own_candidates(target, plan, seed)
+        source = pretrain_source(source_load.values, task.horizon, plan, seed)
+        network, scale, adapted = adapt_to_target(target, source, plan, seed)
+        result.forecasters[name] = AdaptedForecaster(task, ForecastOnly(network).eval(), scale)
+        result.verdicts[name] = decide_on_gate_part(target, own, score_source_only(target, source), adapted)
+    return result
+
+
+def _usable_source(
+    name: str, other: Series, known: Series, task: Task, seed: int, result: TransferResult
+) -> Series | None:
+    """Return a load without gaps if it may be a source; else None, and why in `result.refused`.
+
+    Its shape is kept in `result.shapes`.
+    """
+    if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
+        result.refused[name] = f"{len(other)} steps of {other.step_s:g} s, under {LONG_DAYS} days of {task.step_s:g} s"
+        return None
+    full = Series(other.start, other.step_s, fill_gaps(other.values, task))
+    if not np.isfinite(full.values).all():
+        result.refused[name] = "it begins with a gap"
+        return None
+    likeness = compare_shapes(full, known, np.random.default_rng(seed))
+    result.shapes[name] = likeness.ratio
+    if not likeness.near:
+        result.refused[name] = f"its shape is {likeness.ratio:.2f} as far as no shape at all"
+        return None
+    return full

@@ -17,7 +17,7 @@ _HIGHEST = 1.0  # |log error| of one forecast counts at most so much: wrong by a
 
 
 @dataclass(frozen=True, eq=False)
-class Means:
+class BlockMeans:
     """Means over equal blocks of time, which begin at multiples of `span_s` since the epoch.
 
     Attributes:
@@ -40,17 +40,17 @@ class Means:
         return self.start + (index + 1) * self.span_s
 
 
-def thin(series: Series, steps: int) -> Means:
-    """Average a series over blocks of `steps` steps that begin at multiples of the block's length since the epoch.
+def block_means(series: Series, steps: int) -> BlockMeans:
+    """Average a series over blocks of time, which begin at multiples of their length since the epoch.
 
     Incomplete blocks at either end are left out.
 
     Args:
-        series: NaN: missing.
-        steps: per block; cut to a quarter of a day, at least 1.
+        series: in any unit; NaN: missing.
+        steps: of the series per block; cut to 1 .. a quarter of a day.
 
     Returns:
-        The means; NaN where less than half of a block was known. May be empty.
+        The means, maybe none; NaN where less than half of a block was known.
     """
     day = max(round(DAY_S / series.step_s), 1)
     steps = max(min(steps, day // 4), 1)
@@ -62,7 +62,9 @@ def thin(series: Series, steps: int) -> Means:
     known = np.isfinite(parts)
     seen = known.sum(axis=1)
     sums = np.where(known, parts, 0.0).sum(axis=1)
-    return Means(first * span_s, span_s, np.divide(sums, seen, out=np.full(count, np.nan), where=2 * seen >= steps))
+    return BlockMeans(
+        first * span_s, span_s, np.divide(sums, seen, out=np.full(count, np.nan), where=2 * seen >= steps)
+    )
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class Shift:
     by: float
 
 
-def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
-    """Return (N,) log ratios of the load to the nearest end of its usual range: 0 within it, 0.26 at 30 % above.
+def load_surprise(load: BlockMeans, shift: Shift | None = None) -> Floats:
+    """Return how far a load lies outside its usual range, as log ratio to the nearest end of that range.
 
     The range is that of the same time yesterday and on the same weekday of the last `WEEKS` weeks; within the first
     week, of every day before.
@@ -89,7 +91,7 @@ def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
         shift: a known change of level, after which the new level is usual too.
 
     Returns:
-        NaN where the load or its usual range is unknown.
+        (N,) log ratios: 0 within the range, 0.26 at 30 % above it; NaN where the load or its range is unknown.
     """
     known = np.isfinite(load.values)
     total = np.cumsum(np.where(known, load.values, 0.0))
@@ -101,17 +103,17 @@ def load_surprise(load: Means, shift: Shift | None = None) -> Floats:
     return np.where(np.isfinite(nearest), np.log(ratio), np.nan)
 
 
-def error_size(errors: Series, steps: int) -> Means:
+def error_size(errors: Series, steps: int) -> BlockMeans:
     """Return block means of |log(actual/forecast)|, each value cut to at most 1.
 
     Args:
         errors: (T,) log(actual/forecast); NaN where there is no forecast or no load.
-        steps: as in `thin`.
+        steps: as in `block_means`.
     """
-    return thin(Series(errors.start, errors.step_s, np.minimum(np.abs(errors.values), _HIGHEST)), steps)
+    return block_means(Series(errors.start, errors.step_s, np.minimum(np.abs(errors.values), _HIGHEST)), steps)
 
 
-def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
+def error_surprise(size: BlockMeans, shift: Shift | None = None) -> Floats:
     """Return (N,) by how much the size of the errors exceeds its usual range; 0 within or below it.
 
     Args:
@@ -126,7 +128,7 @@ def error_surprise(size: Means, shift: Shift | None = None) -> Floats:
     return np.maximum(size.values - highest, 0.0)
 
 
-def _usual(means: Means, moved: Floats | None, shift: Shift | None) -> tuple[Floats, Floats]:
+def _usual(means: BlockMeans, moved: Floats | None, shift: Shift | None) -> tuple[Floats, Floats]:
     """Return (N,) the lowest and (N,) the highest mean at the same time on comparable days; NaN where there is none.
 
     For a week after a known shift the days before it count both as they were and moved: in that week each hour is met

@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from models.adapt.network import CONTEXT, DomainScale
-from models.adapt.transfer import forecast
+from models.adapt.training import forecast
 from models.forecast.core.conformal import Conformal, ConformalState
-from models.forecast.core.forecaster import State, Task, begin, check_load, fill
+from models.forecast.core.forecaster import State, Task, begin_state, check_loads, fill_gaps
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 
@@ -23,8 +23,8 @@ LONG_DAYS = 14
 _KEPT = 2016  # newest steps of a history whose errors set the quantiles
 
 
-class TargetState(NamedTuple):
-    """What a `TransferTarget` carries from step to step.
+class AdaptedState(NamedTuple):
+    """What an `AdaptedForecaster` carries from step to step.
 
     Attributes:
         spread: the past errors, as conformal quantiles need them.
@@ -36,7 +36,7 @@ class TargetState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TransferTarget(Carrying):
+class AdaptedForecaster(Carrying):
     """An adapted network with conformal quantiles around it; the last value stands in for the first 24 steps.
 
     Attributes:
@@ -50,31 +50,31 @@ class TransferTarget(Carrying):
     module: Callable[[Tensor], Tensor]
     scale: DomainScale
     kind: str = "adapted"
-    carries: ClassVar[Any] = TargetState
+    carries: ClassVar[Any] = AdaptedState
 
     @cached_property
     def _conformal(self) -> Conformal:
         return Conformal(self.horizon, self.levels, self.task.day)
 
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty; the errors of its newest 2016 steps set the quantiles.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty; its newest 2016 errors set the quantiles.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        state = begin(self.task, history)
+        state = begin_state(self.task, history)
         if not state.seen:
             return state
-        values = fill(check_load(history.values), self.task)[-state.seen :]
+        values = fill_gaps(check_loads(history.values), self.task)[-state.seen :]
         known = np.isfinite(history.values)[-state.seen :]
         centres = self._centres(values)
-        carried = TargetState(self._conformal.start(), np.empty(0))
+        carried = AdaptedState(self._conformal.start(), np.empty(0))
         for at in range(max(len(values) - _KEPT, 0), len(values)):
             newest = values[max(at + 1 - CONTEXT, 0) : at + 1]
             carried = self._moved(carried, centres[at], newest, float(values[at]) if known[at] else math.nan, at + 1)
         return replace(state, carried=carried)
 
-    def carry(self, before: State, after: State, value: float) -> TargetState:
+    def next_carried(self, before: State, after: State, value: float) -> AdaptedState:
         """Return past errors and the quantiles after one more step.
 
         Args:
@@ -83,7 +83,7 @@ class TransferTarget(Carrying):
             value: records/s of the step; NaN: missing, no error is scored.
         """
         newest = after.values[-min(after.seen, CONTEXT) :]
-        carried = before.carried or TargetState(self._conformal.start(), np.empty(0))
+        carried = before.carried or AdaptedState(self._conformal.start(), np.empty(0))
         return self._moved(carried, self._centres(newest)[-1], newest, value, after.seen)
 
     def trust(self, state: State) -> str:
@@ -99,6 +99,6 @@ class TransferTarget(Carrying):
             centres[CONTEXT - 1 :] = np.maximum(forecast(self.module, values, self.scale), 0.0)
         return centres
 
-    def _moved(self, carried: TargetState, centre: Floats, newest: Floats, value: float, seen: int) -> TargetState:
+    def _moved(self, carried: AdaptedState, centre: Floats, newest: Floats, value: float, seen: int) -> AdaptedState:
         spread = carried.spread if math.isnan(value) else self._conformal.score(carried.spread, value)
-        return TargetState(*self._conformal.quantiles(spread, centre, float(newest.mean()), seen))
+        return AdaptedState(*self._conformal.quantiles(spread, centre, float(newest.mean()), seen))

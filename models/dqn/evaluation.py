@@ -17,7 +17,7 @@ from models.dqn.environment.randomisation import HEARD_LEADS_S, Drawn, drawn
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.settings import TrainingLength
-from models.forecast.selection.gate import Rival, Verdict, verdict
+from models.forecast.selection.gate import Rival, Verdict, decide_promotion
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import TwinJob
 
@@ -161,7 +161,7 @@ def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: flo
         Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judged`.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
-    return {name: Rival.of(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
+    return {name: Rival.compare(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
 
 
 def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
@@ -172,4 +172,4 @@ def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
         rivals: of `against`; without any that has a cost it is promoted.
         allowed: the compared violation, for the reason's text.
     """
-    return verdict(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")
+    return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from models.forecast.core.forecaster import Forecaster, Track
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.state import OnlineError as OnlineError
-from models.forecast.core.state import since
+from models.forecast.core.state import values_since
 
 
 class Online:
@@ -75,7 +75,7 @@ class Online:
     def state(self, job: str) -> bytes:
         """Serialise a job's state to MessagePack, 0.1 to 3 MB: all that is carried, and the newest values.
 
-        Keep it now and then; `restore` with the samples that came since gives the same forecasts bit by bit.
+        `restore` with the samples that came since gives the same forecasts bit by bit.
 
         Raises:
             OnlineError: the job was not admitted.
@@ -83,22 +83,21 @@ class Online:
         return self._of(job).state()
 
     def restore(self, job: str, state: bytes, history: Series) -> None:
-        """Follow a job from a serialised state, stepping through what its history has after it.
+        """Follow a job from a serialised state and the samples that came after it.
 
         Args:
-            job: one that is followed already starts over.
-            state: bytes of `state`, of the same job and forecaster. Kind and task are checked; that the weights are the
-                same is the caller's to ensure.
-            history: the job's samples after the state, NaN where one is missing; it may begin earlier, or be empty. Its
-                steps must be the forecaster's, which is not checked.
+            job: one that is followed already starts over from the state.
+            state: bytes that `state` returned, of the same forecaster. Kind and task are checked, weights are not.
+            history: the job's samples after the state in the forecaster's steps, NaN where one is missing; it may begin
+                earlier, or be empty.
 
         Raises:
-            OnlineError: the bytes are no state of this forecaster, or the history has no step border at the state's
-                time.
+            OnlineError: the bytes are no state of this forecaster, or the history has other steps, does not reach to
+                the state's time, or has no step border there.
             SeriesError: a later value is negative or infinite.
         """
         track, at = self.forecaster.resume(state)
-        for value in since(at, history).tolist():
+        for value in values_since(at, history, self.forecaster.step_s).tolist():
             track.step(value)
         self._jobs[job] = track
 

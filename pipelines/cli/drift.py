@@ -22,10 +22,10 @@ def evaluate(
     as_json: JsonFile = None,
 ) -> None:
     """Put lasting changes of the mean into shipped series and count what is found, and what is found without one."""
-    from models.forecast.selection.catalogue import named
+    from models.forecast.selection.catalogue import select_kinds
     from pipelines.bench.drift.drift import format_detection, make_cases, measure_detection
     from pipelines.bench.forecast.breaks import CELLS
 
-    found = measure_detection(make_cases(named([model])[0], positions, listed(cells) or CELLS), tell)
+    found = measure_detection(make_cases(select_kinds([model])[0], positions, listed(cells) or CELLS), tell)
     print(format_detection(found))
     write_figure(as_json, found)

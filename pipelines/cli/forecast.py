@@ -96,10 +96,10 @@ def lasting_breaks(
     as_json: JsonFile = None,
 ) -> None:
     """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
-    from models.forecast.selection.catalogue import named
+    from models.forecast.selection.catalogue import select_kinds
     from pipelines.bench.forecast.lasting import evaluate_breaks_of_all, format_breaks, summarise_breaks
 
-    (name,) = named([model])
+    (name,) = select_kinds([model])
     cells = evaluate_breaks_of_all(name, jobs, tell)
     sums = summarise_breaks(cells)
     print(format_breaks(cells, sums))

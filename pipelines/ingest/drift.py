@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from configs.settings import Settings
-from models.adapt.drift import KEPT_DAYS, Drift, detect
+from models.adapt.drift import KEPT_DAYS, Drift, detect_drifts
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.lake.load import moment
@@ -79,7 +79,7 @@ def check(
     of_job = [event for event in reported if event["job"] == job]
     last = max(of_job, key=lambda event: float(event["found"]), default=None)
     known = Drift(**{field.name: last[field.name] for field in fields(Drift)}) if last else None
-    drifts = detect(series, known, errors)
+    drifts = detect_drifts(series, known, errors)
     if not drifts:
         return None
     drift = drifts[-1]

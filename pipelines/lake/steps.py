@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from models.forecast.core.series import GRAIN, MAX_STEPS, Series, combined
+from models.forecast.core.series import GRAIN, MAX_STEPS, Series, average_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,5 +60,5 @@ def loads(records: DataFrame, step_s: float) -> dict[str, Series]:
     found = {}
     for job, of_job in sums.groupby("job"):
         step, weight, total, until = (of_job[name].to_numpy() for name in ("step", "weight", "total", "until"))
-        found[str(job)] = combined(step, weight, total, float(until.max()), step_s)
+        found[str(job)] = average_pieces(step, weight, total, float(until.max()), step_s)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.forecast.core.series import Series, regular
+from models.forecast.core.series import Series, resample
 
 
 def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
@@ -24,7 +24,7 @@ def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
     """
     fitting = arrivals[arrivals["span_s"] <= step_s]
     times, rates, spans = (fitting[c].to_numpy(float) for c in ("time", "arrival_rps", "span_s"))
-    return regular(times, rates, spans, step_s)
+    return resample(times, rates, spans, step_s)
 
 
 def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:

@@ -3,14 +3,14 @@
 import numpy as np
 import torch
 
-from models.adapt.network import DomainScale, ForecastOnly, TravellingGru
-from models.adapt.target import TransferTarget
+from models.adapt.network import DomainScale, ForecastOnly, TransferGru
+from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import CELLS, Recurrent
-from models.forecast.neural.training import trained
+from models.forecast.neural.training import as_forecaster
 from models.forecast.neural.windows import PastWindow
 from models.forecast.selection.catalogue import CATALOGUE
 
@@ -29,13 +29,13 @@ def network(cell="gru"):
     made = Recurrent(view, cell, 4, torch.Generator().manual_seed(1))
     for weight in (made.head.weight, made.linear):
         torch.nn.init.normal_(weight, std=0.1, generator=torch.Generator().manual_seed(2))
-    return trained(made, view)
+    return as_forecaster(made, view)
 
 
 def pupil():
-    travelled = TravellingGru(3, 4, torch.Generator().manual_seed(1))
+    travelled = TransferGru(3, 4, torch.Generator().manual_seed(1))
     torch.nn.init.normal_(travelled.head.weight, generator=torch.Generator().manual_seed(2))
-    return TransferTarget(TASK, ForecastOnly(travelled).eval(), DomainScale(10.0, 90.0))
+    return AdaptedForecaster(TASK, ForecastOnly(travelled).eval(), DomainScale(10.0, 90.0))
 
 
 def kinds():

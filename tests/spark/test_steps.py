@@ -1,4 +1,4 @@
-"""Loads that Spark summed by step are those that `regular` makes of the same records."""
+"""Loads that Spark summed by step are those that `resample` makes of the same records."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.forecast.core.series import MAX_STEPS, SeriesError, regular
+from models.forecast.core.series import MAX_STEPS, SeriesError, resample
 from pipelines.lake.steps import loads
 
 pytestmark = pytest.mark.spark
@@ -26,7 +26,7 @@ def test_equal_to_the_last_bit_where_sums_are_exact(spark, records, step_s):
     found = loads(framed(spark, records), step_s)
     for job, mine in enumerate(records):
         times, rates, spans = map(np.array, zip(*mine, strict=True))
-        wanted = regular(times, rates, spans, step_s)
+        wanted = resample(times, rates, spans, step_s)
         assert (found[str(job)].start, len(found[str(job)])) == (wanted.start, len(wanted))
         np.testing.assert_array_equal(found[str(job)].values, wanted.values)
 
@@ -39,7 +39,7 @@ def test_equal_but_for_the_order_of_sums_at_live_cadence(spark):
     kept = draw.random(20_000) > 0.1
     columns = times[kept], draw.uniform(0, 400, kept.sum()), spans[kept]
     found = loads(framed(spark, [list(zip(*map(np.ndarray.tolist, columns), strict=True))]), 300.0)["0"]
-    wanted = regular(*columns, 300.0)
+    wanted = resample(*columns, 300.0)
     assert (found.start, len(found)) == (wanted.start, len(wanted))
     np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
     assert np.isnan(wanted.values).sum() > 10

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import State, Task, begin, fill
-from models.forecast.core.residuals import NEWEST, ResidualWindow, residual_window
+from models.forecast.core.forecaster import State, Task, begin_state, fill_gaps
+from models.forecast.core.residuals import NEWEST, ResidualWindow, build_residual_window
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.core.tracks import Carrying
 
@@ -53,8 +53,13 @@ class LinearWeights:
 class LinearForecaster(Carrying):
     """A fitted ridge regression, with the quantiles of its past errors around it.
 
-    Until its lags reach into the history, the seasonal naive forecast stands in. The errors after `init` are in-sample
-    where the history is the one it was fitted to, so the quantiles are a little too narrow at first.
+    Until its lags reach into the history, the seasonal naive forecast stands in. Begun on the history it was fitted to,
+    its first errors are in-sample and its quantiles a little too narrow.
+
+    Attributes:
+        task: what is forecast.
+        fitted: its parameters.
+        kind: "ridge".
     """
 
     task: Task
@@ -62,22 +67,22 @@ class LinearForecaster(Carrying):
     kind: str = "ridge"
     carries: ClassVar[Any] = ResidualWindow
 
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty; past forecasts over it give the first errors.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty; forecasts made within it give the first errors.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        state = begin(self.task, history, RECENT + BESIDE)
-        values = fill(history.values, self.task)[-state.seen :] if state.seen else np.empty(0)
+        state = begin_state(self.task, history, RECENT + BESIDE)
+        values = fill_gaps(history.values, self.task)[-state.seen :] if state.seen else np.empty(0)
         moments = np.arange(self._needs - 1, len(values))[-NEWEST - self.horizon :]
         if not len(moments):
             return state
         made = self._made(values, moments)
-        return replace(state, carried=residual_window(made, history.values[-state.seen :][moments]))
+        return replace(state, carried=build_residual_window(made, history.values[-state.seen :][moments]))
 
-    def carry(self, before: State, after: State, value: float) -> ResidualWindow | None:
-        """Return the forecasts and errors after one more step; None until the lags reach into the history.
+    def next_carried(self, before: State, after: State, value: float) -> ResidualWindow | None:
+        """Return the newest forecasts and errors after one more step; None until the lags reach into the history.
 
         Args:
             before: the state before the step.
@@ -88,12 +93,12 @@ class LinearForecaster(Carrying):
             return None
         made = self._made(after.values, np.array([len(after.values) - 1]))
         past: ResidualWindow | None = before.carried
-        return residual_window(made, np.array([value])) if past is None else past.moved(value, made[0])
+        return build_residual_window(made, np.array([value])) if past is None else past.after_step(value, made[0])
 
-    def current(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
+    def quantiles_of(self, state: State) -> Floats:
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen."""
         naive, past = Naive(self.task), state.carried
-        return naive.current(state) if past is None else naive.around(past.made[0], past, state)
+        return naive.quantiles_of(state) if past is None else naive.quantiles_around(past.made[0], past, state)
 
     def trust(self, state: State) -> str:
         """Return "ridge", or what the naive forecast that stands in rests on (`Naive.trust`)."""
@@ -101,7 +106,7 @@ class LinearForecaster(Carrying):
 
     @cached_property
     def _lags(self) -> Indices:
-        return lags(self.task, self.fitted.seasons)
+        return lag_offsets(self.task, self.fitted.seasons)
 
     @cached_property
     def _needs(self) -> int:
@@ -122,16 +127,18 @@ class LinearForecaster(Carrying):
         return found
 
 
-def lags(task: Task, seasons: Sequence[int]) -> Indices:
-    """Return the offsets of the regressors for each step ahead: the recent steps, then those around it in past seasons.
+def lag_offsets(task: Task, seasons: Sequence[int]) -> Indices:
+    """Return which past steps are the regressors of each step ahead, counted from the newest one.
+
+    These are the newest 24 steps, then for each season the same time in its newest known repeat and `BESIDE` steps
+    before and after it.
 
     Args:
         task: gives the horizon.
-        seasons: lengths in steps; of each, the same time in its newest known repeat and `BESIDE` steps around it are
-            read.
+        seasons: lengths in steps.
 
     Returns:
-        (horizon, lags) steps relative to the newest one, all at most 0.
+        (horizon, lags) offsets in steps, 0 for the newest one, else negative.
     """
     rows = []
     for h in range(1, task.horizon + 1):
@@ -151,49 +158,75 @@ def fit_linear(task: Task, history: Series) -> LinearForecaster:
 
     Args:
         task: what is forecast.
-        history: loads in the task's steps, NaN: missing. Neither step nor loads are checked (`check_load`).
+        history: loads in the task's steps, at least 0; NaN: missing. Neither is checked.
 
     Raises:
-        SeriesError: fewer than 48 rows can be made of the history.
-        ValueError: no outcome is known for one of the steps ahead, since nearly all of the history is missing.
+        SeriesError: fewer than 48 rows can be made of the history, or fewer than 2 with a known load some step ahead.
     """
+    rows = _training_rows(task, history)
+    older = len(rows.moments) - len(rows.moments) // 5
+    logs = _one_step_error(rows, older, True) < _one_step_error(rows, older, False)
+    return _fit_rows(rows, slice(None), task.horizon, logs)
+
+
+class _TrainingRows(NamedTuple):
+    """Rows that a ridge regression is fitted to.
+
+    Attributes:
+        task: what is forecast.
+        seasons: steps of the seasons whose lags are read.
+        offsets: (horizon, lags) as `lag_offsets` returns them.
+        values: (T,) records/s, gaps filled.
+        moments: (N,) indices of the newest step that each row reads.
+        outcomes: (N, horizon) records/s; NaN: missing.
+        scale: mean load, records/s.
+    """
+
+    task: Task
+    seasons: list[int]
+    offsets: Indices
+    values: Floats
+    moments: Indices
+    outcomes: Floats
+    scale: float
+
+
+def _training_rows(task: Task, history: Series) -> _TrainingRows:
     known = np.flatnonzero(np.isfinite(history.values))
     raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
     seasons = [season for season in (task.day, task.week) if len(raw) >= 2 * season and season > 2 * BESIDE]
-    at = lags(task, seasons)
-    moments = np.arange(-int(at.min()), len(raw) - task.horizon)[-TRAINED:]
+    offsets = lag_offsets(task, seasons)
+    moments = np.arange(-int(offsets.min()), len(raw) - task.horizon)[-TRAINED:]
     if len(moments) < _LEAST_ROWS:
         raise SeriesError(
             f"ridge: {len(raw)} steps leave {len(moments)} rows to learn from; at least {_LEAST_ROWS} are needed. "
             "Ingest more history."
         )
-    values = fill(raw, task)
-    scale = float(values.mean()) or 1.0
+    values = fill_gaps(raw, task)
     outcomes = raw[moments[:, None] + np.arange(1, task.horizon + 1)]
-    older = len(moments) - len(moments) // 5
+    return _TrainingRows(task, seasons, offsets, values, moments, outcomes, float(values.mean()) or 1.0)
 
-    def fitted(rows: slice, ahead: int, logs: bool) -> LinearForecaster:
-        """Fit steps 1 to `ahead` on a slice of the rows, on loads or on their logarithms."""
-        inputs = _read(values[moments[rows, None, None] + at[:ahead]] / scale, logs)
-        targets = _read(outcomes[rows, :ahead] / scale, logs)
-        weights, bias = [], []
-        for h in range(ahead):
-            known = np.isfinite(targets[:, h])
-            if known.sum() < 2:
-                raise SeriesError(
-                    f"ridge: {known.sum()} rows with a known load {h + 1} steps ahead; ingest more history."
-                )
-            found = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
-            weights.append(found.coef_.tolist())
-            bias.append(float(found.intercept_))
-        return LinearForecaster(replace(task, horizon=ahead), LinearWeights(seasons, scale, logs, weights, bias))
 
-    def error(logs: bool) -> float:
-        """Return the mean squared error one step ahead on the newest fifth of the rows, fitted on the others."""
-        made = fitted(slice(older), 1, logs)._made(values, moments[older:])
-        return float(np.nanmean((made - outcomes[older:, :1]) ** 2))
+def _fit_rows(rows: _TrainingRows, part: slice, ahead: int, logs: bool) -> LinearForecaster:
+    """Fit steps 1 to `ahead` on a part of the rows, on loads or on their logarithms."""
+    inputs = _read(rows.values[rows.moments[part, None, None] + rows.offsets[:ahead]] / rows.scale, logs)
+    targets = _read(rows.outcomes[part, :ahead] / rows.scale, logs)
+    weights, bias = [], []
+    for h in range(ahead):
+        known = np.isfinite(targets[:, h])
+        if known.sum() < 2:
+            raise SeriesError(f"ridge: {known.sum()} rows with a known load {h + 1} steps ahead; ingest more history.")
+        ridge = RidgeCV(alphas=_STRENGTHS).fit(inputs[known, h], targets[known, h])
+        weights.append(ridge.coef_.tolist())
+        bias.append(float(ridge.intercept_))
+    fitted = LinearWeights(rows.seasons, rows.scale, logs, weights, bias)
+    return LinearForecaster(replace(rows.task, horizon=ahead), fitted)
 
-    return fitted(slice(None), task.horizon, error(True) < error(False))
+
+def _one_step_error(rows: _TrainingRows, older: int, logs: bool) -> float:
+    """Return the mean squared error one step ahead on the rows from index `older` on, fitted on those before."""
+    made = _fit_rows(rows, slice(older), 1, logs)._made(rows.values, rows.moments[older:])
+    return float(np.nanmean((made - rows.outcomes[older:, :1]) ** 2))
 
 
 def _read(ratio: Floats, logs: bool) -> Floats:

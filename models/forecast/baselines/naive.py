@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.forecast.core.forecaster import ERRORS, State, Task, begin
-from models.forecast.core.residuals import FEW, Ordered, ResidualWindow
+from models.forecast.core.forecaster import ERRORS, State, Task, begin_state
+from models.forecast.core.residuals import FEW, ResidualWindow, SortedWindows
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 
@@ -23,7 +23,7 @@ class Carried(NamedTuple):
     """
 
     behind: tuple[int, ...]
-    errors: Ordered
+    errors: SortedWindows
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Naive(Carrying):
             return "last_value"
         return "seasonal_naive" if self.weekly else "yesterday"
 
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        return begin(self.task, history)
+        return begin_state(self.task, history)
 
-    def carry(self, before: State, after: State, value: float) -> Carried:
-        """Return the sorted errors after one more step.
+    def next_carried(self, before: State, after: State, value: float) -> Carried:
+        """Return the newest errors, sorted, after one more step.
 
         Args:
             before: the state before the step.
@@ -75,13 +75,13 @@ class Naive(Carrying):
                 fresh[i] = new[-1] - new[-1 - back]
             if had and had == has:
                 gone[i] = old[-had] - old[-had - back]
-        return Carried(behind, before.carried.errors.exchanged(gone, fresh))
+        return Carried(behind, before.carried.errors.replace_each(gone, fresh))
 
-    def current(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen.
+    def quantiles_of(self, state: State) -> Floats:
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
 
-        The centre is the repeated value y(t + h − lag). Quantile q lies off it by the error quantile at q minus the
-        median error, and is at least 0, so the centre stays the median.
+        The median is the repeated value. Quantile q is that value plus the past errors' quantile q minus their median,
+        at least 0.
         """
         if state.seen == 0:
             return np.full((self.horizon, len(self.levels)), np.nan)
@@ -95,21 +95,24 @@ class Naive(Carrying):
         spread = np.nan_to_num(carried.errors.spread(self.levels))[[behind.index(back) for back in each]]
         return np.maximum(centre[:, None] + spread, 0.0)
 
-    def around(self, centre: Floats, past: ResidualWindow, state: State) -> Floats:
-        """Return (horizon, levels) quantiles in records/s around another forecaster's point forecast, at least 0.
+    def quantiles_around(self, centre: Floats, past: ResidualWindow, state: State) -> Floats:
+        """Return the quantiles around another forecaster's point forecast.
 
         Args:
             centre: (horizon,) records/s.
-            past: that forecaster's errors, whose quantiles are added; while they are few, the naive forecast's stand
-                in.
+            past: that forecaster's errors; their quantiles minus their median are added, or, while they are fewer than
+                `FEW`, the naive forecast's quantiles minus its median.
             state: the newest steps, for the naive forecast.
+
+        Returns:
+            (horizon, levels) records/s, at least 0.
         """
         spread = past.spread(self.levels)
         if spread is None:
-            quantiles = self.current(state)
+            quantiles = self.quantiles_of(state)
             spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
-        found: Floats = np.maximum(centre[:, None] + spread, 0.0)
-        return found
+        around: Floats = np.maximum(centre[:, None] + spread, 0.0)
+        return around
 
     def trust(self, state: State) -> str:
         """Return "same time last week", "same time yesterday", "last value", or "none" while nothing was ever seen."""
@@ -145,7 +148,7 @@ def _carried(state: State, behind: tuple[int, ...]) -> Carried:
     errors = [
         (values[back:] - values[:-back])[len(values) - back - n :] for back, n in zip(behind, counts, strict=True)
     ]
-    return Carried(behind, Ordered.of(errors, ERRORS))
+    return Carried(behind, SortedWindows.sort(errors, ERRORS))
 
 
 def _count(state: State, behind: int) -> int:

@@ -11,14 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from models.forecast.blend.experts import Experts, Layout
-from models.forecast.blend.judge import LOST, judge
-from models.forecast.blend.judged import Judged, nothing_judged
-from models.forecast.blend.moment import filter_jumps, gather, tell
-from models.forecast.blend.ridge import BATCH, NormalEquations, aheads, due, learned, nothing
-from models.forecast.core.forecaster import Forecaster, State, Task, begin, check_history
+from models.forecast.blend.experts import Experts, IndexTables
+from models.forecast.blend.moment import fill_regressors, filter_jumps, forecast_experts
+from models.forecast.blend.ridge import BATCH, NormalEquations, due_parts, learn_newest, split_horizon, without_rows
+from models.forecast.blend.score_state import ScoreState, empty_score_state
+from models.forecast.blend.scoring import LOST, score_and_blend
+from models.forecast.core.forecaster import Forecaster, State, Task, begin_state, check_history
 from models.forecast.core.series import Floats, Series
-from models.forecast.core.state import read, write
+from models.forecast.core.state import read_state, write_state
 from models.forecast.core.tracks import Ring
 
 LEARN = 16_384
@@ -32,10 +32,10 @@ class ExpertState:
     Attributes:
         seen: steps that were learnt from.
         sums, weights: (means,) of the long-run mean and the running means; sum ÷ weight is the mean.
-        parts: per regression and part of its steps ahead, the normal equations.
-        gathered: (many, columns) what was read at the newest moments, records/s.
-        marks: (2, many) the level there and the load, NaN where missing.
-        judged: errors, weights and quantiles.
+        parts: normal equations by regression, then by part of its steps ahead.
+        gathered: (moments, columns) records/s, what was read at the newest moments.
+        marks: (2, moments) records/s: the level there, and the load, NaN where missing.
+        judged: past errors of the experts, their weights, and widths of the quantiles.
         quantiles: (horizon, levels) records/s from the newest step on.
     """
 
@@ -45,7 +45,7 @@ class ExpertState:
     parts: list[list[NormalEquations]]
     gathered: Floats
     marks: Floats
-    judged: Judged
+    judged: ScoreState
     quantiles: Floats
 
 
@@ -69,14 +69,14 @@ class Blend(Forecaster):
         return Experts(self.task)
 
     @cached_property
-    def layout(self) -> Layout:
-        """Index tables for the compiled step."""
-        return self.experts.layout()
+    def tables(self) -> IndexTables:
+        """Index tables of the compiled step."""
+        return self.experts.index_tables()
 
     @cached_property
     def aheads(self) -> list[slice]:
-        """The steps ahead (less one) of each part of a regression; see `ridge.aheads`."""
-        return aheads(self.task.horizon)
+        """The steps ahead (less one) of each part of a regression; see `ridge.split_horizon`."""
+        return split_horizon(self.task.horizon)
 
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
@@ -84,14 +84,14 @@ class Blend(Forecaster):
         return [(r, part) for r in range(len(self.experts.ridges)) for part in range(len(self.aheads))]
 
     @property
-    def many(self) -> int:
-        """Newest moments that are kept: as many as learning needs."""
+    def moments(self) -> int:
+        """How many of the newest moments are kept: as many as learning needs."""
         return BATCH + self.task.horizon
 
     def begin(self, history: Series) -> BlendTrack:
-        """Start a track at the end of a history, which may be empty, by stepping through its newest `LEARN` steps.
+        """Start a track at the end of a history, which may be empty, by learning its newest `LEARN` steps one by one.
 
-        Older steps only fill the lags. Takes time in proportion to the steps.
+        Older steps are only looked up, as the same time of earlier days and weeks.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
@@ -100,7 +100,7 @@ class Blend(Forecaster):
         cut = max(len(history) - LEARN, int(known[0])) if len(known) else len(history)
         older = Series(history.start, history.step_s, history.values[:cut])
         context = max(self.experts.reach - self.task.week - self.task.day, 0)
-        track = BlendTrack(self, Ring(self.task, begin(self.task, older, context)), self._nothing_seen())
+        track = BlendTrack(self, Ring(self.task, begin_state(self.task, older, context)), self._nothing_seen())
         for value in history.values[cut:].tolist():
             track.step(value)
         track.ring.time = history.end
@@ -112,16 +112,16 @@ class Blend(Forecaster):
         Raises:
             OnlineError: the bytes are no state, or one of another kind or task.
         """
-        state = read(self, kept, ExpertState)
+        state = read_state(self, kept, ExpertState)
         return BlendTrack(self, Ring(self.task, state), state.carried), state
 
     def _nothing_seen(self) -> ExpertState:
         task, experts = self.task, self.experts
-        means = np.zeros(len(self.layout.keep))
+        means = np.zeros(len(self.tables.keep))
         return ExpertState(
-            0, means, means.copy(), [[nothing(ridge, ahead) for ahead in self.aheads] for ridge in experts.ridges],
-            np.full((self.many, experts.lags.count), np.nan), np.full((2, self.many), np.nan),
-            nothing_judged(task, experts.count), np.full((task.horizon, len(task.levels)), np.nan),
+            0, means, means.copy(), [[without_rows(ridge, ahead) for ahead in self.aheads] for ridge in experts.ridges],
+            np.full((self.moments, experts.lags.count), np.nan), np.full((2, self.moments), np.nan),
+            empty_score_state(task, experts.count), np.full((task.horizon, len(task.levels)), np.nan),
         )  # fmt: skip
 
 
@@ -135,14 +135,14 @@ class BlendTrack:
 
     def __init__(self, blend: Blend, ring: Ring, kept: ExpertState) -> None:
         self.blend, self.ring, self.kept = blend, ring, kept
-        self.coefficients = np.zeros(blend.layout.plus.shape)
+        self.coefficients = np.zeros(blend.tables.plus.shape)
         for r, part in blend.parts:
             self._put(r, part)
         # Buffers twice as long: when the end is reached, the newest half moves to the front.
         self._gathered = np.concatenate([kept.gathered, np.full(kept.gathered.shape, np.nan)])
         self._marks = np.concatenate([kept.marks, np.full(kept.marks.shape, np.nan)], axis=1)
-        self._end = blend.many
-        self._said = np.empty((blend.experts.count, blend.horizon))
+        self._end = blend.moments
+        self._forecasts = np.empty((blend.experts.count, blend.horizon))
 
     @property
     def quantiles(self) -> Floats:
@@ -150,49 +150,50 @@ class BlendTrack:
         return self.kept.quantiles
 
     def step(self, value: float) -> None:
-        """Append one step in records/s (NaN: missing): experts learn, are weighed anew, and `quantiles` is overwritten.
+        """Append one step: learn from it, weigh the experts anew, and overwrite `quantiles` with the new forecast.
 
-        While the series has not begun, a NaN moves the time only.
+        Args:
+            value: its mean rate in records/s; NaN: missing. While the series has not begun, a NaN moves the time only.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
         if not self.ring.push(value):
             return
-        layout, many, ring, kept = self.blend.layout, self.blend.many, self.ring, self.kept
-        if self._end == 2 * many:
-            self._gathered[:many] = self._gathered[many:]
-            self._marks[:, :many] = self._marks[:, many:]
-            self._end = many
+        tables, moments, ring, kept = self.blend.tables, self.blend.moments, self.ring, self.kept
+        if self._end == 2 * moments:
+            self._gathered[:moments] = self._gathered[moments:]
+            self._marks[:, :moments] = self._marks[:, moments:]
+            self._end = moments
         columns, seen = self._gathered[self._end], min(ring.seen, ring.kept)
-        level = gather(layout, ring.buffer, ring.end, seen, kept.sums, kept.weights, columns)
+        level = fill_regressors(tables, ring.buffer, ring.end, seen, kept.sums, kept.weights, columns)
         self._marks[:, self._end] = level, value
         self._end += 1
         kept.seen += 1
         self._learn()
-        tell(layout, columns, level, kept.sums / kept.weights, self.coefficients, self._said)
-        filter_jumps(layout, ring.buffer, ring.end, seen, self._said)
-        judge(kept.judged, kept.seen, value, level, self._said, kept.quantiles)
+        forecast_experts(tables, columns, level, kept.sums / kept.weights, self.coefficients, self._forecasts)
+        filter_jumps(tables, ring.buffer, ring.end, seen, self._forecasts)
+        score_and_blend(kept.judged, kept.seen, value, level, self._forecasts, kept.quantiles)
 
     def trust(self) -> str:
-        """Return what the quantiles rest on.
+        """Name what the quantiles rest on, as `Track.trust`.
 
         Returns:
-            "blend"; "last value" while no regression has learnt anything or the load has just changed level; "none"
-            while nothing was ever seen.
+            "none" while nothing was ever seen; "last value" while no regression has learnt anything or the blend is far
+            worse than the last value, as after a change of level; else "blend".
         """
         if not self.ring.seen:
             return "none"
         learnt = any(part.rows for parts in self.kept.parts for part in parts)
-        return self.blend.kind if learnt and not self.kept.judged.one[LOST] else "last value"
+        return self.blend.kind if learnt and not self.kept.judged.scalars[LOST] else "last value"
 
     def state(self) -> bytes:
         """Serialise the newest values and all that was learnt, for `Blend.resume`."""
-        return write(self.blend, State(self.ring.time, self.ring.values, self.ring.seen, self.carried()))
+        return write_state(self.blend, State(self.ring.time, self.ring.values, self.ring.seen, self.carried()))
 
     def carried(self) -> ExpertState:
         """Return all that was learnt; the arrays are shared with the track, so the next step changes them."""
-        after, newest = copy.copy(self.kept), slice(self._end - self.blend.many, self._end)
+        after, newest = copy.copy(self.kept), slice(self._end - self.blend.moments, self._end)
         after.gathered, after.marks = self._gathered[newest], self._marks[:, newest]
         return after
 
@@ -201,9 +202,9 @@ class BlendTrack:
         blend, kept = self.blend, self.kept
         newest = self._gathered[: self._end], self._marks[0, : self._end], self._marks[1, : self._end]
         end, known = self._end - blend.horizon, kept.seen - blend.horizon
-        for r, part in due(kept.seen, blend.parts):
+        for r, part in due_parts(kept.seen, blend.parts):
             before = kept.parts[r][part]
-            kept.parts[r][part] = learned(blend.experts.ridges[r], blend.aheads[part], before, newest, end, known)
+            kept.parts[r][part] = learn_newest(blend.experts.ridges[r], blend.aheads[part], before, newest, end, known)
             self._put(r, part)
 
     def _put(self, r: int, part: int) -> None:

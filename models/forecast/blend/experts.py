@@ -33,16 +33,16 @@ LEAST = 0.01  # share of the long-run mean: the level is never lower
 TINY = 1e-9
 
 
-class Layout(NamedTuple):
+class IndexTables(NamedTuple):
     """Index tables that the compiled step reads, the same for every series of a task.
 
     Attributes:
-        day, near: steps of a day; column of the mean over the newest steps, the anchor.
+        day, near: steps of a day; column of the mean over the newest three steps.
         windows: steps of the longer means, of which the first is a day.
         points: steps around each lag whose mean it is.
         lags: (2, repeats, lags) steps from the newest one, of the day and the week.
         repeats: (2,) how many of these repeats a profile is the mean of.
-        keep: (means,) what is left of the running means' sums after a step.
+        keep: (means,) factor of the sums of the long-run mean and the running means per step.
         naive: (3, horizon) columns that the seasonal experts repeat.
         base, plus, minus: (R, horizon), (R, horizon, p) twice: columns of the regressions, padded.
         widths, scales: (R,) how many of these p a regression has; which of `SCALES` it reads loads by.
@@ -102,18 +102,19 @@ class Experts:
         naive = np.arange(self.count - len(_SPECS)) == YESTERDAY
         return np.concatenate([naive, [season != "none" for season, *_ in _SPECS]])
 
-    def layout(self) -> Layout:
-        """Build the index tables of the compiled step from the task; they hold no state."""
+    def index_tables(self) -> IndexTables:
+        """Build the tables by which the compiled step finds its columns; they follow from the task alone."""
         lags, ridges, horizon = self.lags, self.ridges, self.task.horizon
         day, week = lags.seasons
-        most, widths = max(day.repeats, week.repeats), np.array([len(ridge.columns[3]) for ridge in ridges])
-        read = np.stack([each.offsets - each.steps * np.arange(most)[:, None] for each in lags.seasons])
+        most_repeats, widths = max(day.repeats, week.repeats), np.array([len(ridge.columns[3]) for ridge in ridges])
+        lag_steps = np.stack([each.offsets - each.steps * np.arange(most_repeats)[:, None] for each in lags.seasons])
         plus, minus = np.zeros((2, len(ridges), horizon, widths.max()), np.int64)
         for r, ridge in enumerate(ridges):
             plus[r, :, : widths[r]], minus[r, :, : widths[r]] = ridge.columns[1:3]
         ahead = np.arange(1, horizon + 1)
-        return Layout(
-            self.task.day, lags.near, np.array(lags.windows), lags.points, read, np.array([day.repeats, week.repeats]),
+        return IndexTables(
+            self.task.day, lags.near, np.array(lags.windows), lags.points, lag_steps,
+            np.array([day.repeats, week.repeats]),
             np.array([0.5 ** (1 / (LONG_DAYS * self.task.day)), *(1 - share for share in SHARES)]),
             np.stack([day.lag(0) + ahead, week.lag(0) + ahead, week.profile(0) + ahead]),
             np.stack([ridge.columns[0] for ridge in ridges]), plus, minus, widths,

@@ -80,7 +80,7 @@ class Lags:
 
     @cached_property
     def windows(self) -> tuple[int, ...]:
-        """Lengths in steps of the longer running means: a day, a quarter of it, and so on while over `RECENT`."""
+        """Lengths in steps of the windows that are averaged: a day, its quarter, and so on while over `RECENT`."""
         lengths, length = [self.task.day], self.task.day // 4
         while length > RECENT:
             lengths.append(length)
@@ -89,15 +89,15 @@ class Lags:
 
     @cached_property
     def seasons(self) -> tuple[Season, Season]:
-        """The columns of the day and of the week, each lag whole seasons back so that it is known at the moment."""
-        first, found = RECENT + 1 + len(self.windows), []
+        """The columns of the day and of the week; each reads as few whole seasons back as have come by then."""
+        first, seasons = RECENT + 1 + len(self.windows), []
         for steps, repeats in ((self.task.day, _DAYS), (self.task.week, _WEEKS if self.task.week <= _LONG else 1)):
             ahead = np.arange(1 - NEAR - AROUND, self.task.horizon + AROUND + 1)
             reach = ahead + self.points.max(initial=0)
             whole = steps * np.maximum(1, -(-reach // steps))  # never a step still to come
-            found.append(Season(steps, repeats, first, ahead - whole))
-            first += found[-1].size
-        return found[0], found[1]
+            seasons.append(Season(steps, repeats, first, ahead - whole))
+            first += seasons[-1].size
+        return seasons[0], seasons[1]
 
     @property
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""What the blend's experts read and forecast at one moment, compiled; `layout` is an `experts.Layout`."""
+"""What the blend's experts read and forecast at one moment, compiled; `tables` is an `experts.IndexTables`."""
 
 from __future__ import annotations
 
@@ -48,42 +48,42 @@ def _sum(values: Any) -> float:
 
 
 @numba.njit(cache=True, error_model="numpy")
-def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: Any, columns: Any) -> float:
-    """Fill the row of regressors that the experts read after the newest value, and update the running means.
+def fill_regressors(tables: Any, buffer: Any, end: int, seen: int, sums: Any, weights: Any, columns: Any) -> float:
+    """Fill the row of loads that the experts read after the newest step, and add that step to the running means.
 
     Args:
-        layout: of the task.
-        buffer: of the `Ring`, records/s.
+        tables: which steps a column reads, see `IndexTables`.
+        buffer: of the `Ring`, records/s, gaps filled.
         end: index after its newest value.
         seen: known values in the ring, at least 1.
         sums: (means,) decayed sums of the running means, changed in place.
         weights: (means,) their decayed counts, changed in place.
-        columns: (columns,) records/s, filled; NaN where the history does not reach.
+        columns: (columns,) records/s, filled in the order of `Lags`; NaN where the history does not reach.
 
     Returns:
         The level: mean of the newest day in records/s, at least 1 % of the long-run mean and above 0.
     """
     newest = end - 1
     for m in range(len(sums)):
-        sums[m] = layout.keep[m] * sums[m] + buffer[newest]
-        weights[m] = layout.keep[m] * weights[m] + 1
+        sums[m] = tables.keep[m] * sums[m] + buffer[newest]
+        weights[m] = tables.keep[m] * weights[m] + 1
     total, count = 0.0, 0
     for i in range(RECENT):
         columns[i] = buffer[newest - i]
         if i < NEAR and not math.isnan(columns[i]):
             total, count = total + columns[i], count + 1
-    columns[layout.near] = total / count
-    for i in range(len(layout.windows)):
-        length = min(layout.windows[i], seen)
-        columns[layout.near + 1 + i] = _sum(buffer[end - length : end]) / length
-    at, many, around = layout.near + 1 + len(layout.windows), layout.lags.shape[2], np.empty(len(layout.points))
+    columns[tables.near] = total / count
+    for i in range(len(tables.windows)):
+        length = min(tables.windows[i], seen)
+        columns[tables.near + 1 + i] = _sum(buffer[end - length : end]) / length
+    at, many, around = tables.near + 1 + len(tables.windows), tables.lags.shape[2], np.empty(len(tables.points))
     for season in range(2):
         for i in range(many):
             total, count = 0.0, 0
-            for k in range(layout.repeats[season]):
-                there = newest + layout.lags[season, k, i]
+            for k in range(tables.repeats[season]):
+                there = newest + tables.lags[season, k, i]
                 for j in range(len(around)):
-                    around[j] = buffer[there + layout.points[j]]
+                    around[j] = buffer[there + tables.points[j]]
                 value = _sum(around) / len(around) if len(around) > 1 else around[0]
                 if k == 0:
                     columns[at + i] = value
@@ -93,25 +93,26 @@ def gather(layout: Any, buffer: Any, end: int, seen: int, sums: Any, weights: An
         columns[at + 2 * many] = _sum(columns[at + AROUND : at + AROUND + NEAR]) / NEAR
         columns[at + 2 * many + 1] = _sum(columns[at + many + AROUND : at + many + AROUND + NEAR]) / NEAR
         at += 2 * many + 2
-    level: float = max(columns[layout.near + 1], LEAST * (sums[0] / weights[0]) + TINY)
+    level: float = max(columns[tables.near + 1], LEAST * (sums[0] / weights[0]) + TINY)
     return level
 
 
 @numba.njit(cache=True, error_model="numpy")
-def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any, said: Any) -> None:
-    """Fill `said` with every expert's forecast in records/s; NaN where an expert has none.
+def forecast_experts(tables: Any, columns: Any, level: float, means: Any, coefficients: Any, forecasts: Any) -> None:
+    """Fill in every expert's forecast for 1 to `horizon` steps ahead.
 
-    Regressions are capped at three times the highest load read.
+    Naive experts repeat a column or a running mean. A regression adds weighted differences of scaled columns to a base
+    column; its forecasts are at least 0 and at most three times the highest load read.
 
     Args:
-        layout: of the task.
-        columns: (columns,) records/s, as `gather` filled them.
-        level: records/s, as `gather` returned it.
+        tables: which columns an expert reads, see `IndexTables`.
+        columns: (columns,) records/s, as `fill_regressors` filled them.
+        level: records/s, as `fill_regressors` returned it.
         means: (means,) records/s: the long-run mean, then the running means.
         coefficients: (R, horizon, p) of the regressions, padded; NaN before they have learnt.
-        said: (E, horizon), filled.
+        forecasts: (E, horizon) records/s, filled in the order of `Experts`; NaN where an expert has none.
     """
-    horizon, plain, highest = said.shape[1], YESTERDAY + 3, 0.0
+    horizon, plain, highest = forecasts.shape[1], YESTERDAY + 3, 0.0
     z = np.empty((3, len(columns)))
     for i in range(len(columns)):
         ratio = columns[i] / level
@@ -119,43 +120,42 @@ def tell(layout: Any, columns: Any, level: float, means: Any, coefficients: Any,
         if columns[i] > highest:
             highest = columns[i]
     for h in range(horizon):
-        said[0, h] = columns[0]
+        forecasts[0, h] = columns[0]
         for m in range(1, len(means)):
-            said[m, h] = means[m]
+            forecasts[m, h] = means[m]
         for i in range(3):
-            said[YESTERDAY + i, h] = columns[layout.naive[i, h]]
-    for r in range(len(layout.widths)):
-        scale = layout.scales[r]
+            forecasts[YESTERDAY + i, h] = columns[tables.naive[i, h]]
+    for r in range(len(tables.widths)):
+        scale = tables.scales[r]
         read = z[scale]
         for h in range(horizon):
-            at = read[layout.base[r, h]]
-            for i in range(layout.widths[r]):
-                at += (read[layout.plus[r, h, i]] - read[layout.minus[r, h, i]]) * coefficients[r, h, i]
+            at = read[tables.base[r, h]]
+            for i in range(tables.widths[r]):
+                at += (read[tables.plus[r, h, i]] - read[tables.minus[r, h, i]]) * coefficients[r, h, i]
             if not math.isnan(at):
                 if scale == 2:
                     at = max(math.exp(min(at, 50.0)) - OFFSET, 0.0)
                 else:
                     at = max(at, 0.0) ** 2 if scale == 1 else max(at, 0.0)
                 at = min(at * level, CAP * highest)
-            said[plain + r, h] = at
+            forecasts[plain + r, h] = at
 
 
 @numba.njit(cache=True)
-def filter_jumps(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> None:
-    """Set the daily experts to NaN from the first unconfirmed jump of yesterday on, for all later steps ahead.
+def filter_jumps(tables: Any, buffer: Any, end: int, seen: int, forecasts: Any) -> None:
+    """Drop the forecasts of experts that read yesterday, from the first jump on that came once, by setting them to NaN.
 
-    A jump is a change between two steps of more than 6 times the newest day's mean change. Yesterday's counts as a
-    daily pattern only if the day before had one alike (within half its size) at the same time, so that a lasting change
-    of level is not forecast to recur.
+    A jump is a change from one step to the next of more than 6 times the newest day's mean change. It came once where
+    the day before had none at that time that differs by less than half its size.
 
     Args:
-        layout: of the task.
-        buffer: of the `Ring`, records/s.
+        tables: steps of a day, and which experts read yesterday.
+        buffer: of the `Ring`, records/s, gaps filled.
         end: index after its newest value.
         seen: known values in the ring.
-        said: (E, horizon) records/s, changed in place.
+        forecasts: (E, horizon) records/s, changed in place.
     """
-    day, newest, usual = layout.day, end - 1, 0.0
+    day, newest, usual = tables.day, end - 1, 0.0
     first = end - seen
     if day < 2:
         return
@@ -163,13 +163,13 @@ def filter_jumps(layout: Any, buffer: Any, end: int, seen: int, said: Any) -> No
         usual += abs(buffer[i] - buffer[i - 1])
     usual /= day
     silent = False
-    for h in range(1, said.shape[1] + 1):
+    for h in range(1, forecasts.shape[1] + 1):
         i = newest + h - day * (-(-h // day))  # the newest day that is known at that time
         if i > first and not silent:
             here = buffer[i] - buffer[i - 1]
             before = buffer[i - day] - buffer[i - day - 1] if i - day > first else math.nan
             silent = abs(here) > JUMP * usual and not abs(here - before) < ALIKE * abs(here)
         if silent:
-            for e in range(len(said)):
-                if layout.daily[e]:
-                    said[e, h - 1] = math.nan
+            for e in range(len(forecasts)):
+                if tables.daily[e]:
+                    forecasts[e, h - 1] = math.nan

@@ -59,13 +59,14 @@ class Ridge:
 
     @cached_property
     def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
-        """Column indices and prior variances of the regression.
+        """Indices of the columns it reads for 1 to H steps ahead, and the prior variances of its p coefficients.
 
-        (H,) base, (H, p) plus and (H, p) minus columns; (p,) prior variances of the coefficients, the same for every h.
+        (H,) base, (H, p) plus and (H, p) minus columns; (p,) variances, the same for every step ahead.
         """
-        made = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
-        base, pairs = np.array([base for base, _ in made]), np.array([[row[:2] for row in read] for _, read in made])
-        prior = _PRIOR * np.array([variance for _, _, variance in made[0][1]])
+        by_ahead = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
+        base = np.array([base for base, _ in by_ahead])
+        pairs = np.array([[row[:2] for row in read] for _, read in by_ahead])
+        prior = _PRIOR * np.array([variance for _, _, variance in by_ahead[0][1]])
         return base, np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1]), prior
 
     def _columns(self, h: int) -> tuple[int, list[tuple[int, int, float]]]:
@@ -135,7 +136,7 @@ class NormalEquations:
     coefficients: Floats
 
 
-def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
+def without_rows(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
     """Return the normal equations before any row: zero sums, NaN coefficients.
 
     Args:
@@ -149,41 +150,38 @@ def nothing(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
     )
 
 
-def learn(
-    ridge: Ridge, moments: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
+def learn_rows(
+    ridge: Ridge, equations: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
 ) -> NormalEquations:
-    """Add rows to a regression's normal equations and solve them again.
+    """Return a regression's normal equations with N rows added and its coefficients solved again.
 
     Rows with a missing outcome or regressor count in `rows` only. Coefficients stay as they were (NaN at first) for
     steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
 
     Args:
         ridge: the regression.
-        moments: its sums before; not changed.
+        equations: before; not changed.
         gathered: (N, columns) records/s.
         levels: (N,) records/s, above 0.
         outcomes: (N, H) records/s; NaN where missing.
-        ahead: which steps ahead (less one) the sums and outcomes are of.
-
-    Returns:
-        The new sums and coefficients.
+        ahead: which steps ahead (less one) the equations and outcomes are of.
     """
     base, x = ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
     known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
-    rows = moments.rows + len(levels)
-    if not known.any() and not moments.count.any():
-        return replace(moments, rows=rows)
+    rows = equations.rows + len(levels)
+    if not known.any() and not equations.count.any():
+        return replace(equations, rows=rows)
     weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # the variance of counts grows with their mean
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T
     weighted = x * weight.T[..., None]
     kept = 0.5 ** (len(levels) / (ridge.half_life * ridge.lags.task.day)) if ridge.half_life else 1.0
-    gram = kept * moments.gram + weighted.transpose(0, 2, 1) @ x
-    cross = kept * moments.cross + np.einsum("hnp,hn->hp", weighted, y)
-    power = kept * moments.power + (weight.T * y * y).sum(axis=1)
-    count = kept * moments.count + known.sum(axis=0)
+    gram = kept * equations.gram + weighted.transpose(0, 2, 1) @ x
+    cross = kept * equations.cross + np.einsum("hnp,hn->hp", weighted, y)
+    power = kept * equations.power + (weight.T * y * y).sum(axis=1)
+    count = kept * equations.count + known.sum(axis=0)
     return NormalEquations(
-        rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, moments.coefficients)
+        rows, gram, cross, power, count, _solve(ridge, gram, cross, power, count, equations.coefficients)
     )
 
 
@@ -204,16 +202,15 @@ def _solve(ridge: Ridge, gram: Floats, cross: Floats, power: Floats, count: Floa
     return np.where(enough[:, None], solved, before)
 
 
-def aheads(horizon: int) -> list[slice]:
+def split_horizon(horizon: int) -> list[slice]:
     """Split the steps ahead (less one) into parts of at most `AT_ONCE`, as slices."""
     return [slice(first, min(first + AT_ONCE, horizon)) for first in range(0, horizon, AT_ONCE)]
 
 
-def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
-    """Return the parts that learn at a step.
+def due_parts(step: int, parts: Sequence[Part]) -> Sequence[Part]:
+    """Return the parts that learn at a step; they take turns, spread evenly over a cycle in which each learns once.
 
-    Each part learns once in every cycle, and they are spread over it evenly. A cycle is 2 steps at first and doubles up
-    to 64 from the 2048th step on.
+    A cycle is 2 steps at first and doubles up to 64 from the 2048th step on.
 
     Args:
         step: counted from 1.
@@ -224,10 +221,10 @@ def due(step: int, parts: Sequence[Part]) -> Sequence[Part]:
     return parts[first:end]
 
 
-def learned(
+def learn_newest(
     ridge: Ridge, ahead: slice, part: NormalEquations, newest: tuple[Floats, Floats, Floats], end: int, known: int
 ) -> NormalEquations:
-    """Return a part's normal equations after learning from all moments whose outcomes are known; `part` if none is new.
+    """Return a part's normal equations after learning from the moments whose outcomes came since it learned last.
 
     Args:
         ridge: the regression.
@@ -237,10 +234,13 @@ def learned(
             all in records/s.
         end: index after the newest of these whose outcomes are all known.
         known: how many such moments there were since the series began.
+
+    Returns:
+        `part` itself where there is no such moment.
     """
     fresh = known - part.rows
     if fresh <= 0:
         return part
     (gathered, levels, measured), begin = newest, end - fresh
     outcomes = [measured[begin + h : end + h] for h in range(ahead.start + 1, ahead.stop + 1)]
-    return learn(ridge, part, gathered[begin:end], levels[begin:end], np.stack(outcomes, axis=1), ahead)
+    return learn_rows(ridge, part, gathered[begin:end], levels[begin:end], np.stack(outcomes, axis=1), ahead)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import WEEK_S, State, Task, begin
-from models.forecast.core.residuals import NEWEST, ResidualWindow, residual_window
+from models.forecast.core.forecaster import WEEK_S, State, Task, begin_state
+from models.forecast.core.residuals import NEWEST, ResidualWindow, build_residual_window
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 
@@ -50,17 +50,17 @@ class Recursion:
     g: list[float]
     c: list[float]
 
-    def start(self, first: float) -> Floats:
+    def start_state(self, first: float) -> Floats:
         """Return the (r,) state that comes nearest to a load that has always been `first` (least squares)."""
         rows = np.vstack([np.array(self.F) - np.eye(len(self.w)), self.w])
         found: Floats = np.linalg.lstsq(rows, np.append(-np.array(self.c), first), rcond=None)[0]
         return found
 
-    def ahead(self, horizon: int) -> tuple[Floats, Floats]:
-        """Return what turns a state x into forecasts 1 to `horizon` steps ahead: `rows @ x + added`.
+    def forecast_map(self, horizon: int) -> tuple[Floats, Floats]:
+        """Return the linear map from a state x to its forecasts 1 to `horizon` steps ahead: `rows @ x + added`.
 
         Returns:
-            (horizon, r) rows and (horizon,) added.
+            `rows`, (horizon, r), and `added`, (horizon,).
         """
         F, c = np.array(self.F), np.array(self.c)
         rows, added = [np.array(self.w)], [0.0]
@@ -90,23 +90,23 @@ class Classical(Carrying):
 
     def __init__(self, kind: str, task: Task, season: Harmonics, recursion: Recursion) -> None:
         self.kind, self.task, self.season, self.recursion = kind, task, season, recursion
-        self._ahead, self._added = recursion.ahead(task.horizon)
+        self._ahead, self._added = recursion.forecast_map(task.horizon)
         self._F, self._g, self._c = (np.array(part) for part in (recursion.F, recursion.g, recursion.c))
 
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty, by running the recursion over its known part.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty; the recursion runs from its first known step.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        state = begin(self.task, history)
+        state = begin_state(self.task, history)
         known = np.flatnonzero(np.isfinite(history.values))
         if not len(known):
             return state
         left: Floats = history.values - self.season.at(begins(history))
         return replace(state, carried=self._run(left[known[0] :]))
 
-    def carry(self, before: State, after: State, value: float) -> ClassicalState:
+    def next_carried(self, before: State, after: State, value: float) -> ClassicalState:
         """Return the recursion's state and errors after one more step.
 
         Args:
@@ -117,17 +117,17 @@ class Classical(Carrying):
         left = value - float(self.season.at(np.array([before.time]))[0])
         return self._run(np.array([left])) if before.carried is None else self._moved(before.carried, left)
 
-    def current(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen.
+    def quantiles_of(self, state: State) -> Floats:
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
 
-        The median is the recursion's forecast plus the seasonal curve, at least 0. Quantile q lies off it by the error
-        quantile at q minus the median error; the naive forecast's spread stands in while errors are few.
+        The median is the recursion's forecast plus the seasonal curve, at least 0. The other quantiles lie around it as
+        `Naive.quantiles_around` says.
         """
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
         ahead: Floats = state.time + self.step_s * np.arange(self.horizon, dtype=np.float64)
         past: ResidualWindow = state.carried.past
-        return Naive(self.task).around(np.maximum(past.made[0] + self.season.at(ahead), 0.0), past, state)
+        return Naive(self.task).quantiles_around(np.maximum(past.made[0] + self.season.at(ahead), 0.0), past, state)
 
     def trust(self, state: State) -> str:
         """Return the kind, or "none" while nothing was ever seen."""
@@ -135,17 +135,17 @@ class Classical(Carrying):
 
     def _run(self, left: Floats) -> ClassicalState:
         """Run the recursion over (T,) values without season, the first of which is known."""
-        x, xs = self.recursion.start(float(left[0])), []
+        x, xs = self.recursion.start_state(float(left[0])), []
         for value in left:
             x = self._next(x, value)
             xs.append(x)
         newest = np.stack(xs[-NEWEST - self.horizon :])
         made = newest @ self._ahead.T + self._added  # (N, horizon)
-        return ClassicalState(x, residual_window(made, left[len(left) - len(newest) :]))
+        return ClassicalState(x, build_residual_window(made, left[len(left) - len(newest) :]))
 
     def _moved(self, carried: ClassicalState, left: float) -> ClassicalState:
         x = self._next(carried.x, left)
-        return ClassicalState(x, carried.past.moved(left, x @ self._ahead.T + self._added))
+        return ClassicalState(x, carried.past.after_step(left, x @ self._ahead.T + self._added))
 
     def _next(self, x: Floats, left: float) -> Floats:
         error = 0.0 if math.isnan(left) else left - float(self._ahead[0] @ x)

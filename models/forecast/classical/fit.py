@@ -8,7 +8,7 @@ import numpy as np
 from statsforecast.models import AutoARIMA, AutoETS, OptimizedTheta
 
 from models.forecast.classical.classical import Classical, Harmonics, Recursion, begins, waves
-from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill
+from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill_gaps
 from models.forecast.core.series import Floats, Series, SeriesError
 
 NEWEST = 3000
@@ -21,12 +21,12 @@ LEAST = 20
 def fit_classical(kind: str, task: Task, history: Series) -> Classical:
     """Fit a seasonal curve, then ETS, Theta or ARIMA to the newest `NEWEST` steps of its residual.
 
-    Warnings of the optimiser are silenced; where it stops early the fit is merely poorer.
+    Its warnings are silenced: where the optimiser stops early, the fit is merely poorer.
 
     Args:
         kind: "ets", "theta" or "arima".
         task: what is forecast.
-        history: loads in the task's steps, NaN: missing; not checked.
+        history: loads in the task's steps; NaN: missing. Neither is checked.
 
     Raises:
         SeriesError: fewer than `LEAST` steps are known.
@@ -36,19 +36,23 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
     if known < LEAST:
         raise SeriesError(f"{kind}: {known} known steps; at least {LEAST} are needed. Ingest more history.")
     season = fit_harmonics(history)
-    values = fill(history.values, task)
+    values = fill_gaps(history.values, task)
     left: Floats = (values - season.at(begins(history)))[np.isfinite(values)][-NEWEST:]
     scale = float(np.std(left)) or 1.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where an optimiser stops early, the fit is merely poorer
+        warnings.simplefilter("ignore")
         recursion = {"ets": _ets, "theta": _theta, "arima": _arima}[kind](left / scale, scale)
     return Classical(kind, task, season, recursion)
 
 
 def fit_harmonics(history: Series) -> Harmonics:
-    """Fit the seasonal curve by least squares, its number of waves chosen by the Bayesian information criterion.
+    """Fit a seasonal curve by least squares, its number of waves chosen by the Bayesian information criterion.
 
-    Daily waves need two days of history, weekly ones two weeks; waves of two steps or less are left out.
+    Daily waves need two days of history, weekly ones two weeks. Waves of two steps or less are left out, as are
+    curves with more coefficients than a quarter of the known steps.
+
+    Args:
+        history: records/s; NaN: missing.
 
     Returns:
         The curve in records/s; constant at the mean where no more can be fitted, at 0 where no step is known.
@@ -58,9 +62,9 @@ def fit_harmonics(history: Series) -> Harmonics:
     times, values = times[known], history.values[known]
     if not len(values):
         return Harmonics([], [0.0])
-    span, best = len(history) * history.step_s, (np.inf, Harmonics([], [float(values.mean())]))
-    for daily in _DAILY if span >= 2 * DAY_S else (0,):
-        for weekly in _WEEKLY if span >= 2 * WEEK_S else (0,):
+    span_s, best = len(history) * history.step_s, (np.inf, Harmonics([], [float(values.mean())]))
+    for daily in _DAILY if span_s >= 2 * DAY_S else (0,):
+        for weekly in _WEEKLY if span_s >= 2 * WEEK_S else (0,):
             orders = sorted({7 * k for k in range(1, daily + 1)} | set(range(1, weekly + 1)))
             kept = [k for k in orders if WEEK_S / k > 2 * history.step_s]
             if 1 + 2 * len(kept) > len(values) / 4:
@@ -109,10 +113,10 @@ def _arima(left: Floats, scale: float) -> Recursion:
 
 
 def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: float = 1.0) -> Recursion:
-    """Convert a fitted ARIMA(p, d, q) to innovations form (Hyndman et al. 2008, section 11.3).
+    """Convert a fitted ARIMA(p, d, q) to a `Recursion` (innovations form; Hyndman et al. 2008, section 11.3).
 
     With φ* the coefficients of φ(B)(1 − B)ᵈ and r = max(p + d, q, 1): F shifts and weighs by φ*, g = φ* + θ, and c
-    holds m·(1 − Σφ) for a mean of m.
+    holds mean · scale · (1 − Σφ).
 
     Args:
         phi: (p,) autoregressive coefficients.
@@ -120,6 +124,9 @@ def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: floa
         d: differences.
         mean: of the scaled series; counts only where d is 0.
         scale: records/s per unit of the scaled series.
+
+    Returns:
+        The recursion in records/s, with r numbers of state.
     """
     polynomial = np.concatenate([[1.0], -phi])
     for _ in range(d):

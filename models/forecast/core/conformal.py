@@ -28,7 +28,7 @@ class ConformalState:
 
     Attributes:
         errors: (KEPT, H) in units of their expected size; NaN where unknown.
-        size: (2, H) mean absolute errors in units of the load's own spread: present and long-run.
+        size: (2, H) mean absolute errors, present and long-run, in units of the root of the load (as counts spread).
         count: (H,) errors seen.
         moved: (H, levels) what is added to each level.
         bands: (H, levels) quantiles in units of the expected size.
@@ -76,10 +76,13 @@ class Conformal:
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """(levels,) the least and (levels,) the greatest correction of each level, in units of a level (0..1)."""
+        """The least (levels,) and the greatest (levels,) correction that may be added to each level, as shares 0..1.
+
+        The tail beyond a level of nominal tail t may become 0.3 t to 4 t, and never passes the median.
+        """
         levels = np.array(self.levels)
-        beyond = np.minimum(levels, 1 - levels)
-        inner, outer = np.minimum((_NARROW - 1) * beyond, 0.5 - beyond), (_WIDE - 1) * beyond
+        tail = np.minimum(levels, 1 - levels)
+        inner, outer = np.minimum((_NARROW - 1) * tail, 0.5 - tail), (_WIDE - 1) * tail
         return np.where(levels < 0.5, outer, -inner), np.where(levels < 0.5, inner, -outer)
 
     @cached_property
@@ -90,13 +93,13 @@ class Conformal:
         return found
 
     def score(self, spread: ConformalState, value: float) -> ConformalState:
-        """Return the state after one more outcome was compared with the forecasts issued 1 to H steps before.
+        """Return the state after comparing one more outcome with the quantiles issued 1 to H steps before.
 
-        Call `quantiles` after it: the two alternate, once per step each.
+        Errors and their sizes are renewed, and each level is corrected. Called once per step, before `quantiles`.
 
         Args:
             spread: before; it is not changed.
-            value: records/s of the step; NaN adds a row of unknown errors and moves no level.
+            value: records/s of the step; NaN: missing, no size is renewed and no level corrected.
         """
         back = np.arange(self.horizon - 1, -1, -1), np.arange(self.horizon)  # made h steps ago for h steps ahead
         miss = value - spread.centres[back]
@@ -114,13 +117,13 @@ class Conformal:
     def quantiles(
         self, spread: ConformalState, centre: Floats, level: float, seen: int
     ) -> tuple[ConformalState, Floats]:
-        """Return the state that remembers a new forecast, and its quantiles.
+        """Return the quantiles around a new point forecast, and the state that remembers it until its outcomes come.
 
         Args:
             spread: after `score` of the newest step.
             centre: (H,) point forecasts, records/s, 1 to H steps ahead.
             level: present mean load, records/s; together with the centre it gives the unit of errors.
-            seen: steps so far; every horizon's error quantiles are recomputed once in `EVERY` steps, by turns.
+            seen: steps so far; of each step ahead the error quantiles are recomputed once in `EVERY` steps, by turns.
 
         Returns:
             The state, and (H, levels) records/s: ≥ 0, rising over the levels, equal to a centre ≥ 0 at level one half.

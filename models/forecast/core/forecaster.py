@@ -53,8 +53,8 @@ class Task:
         """Steps per week, rounded."""
         return round(WEEK_S / self.step_s)
 
-    def kept(self, context: int = 0) -> int:
-        """Return how many of the newest steps a `State` keeps: over a week, so that weekly errors or a context fit.
+    def kept_steps(self, context: int = 0) -> int:
+        """Return how many of the newest steps a `State` keeps: a week, and enough more for weekly errors or a context.
 
         Args:
             context: steps before the newest one that a forecaster reads beside a day's lags.
@@ -149,25 +149,26 @@ class Forecaster(ABC):
         """
 
 
-def begin(task: Task, history: Series, context: int = 0) -> State:
-    """Build the state after a history; steps before the first known value do not count as seen.
+def begin_state(task: Task, history: Series, context: int = 0) -> State:
+    """Build the state at the end of a history: its newest steps with gaps filled, and nothing carried.
 
     Args:
         task: what is forecast.
-        history: may be empty; NaN: missing, filled as by `fill`.
-        context: steps to keep beside those every state keeps (`Task.kept`).
+        history: may be empty; NaN: missing, filled as by `fill_gaps`. What lies before its first known value does not
+            count as seen.
+        context: steps before the newest one that the forecaster reads beside a day's lags, kept as well.
 
     Raises:
         SeriesError: the history has another step than the task, or negative or infinite values.
     """
-    values = fill(check_history(task, history), task)
+    values = fill_gaps(check_history(task, history), task)
     known = np.flatnonzero(np.isfinite(values))
     values = values[known[0] :] if len(known) else values[:0]
-    ring = np.full(task.kept(context), np.nan)
-    kept = values[-len(ring) :]
-    if len(kept):
-        ring[-len(kept) :] = kept
-    return State(history.end, ring, len(values))
+    newest = np.full(task.kept_steps(context), np.nan)
+    known_values = values[-len(newest) :]
+    if len(known_values):
+        newest[-len(known_values) :] = known_values
+    return State(history.end, newest, len(values))
 
 
 def check_history(task: Task, history: Series) -> Floats:
@@ -184,14 +185,14 @@ def check_history(task: Task, history: Series) -> Floats:
             f"the history has steps of {history.step_s:g} s, the forecaster of {task.step_s:g} s. "
             "Make the series with the forecaster's step."
         )
-    return check_load(history.values)
+    return check_loads(history.values)
 
 
-def check_load(values: Floats) -> Floats:
-    """Return the (T,) loads in records/s unchanged after checking each.
+def check_loads(values: Floats) -> Floats:
+    """Return the same (T,) loads in records/s after checking that each is finite and at least 0, or NaN.
 
     Raises:
-        SeriesError: a value is negative or infinite; the message names the first such index. NaN is allowed.
+        SeriesError: a value is negative or infinite; the message names the first such index.
     """
     if (bad := (values < 0) | np.isinf(values)).any():
         at = int(np.argmax(bad))
@@ -201,26 +202,34 @@ def check_load(values: Floats) -> Floats:
     return values
 
 
-def fill(values: Floats, task: Task) -> Floats:
-    """Return a copy of (T,) values with each NaN filled by `stand_in`, from the oldest on; leading NaNs stay NaN."""
+def fill_gaps(values: Floats, task: Task) -> Floats:
+    """Return a copy of a load in which each missing step has the value of a week, a day or a step before (`gap_value`).
+
+    Args:
+        values: (T,) records/s, oldest first; NaN: missing.
+        task: gives the steps of a day and a week.
+
+    Returns:
+        (T,) records/s; what lies before the first known value stays NaN.
+    """
     filled = values.astype(np.float64, copy=True)
     for at in np.flatnonzero(np.isnan(filled)):
-        filled[at] = stand_in(filled, int(at), task)
+        filled[at] = gap_value(filled, int(at), task)
     return filled
 
 
-def stand_in(values: Floats, at: int, task: Task) -> float:
-    """Return the fill value of a gap: that of one week before, else of one day, else of one step before.
+def gap_value(values: Floats, at: int, task: Task) -> float:
+    """Return the value that fills a missing step: that of one week before, else of one day, else of one step before.
 
     Args:
         values: (T,) records/s, oldest first, filled up to the gap.
-        at: index of the gap, at most T.
+        at: index of the missing step, at most T.
         task: gives the steps of a day and a week.
 
     Returns:
         Records/s; NaN where none of the three is known.
     """
     for lag in (task.week, task.day, 1):
-        if at >= lag and math.isfinite(found := values[at - lag]):
-            return float(found)
+        if at >= lag and math.isfinite(earlier := values[at - lag]):
+            return float(earlier)
     return math.nan

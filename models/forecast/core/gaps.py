@@ -8,9 +8,9 @@ import numpy as np
 
 from models.forecast.core.series import Floats, SeriesError
 
-LONGEST = 24
+LONGEST_GAP = 24
 """After a gap of more windows than this the job starts over, its state dropped."""
-ROW = 24
+WARM_UP = 24
 """Consecutive samples after which forecasts of a job that (re)started may be issued."""
 DOUBTED, SETTLED = 3, 3
 """After a gap of more than `DOUBTED` windows a planner ignores forecasts until so many samples came after its end."""
@@ -20,9 +20,10 @@ class Streak(NamedTuple):
     """How regularly a job's samples have come lately.
 
     Attributes:
-        imputed: windows that were missing, and filled, in the newest gap; 0: there was none since the job began.
+        imputed: windows that were missing, and filled, in the newest gap, or in a longer one before it that is still
+            doubted; 0: there was none since the job began.
         row: consecutive samples, the newest one included.
-        warming: whether the job (re)started and has not had `ROW` consecutive samples yet.
+        warming: whether the job (re)started and has not had `WARM_UP` consecutive samples yet.
     """
 
     imputed: int
@@ -38,22 +39,21 @@ class Streak(NamedTuple):
         return self.imputed > DOUBTED and self.row - 1 < SETTLED
 
 
-def resets(streak: Streak | None, missing: int) -> bool:
-    """Whether a sample starts the job over: it is the first, or follows more than `LONGEST` missing windows.
+def starts_over(streak: Streak | None, missing: int) -> bool:
+    """Return whether a sample starts the job over: it is the first, or follows more than `LONGEST_GAP` missing windows.
 
     Args:
         streak: before the sample; None where there was no sample yet.
         missing: windows between the sample before and this one.
     """
-    return streak is None or missing > LONGEST
+    return streak is None or missing > LONGEST_GAP
 
 
-def arrived(streak: Streak | None, missing: int) -> Streak:
+def streak_after(streak: Streak | None, missing: int) -> Streak:
     """Return the streak after one more sample.
 
-    A gap of 1 to `LONGEST` windows is bridged: the caller steps the forecaster once per missing window with NaN, which
-    it fills by its own rule. Its own forecasts are not put there, since they would count as outcomes without an error.
-    A longer gap starts the job over.
+    After a gap of 1 to `LONGEST_GAP` windows the caller steps the forecaster once per missing window with NaN. A longer
+    gap starts the job over.
 
     Args:
         streak: before the sample; None where there was no sample yet.
@@ -64,15 +64,16 @@ def arrived(streak: Streak | None, missing: int) -> Streak:
     """
     if missing < 0:
         raise SeriesError(f"missing={missing}: the sample is no newer than the one before. Drop it as stale.")
-    if streak is None or resets(streak, missing):
+    if streak is None or starts_over(streak, missing):
         return Streak(0, 1, True)
     if missing:
-        return Streak(missing, 1, streak.warming)
+        imputed = max(missing, streak.imputed) if streak.doubted else missing  # a short gap ends no doubt
+        return Streak(imputed, 1, streak.warming)
     row = streak.row + 1
-    return Streak(streak.imputed, row, streak.warming and row < ROW)
+    return Streak(streak.imputed, row, streak.warming and row < WARM_UP)
 
 
-def silence(streak: Streak | None, quantiles: Floats) -> str:
+def silence_reason(streak: Streak | None, quantiles: Floats) -> str:
     """Return why no forecast may be issued, or "" where one may.
 
     Args:

@@ -19,7 +19,7 @@ NEWEST = 500
 """Errors are kept of so many of the newest forecasts."""
 
 
-class Ordered(NamedTuple):
+class SortedWindows(NamedTuple):
     """W windows of at most `size` values each, every one kept sorted.
 
     Attributes:
@@ -31,27 +31,27 @@ class Ordered(NamedTuple):
     counts: NDArray[np.int64]
 
     @staticmethod
-    def of(windows: list[Floats], size: int) -> Ordered:
-        """Sort windows of at most `size` values each; values that are not finite are left out.
+    def sort(windows: list[Floats], size: int) -> SortedWindows:
+        """Build from unsorted windows of at most `size` values each; values that are not finite are left out.
 
         Raises:
             ValueError: a window has more than `size + 1` finite values.
         """
-        made = Ordered(np.empty((len(windows), size + 1)), np.zeros(len(windows), dtype=np.int64))
+        ordered = SortedWindows(np.empty((len(windows), size + 1)), np.zeros(len(windows), dtype=np.int64))
         for i, values in enumerate(windows):
             known = np.sort(values[np.isfinite(values)])
-            made.counts[i] = len(known)
-            made.rising[i, : len(known)] = known
-        return made
+            ordered.counts[i] = len(known)
+            ordered.rising[i, : len(known)] = known
+        return ordered
 
-    def exchanged(self, gone: Floats, fresh: Floats) -> Ordered:
-        """Return a copy in which each window lost one value and gained one.
+    def replace_each(self, gone: Floats, fresh: Floats) -> SortedWindows:
+        """Return a copy in which one value of each window is replaced by another.
 
         Args:
             gone: (W,) values that leave, each of them in its window; NaN: none.
             fresh: (W,) values that enter; NaN: none.
         """
-        after = Ordered(self.rising.copy(), self.counts.copy())
+        after = SortedWindows(self.rising.copy(), self.counts.copy())
         _exchange_all(after.rising, after.counts, gone, fresh)
         return after
 
@@ -74,20 +74,22 @@ class ResidualWindow:
     made: Floats
     errors: Floats
 
-    def moved(self, outcome: float, made: Floats) -> ResidualWindow:
-        """Return the window after one more step.
+    def after_step(self, outcome: float, made: Floats) -> ResidualWindow:
+        """Return a new window that holds the errors of one more step, and the forecast made after it.
+
+        At most `NEWEST` rows of errors are kept.
 
         Args:
-            outcome: records/s of the step; NaN: missing.
+            outcome: records/s of the step; NaN: missing, its errors are unknown.
             made: (horizon,) records/s forecast after it.
         """
-        found = outcome - np.diagonal(self.made)  # what h steps ago was issued for h steps ahead
+        errors = outcome - np.diagonal(self.made)  # what h steps ago was issued for h steps ahead
         full = len(self.errors) == NEWEST
         after = ResidualWindow(
-            np.concatenate([made[None], self.made[:-1]]), np.concatenate([self.errors[full:], found[None]])
+            np.concatenate([made[None], self.made[:-1]]), np.concatenate([self.errors[full:], errors[None]])
         )
-        gone = self.errors[0] if full else np.full(len(found), np.nan)
-        after.__dict__["_ordered"] = self._ordered.exchanged(gone, found)  # updated, instead of sorted again
+        gone = self.errors[0] if full else np.full(len(errors), np.nan)
+        after.__dict__["_ordered"] = self._ordered.replace_each(gone, errors)  # updated, instead of sorted again
         return after
 
     def spread(self, levels: tuple[float, ...]) -> Floats | None:
@@ -99,16 +101,16 @@ class ResidualWindow:
         return self._ordered.spread(levels) if self._ordered.counts[-1] >= FEW else None
 
     @cached_property
-    def _ordered(self) -> Ordered:
-        return Ordered.of(list(self.errors.T), NEWEST)
+    def _ordered(self) -> SortedWindows:
+        return SortedWindows.sort(list(self.errors.T), NEWEST)
 
 
-def residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
-    """Build the window from past forecasts at once, as repeated `ResidualWindow.moved` would.
+def build_residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
+    """Build the window of past forecasts and their outcomes at once; the same as `after_step` step by step.
 
     Args:
-        made: (N, horizon) records/s forecast after each of N steps, oldest first.
-        outcomes: (N,) records/s of these steps; NaN: missing.
+        made: (N, horizon) records/s forecast after each of N steps, oldest first, N at least 1.
+        outcomes: (N,) records/s of these N steps; NaN: missing.
     """
     count, horizon = made.shape
     errors = np.full(made.shape, np.nan)
@@ -134,12 +136,12 @@ def _place(ordered: Any, count: int, value: float) -> int:
 
 
 @numba.njit(cache=True)
-def exchange(ordered: Any, count: int, gone: float, fresh: float) -> int:
-    """Remove one value from a sorted array and insert another, in place (compiled).
+def replace_sorted(ordered: Any, count: int, gone: float, fresh: float) -> int:
+    """Remove one value from a sorted array and insert another, in place, keeping it sorted (compiled).
 
     Args:
-        ordered: (at least count + 1,) rising values; what lies beyond `count` is meaningless.
-        count: values in it.
+        ordered: (at least count + 1,) rising values, of which the first `count` are valid.
+        count: how many values it has.
         gone: value to remove, which must be in it; NaN: none.
         fresh: value to insert; NaN: none.
 
@@ -167,7 +169,7 @@ def exchange(ordered: Any, count: int, gone: float, fresh: float) -> int:
 @numba.njit(cache=True)
 def _exchange_all(rising: Any, counts: Any, gone: Any, fresh: Any) -> None:
     for i in range(len(counts)):
-        counts[i] = exchange(rising[i], counts[i], gone[i], fresh[i])
+        counts[i] = replace_sorted(rising[i], counts[i], gone[i], fresh[i])
 
 
 @numba.njit(cache=True)

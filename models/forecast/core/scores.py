@@ -63,6 +63,7 @@ def pinball(actual: Floats, quantiles: Floats, levels: tuple[float, ...]) -> flo
 
     Raises:
         IndexError: the leading shapes of `actual` and `quantiles` differ.
+        ValueError: the number of levels differs.
     """
     known = np.isfinite(actual)
     error = actual[known][:, None] - quantiles[known]

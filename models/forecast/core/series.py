@@ -73,8 +73,8 @@ class Partial:
     carried: tuple[tuple[float, float, float], ...] = ()
 
 
-def regular(times: Column, values: Column, spans: Column, step_s: float) -> Series:
-    """Resample records that each cover `[time, time + span)` to the time-weighted mean of every step.
+def resample(times: Column, values: Column, spans: Column, step_s: float) -> Series:
+    """Average records, each of which covers `[time, time + span)`, over regular steps, weighted by the seconds covered.
 
     Steps begin at multiples of `step_s` since the epoch. Records may come in any order; seconds covered by two records
     count twice, in the mean and in the coverage.
@@ -104,21 +104,22 @@ def regular(times: Column, values: Column, spans: Column, step_s: float) -> Seri
     step = np.repeat(first - (np.cumsum(pieces) - pieces), pieces) + np.arange(len(record))
     seen = np.minimum((t + s)[record], (step + 1) * step_s) - np.maximum(t[record], step * step_s)
     seen = np.maximum(seen, 0.0)
-    return combined(step, seen, seen * v[record], until, step_s)
+    return average_pieces(step, seen, seen * v[record], until, step_s)
 
 
-def combined(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:
-    """Average record pieces per step, as `regular` does once it has cut records at the borders of steps.
+def average_pieces(steps: NDArray[np.int64], weights: Floats, totals: Floats, until: float, step_s: float) -> Series:
+    """Average pieces of records, none of which crosses a border of steps, to a series; the last part of `resample`.
 
     Args:
         steps: (N,) index since the epoch of the step that a piece lies in, in any order.
         weights: (N,) seconds of that step the piece covers.
         totals: (N,) records/s times these seconds.
-        until: latest end of a record, epoch seconds; the step in progress then is left out.
+        until: latest end of a record, epoch seconds; a step that ends later is left out.
         step_s: seconds per step.
 
     Returns:
-        As `regular`.
+        From the first piece's step on; NaN where less than half of a step was covered. Without pieces, an empty series
+        that starts at 0.
 
     Raises:
         SeriesError: the times span more than `MAX_STEPS` steps.
@@ -150,7 +151,7 @@ def _complete(origin: int, until: float, step_s: float) -> int:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Streaming form of `regular`: records pushed in time order and without overlap give the same steps.
+    """Streaming form of `resample`: records pushed in time order and without overlap give the same steps.
 
     Attributes:
         step_s: seconds per step.
@@ -159,7 +160,7 @@ class Accumulator:
     step_s: float
 
     def push(self, state: Partial, time: float, value: float, span_s: float) -> tuple[Partial, Steps]:
-        """Add one record that covers `[time, time + span_s)`.
+        """Add one record that covers `[time, time + span_s)` and return the steps it completed.
 
         Args:
             state: after the record before; `Partial()` for the first one.

@@ -32,11 +32,11 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
     values: bytes
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=lambda found: _plain(found))
+_encoder = msgspec.msgpack.Encoder(enc_hook=lambda part: _plain(part))
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
-def write(forecaster: Forecaster, state: State) -> bytes:
+def write_state(forecaster: Forecaster, state: State) -> bytes:
     """Serialise a series' state to MessagePack: its newest values, and the numbers and arrays that are carried.
 
     Raises:
@@ -46,49 +46,56 @@ def write(forecaster: Forecaster, state: State) -> bytes:
     return _encoder.encode(_Kept(_FORM, _made_by(forecaster), state.time, state.seen, carried, values))
 
 
-def read(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
-    """Deserialise a state written by `write`, bit by bit.
+def read_state(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
+    """Restore a state from the bytes of `write_state`, bit by bit.
 
     Args:
-        forecaster: whose state it must be: same kind, step, horizon and levels. Weights are not compared.
+        forecaster: whose state it must be: same kind, step, horizon and levels. Its weights are not compared.
         kept: the bytes.
-        carried: the type of `State.carried`.
+        carried: the type of `State.carried`, such as `ExpertState`.
 
     Raises:
-        OnlineError: the bytes are damaged, of another format version, or of another forecaster.
+        OnlineError: the bytes are damaged, of another format version, of another forecaster, or not of that type.
     """
     try:
-        found = _decoder.decode(kept)
-        if found.form != _FORM:
+        stored = _decoder.decode(kept)
+        if stored.form != _FORM:
             raise OnlineError(
-                f"the state has form {found.form}, this code reads {_FORM}. Admit the job on its history."
+                f"the state has form {stored.form}, this code reads {_FORM}. Admit the job on its history."
             )
-        if found.made_by != (made := _made_by(forecaster)):
-            raise OnlineError(f"the state is of {found.made_by}, the forecaster {made}. Admit the job on its history.")
-        values = np.frombuffer(bytearray(found.values))
-        return State(found.time, values, found.seen, _reader(carried).decode(found.carried))
+        if stored.made_by != (made := _made_by(forecaster)):
+            raise OnlineError(f"the state is of {stored.made_by}, the forecaster {made}. Admit the job on its history.")
+        values = np.frombuffer(bytearray(stored.values))
+        return State(stored.time, values, stored.seen, _reader(carried).decode(stored.carried))
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         if isinstance(error, OnlineError):
             raise
         raise OnlineError(f"{len(kept)} bytes that are no state: {error}. Admit the job on its history.") from None
 
 
-def since(state: State, history: Series) -> Floats:
-    """Return the (N,) values of a history that follow a state, records/s; NaN where one is missing.
+def values_since(state: State, history: Series, step_s: float) -> Floats:
+    """Return the values of a history that follow a state.
 
-    An empty history gives none. That the history's step is the forecaster's is not checked.
+    Args:
+        state: at the end of an earlier part of the history.
+        history: may be empty, and may begin before the state's time.
+        step_s: seconds per step of the state's forecaster.
+
+    Returns:
+        (N,) records/s, a view; NaN where one is missing.
 
     Raises:
-        OnlineError: the history ends before the state's time, begins after it, or has no step border at it.
+        OnlineError: the history has other steps, ends before the state's time, begins after it, or has no step border
+            at it.
     """
     if not len(history):
         return history.values
-    end = (state.time - history.start) / history.step_s
-    at = round(end)
-    if abs(end - at) > _GRAIN or not 0 <= at <= len(history):
+    position = (state.time - history.start) / history.step_s
+    at = round(position)
+    if history.step_s != step_s or abs(position - at) > _GRAIN or not 0 <= at <= len(history):
         raise OnlineError(
-            f"the state is of time {state.time:.3f}, the history from {history.start:.3f} to {history.end:.3f} in steps"
-            f" of {history.step_s:g} s. Give the samples that led to this state."
+            f"the state is of time {state.time:.3f} in steps of {step_s:g} s, the history from {history.start:.3f} to "
+            f"{history.end:.3f} in steps of {history.step_s:g} s. Give the samples that led to this state."
         )
     return history.values[at:]
 
@@ -102,12 +109,12 @@ def _reader(kind: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(kind, dec_hook=_array)
 
 
-def _plain(found: Any) -> Any:
-    if isinstance(found, np.ndarray):
-        return [found.dtype.str, found.shape, found.tobytes()]
-    if isinstance(found, np.generic):
-        return found.item()
-    raise NotImplementedError(type(found))
+def _plain(part: Any) -> Any:
+    if isinstance(part, np.ndarray):
+        return [part.dtype.str, part.shape, part.tobytes()]
+    if isinstance(part, np.generic):
+        return part.item()
+    raise NotImplementedError(type(part))
 
 
 def _array(_: type, written: Any) -> NDArray[Any]:

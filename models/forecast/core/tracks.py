@@ -1,4 +1,4 @@
-"""How one series is followed: a ring buffer of its newest steps, and tracks stepped by a kind's `init` and `carry`."""
+"""How one series is followed: a ring buffer of its newest steps, and a track that steps an immutable state."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from models.forecast.core.forecaster import Forecaster, State, Task, stand_in
+from models.forecast.core.forecaster import Forecaster, State, Task, gap_value
 from models.forecast.core.series import Floats, Series, SeriesError
-from models.forecast.core.state import read, write
+from models.forecast.core.state import read_state, write_state
 
 
 class Ring:
@@ -38,16 +38,20 @@ class Ring:
         return self.buffer[self.end - self.kept : self.end]
 
     def push(self, value: float) -> bool:
-        """Append one step in records/s; a NaN is filled as by `forecaster.stand_in`.
+        """Append one step; a missing one is filled from a week, a day or a step before (`forecaster.gap_value`).
+
+        Args:
+            value: records/s; NaN: missing.
 
         Returns:
-            False where the value is missing and the series has not begun: only `time` moved. Else True.
+            Whether a value was appended; False while the series has not begun and the value is missing: only `time`
+            moved.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
         if math.isnan(value):
-            value = stand_in(self.buffer, self.end, self.task)
+            value = gap_value(self.buffer, self.end, self.task)
         elif not 0.0 <= value < math.inf:
             raise SeriesError(f"{value} records/s; a load is finite and not negative. Quarantine the record.")
         self.time += self.task.step_s
@@ -72,16 +76,16 @@ class Carrying(Forecaster):
     carries: ClassVar[Any] = None
 
     @abstractmethod
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
 
     @abstractmethod
-    def carry(self, before: State, after: State, value: float) -> Any:
-        """Return what is carried after one more step; `step` calls it.
+    def next_carried(self, before: State, after: State, value: float) -> Any:
+        """Return `State.carried` after one more step.
 
         Args:
             before: the state before the step.
@@ -91,17 +95,17 @@ class Carrying(Forecaster):
 
     @abstractmethod
     def trust(self, state: State) -> str:
-        """Name what `current` rests on, as `Track.trust` does."""
+        """Name what the forecast of a state rests on, as `Track.trust` does."""
 
-    def current(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
+    def quantiles_of(self, state: State) -> Floats:
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen."""
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
         quantiles: Floats = state.carried.quantiles
         return quantiles
 
     def step(self, state: State, value: float) -> tuple[State, Floats]:
-        """Return the state after one more step, and its (horizon, levels) forecast in records/s.
+        """Return the state after one more step, and the (horizon, levels) forecast there in records/s.
 
         Args:
             state: before the step; it is not changed.
@@ -120,7 +124,7 @@ class Carrying(Forecaster):
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        return PlainTrack(self, self.init(history))
+        return PlainTrack(self, self.state_after(history))
 
     def resume(self, kept: bytes) -> tuple[PlainTrack, State]:
         """Restore a track from the bytes of `PlainTrack.state`; returns the track and its state.
@@ -128,21 +132,22 @@ class Carrying(Forecaster):
         Raises:
             OnlineError: the bytes are no state, or one of another kind or task.
         """
-        state = read(self, kept, self.carries | None if self.carries else None)
+        state = read_state(self, kept, self.carries | None if self.carries else None)
         return PlainTrack(self, state), state
 
 
 class PlainTrack:
-    """One series stepped by its forecaster's `carry`; its newest values lie in a `Ring`."""
+    """One series stepped by its forecaster's `next_carried`; its newest values lie in a `Ring`."""
 
     def __init__(self, forecaster: Carrying, kept: State) -> None:
-        self.forecaster, self.kept, self.quantiles = forecaster, kept, forecaster.current(kept)
+        self.forecaster, self.kept, self.quantiles = forecaster, kept, forecaster.quantiles_of(kept)
         self._ring = Ring(forecaster.task, kept)
 
     def step(self, value: float) -> None:
-        """Append one step in records/s (NaN: missing), and replace `kept` and `quantiles` by what follows from it.
+        """Append one step and replace `kept` (the state) and `quantiles` (the forecast).
 
-        While the series has not begun, a NaN moves the time only.
+        Args:
+            value: records/s; NaN: missing. While the series has not begun, a NaN moves the time only.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
@@ -150,9 +155,9 @@ class PlainTrack:
         ring, carried = self._ring, self.kept.carried
         before = State(ring.time, ring.values, ring.seen, carried)
         if ring.push(value):
-            carried = self.forecaster.carry(before, State(ring.time, ring.values, ring.seen), value)
+            carried = self.forecaster.next_carried(before, State(ring.time, ring.values, ring.seen), value)
         self.kept = State(ring.time, ring.values, ring.seen, carried)
-        self.quantiles = self.forecaster.current(self.kept)
+        self.quantiles = self.forecaster.quantiles_of(self.kept)
 
     def trust(self) -> str:
         """Name what the quantiles rest on, as `Track.trust` does."""
@@ -160,4 +165,4 @@ class PlainTrack:
 
     def state(self) -> bytes:
         """Serialise the newest values and what is carried, for `Carrying.resume`."""
-        return write(self.forecaster, self.kept if self.forecaster.carries else replace(self.kept, carried=None))
+        return write_state(self.forecaster, self.kept if self.forecaster.carries else replace(self.kept, carried=None))

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import State, Task, begin, fill
+from models.forecast.core.forecaster import State, Task, begin_state, fill_gaps
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.windows import MOST, RECENT, Packed, PastWindow, rates, read
+from models.forecast.neural.windows import MOST, RECENT, Packed, PastWindow, input_rows, moves_to_rates
 
 Module = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -55,26 +55,27 @@ class Network(Carrying):
         """What is forecast."""
         return self.view.task
 
-    def init(self, history: Series) -> State:
-        """Build the state after a history, which may be empty, by running the network over its newest 20,000 rows.
+    def state_after(self, history: Series) -> State:
+        """Build the state at the end of a history, which may be empty; the network runs over its newest 20,000 rows.
 
-        An exported module is run row by row. Nothing is carried while the history is shorter than `view.needs` steps.
+        An exported module is run row by row, which is slower. Nothing is carried while the history is shorter than
+        `view.needs` steps.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
         """
-        state = begin(self.view.task, history, RECENT)
+        state = begin_state(self.view.task, history, RECENT)
         if state.seen < self.view.needs:
             return state
-        values = fill(history.values, self.view.task)[-min(state.seen, MOST + self.view.needs) :]
-        reading = read(self.view, values[None])
+        values = fill_gaps(history.values, self.view.task)[-min(state.seen, MOST + self.view.needs) :]
+        reading = input_rows(self.view, values[None])
         with torch.inference_mode():
             moves, hidden = self._follow(torch.from_numpy(reading.rows))
-        quantiles = rates(reading, moves[:, None].numpy())[0, -1]
+        quantiles = moves_to_rates(reading, moves[:, None].numpy())[0, -1]
         return replace(state, carried=NetworkState(hidden[0].numpy(), quantiles))
 
-    def carry(self, before: State, after: State, value: float) -> NetworkState | None:
-        """Run the network one step; None until the history is long enough.
+    def next_carried(self, before: State, after: State, value: float) -> NetworkState | None:
+        """Return the hidden state and the forecast after one more step; None until the history is long enough.
 
         Args:
             before: the state before the step; without a hidden state the network starts from zeros.
@@ -83,16 +84,19 @@ class Network(Carrying):
         """
         if after.seen < self.view.needs:
             return None
-        reading = read(self.view, after.values[None, -self.view.needs :])
+        reading = input_rows(self.view, after.values[None, -self.view.needs :])
         hidden = before.carried.hidden if before.carried else np.zeros(self.carried, dtype=np.float32)
         with torch.inference_mode():
             moves, now = self.module(torch.from_numpy(reading.rows[:, 0]), torch.from_numpy(hidden[None]))
-        return NetworkState(now[0].numpy(), rates(reading, moves[:, None].numpy())[0, 0])
+        return NetworkState(now[0].numpy(), moves_to_rates(reading, moves[:, None].numpy())[0, 0])
 
-    def current(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast of a state in records/s; NaN while nothing was ever seen."""
+    def quantiles_of(self, state: State) -> Floats:
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
+
+        Without a hidden state it is the naive forecast.
+        """
         if state.carried is None:
-            return Naive(self.view.task).current(state)
+            return Naive(self.view.task).quantiles_of(state)
         quantiles: Floats = state.carried.quantiles
         return quantiles
 
@@ -104,7 +108,7 @@ class Network(Carrying):
         """Return moves and hidden state after rows (1, T, width) from a zero state, row by row if exported."""
         hidden = torch.zeros(1, self.carried)
         if isinstance(self.module, Recurrent):
-            moves, hidden = self.module.follow(rows, hidden)
+            moves, hidden = self.module.run_rows(rows, hidden)
             return moves[:, -1], hidden
         for row in rows[0]:
             moves, hidden = self.module(row[None], hidden)

@@ -20,10 +20,10 @@ _LOOK = (1, 3, 6, 12)  # steps ahead of the linear forecast that the cell reads
 
 
 class Recurrent(nn.Module):
-    """Recurrent quantile network: rows as `windows.read` makes them in, moves of the root rate out.
+    """Recurrent quantile network: rows of `windows.input_rows` in, moves of the root rate out.
 
-    The median is a ridge regression on the row's moves (fitted in closed form by `start`) plus a correction by the GRU
-    or LSTM. The other levels lie at positive distances exp(width + steep · log(expected ÷ day's root rate) + cell) from
+    The median is a ridge regression on the row's moves (fitted by `fit_linear_part`) plus a correction by the GRU or
+    LSTM. The other levels lie at positive distances exp(width + steep · log(expected ÷ day's root rate) + cell) from
     it, so that they rise. Corrections and distances are in units of the load's volatility. At first the cell's output
     is 0, so that training starts from the linear forecast.
 
@@ -80,50 +80,51 @@ class Recurrent(nn.Module):
         """Run one step.
 
         Args:
-            row: (B, width) as `windows.read` makes them.
+            row: (B, width) as `windows.input_rows` makes them.
             hidden: (B, carried) state before it; zeros at first.
 
         Returns:
-            Moves (B, horizon, levels) as `follow`, and the state (B, carried) after.
+            Moves (B, horizon, levels) as `run_rows`, and the state (B, carried) after.
         """
-        moves, after = self.follow(row[:, None], hidden)
+        moves, after = self.run_rows(row[:, None], hidden)
         return moves[:, 0], after
 
-    def follow(self, rows: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Run many steps at once.
+    def run_rows(self, rows: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the network over many steps and return its forecasts as moves.
 
         Args:
-            rows: (B, T, width) as `windows.read` makes them, oldest first.
+            rows: (B, T, width) as `windows.input_rows` makes them, oldest first.
             hidden: (B, carried) state before them; zeros at first.
 
         Returns:
-            Moves (B, T, horizon, levels) from the newest root rate, in units of the day's mean root rate, rising over
-            the levels; `windows.rates` makes records/s of them. And the state (B, carried) after.
+            Moves (B, T, horizon, levels): root of the forecast rate minus root of the newest one, in units of the day's
+            mean root rate, rising over the levels; `windows.moves_to_rates` makes records/s of them. And the state (B,
+            carried) after.
         """
         moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
         volatility = torch.exp(calm)
         linear = moves @ (self.linear * self.kept).T + self.bias  # (B, T, horizon)
-        read = torch.cat([moves[..., self.read], linear[..., self.look]], dim=-1) / volatility
-        read = torch.cat([torch.asinh(read), calm - self.typical, restless], dim=-1)
-        said, after = self._recur(read, hidden)
-        said = self.head(said).unflatten(-1, (self.horizon, self.levels))
-        median = linear + volatility * (self.centre + _SHARE * said[..., self.middle])
+        inputs = torch.cat([moves[..., self.read], linear[..., self.look]], dim=-1) / volatility
+        inputs = torch.cat([torch.asinh(inputs), calm - self.typical, restless], dim=-1)
+        outputs, after = self._recur(inputs, hidden)
+        outputs = self.head(outputs).unflatten(-1, (self.horizon, self.levels))
+        median = linear + volatility * (self.centre + _SHARE * outputs[..., self.middle])
         expected = torch.log((level + median).clamp_min(0.05))[..., None]
-        gaps = torch.exp(self.width + self.steep * expected + self.restless * restless[..., None] + said)
+        gaps = torch.exp(self.width + self.steep * expected + self.restless * restless[..., None] + outputs)
         gaps = gaps * volatility[..., None]
         above = median[..., None] + torch.cumsum(gaps[..., self.middle + 1 :], dim=-1)
         below = median[..., None] - torch.cumsum(gaps[..., : self.middle].flip(-1), dim=-1).flip(-1)
         return torch.cat([below, median[..., None], above], dim=-1), after
 
     @torch.no_grad()
-    def start(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:
-        """Fit the linear part by ridge regression, and the widths by the quantiles of its errors, in place.
+    def fit_linear_part(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:
+        """Fit the medians by ridge regression, and the first widths by the quantiles of its errors, in place.
 
         Ridge strength and errors come from cross-validation over `FOLDS` contiguous folds. A step ahead with fewer than
-        2 known outcomes keeps its zeros.
+        2 known outcomes keeps its zeros. The cell is not trained.
 
         Args:
-            rows: (N, width), oldest first.
+            rows: (N, width) as `windows.input_rows` makes them, oldest first.
             targets: (N, horizon) moves that came, in units of the day's mean root rate; NaN where missing.
             levels: quantile levels, 0.5 among them.
         """

@@ -15,12 +15,12 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import Cell, Recurrent
-from models.forecast.neural.windows import PastWindow, season_of, windows
+from models.forecast.neural.windows import PastWindow, season_of, training_windows
 
 HIDDEN = 32
 """Units of a cell where nothing else is asked for."""
 SEED = 7
-"""Default seed of the first weights and of where the lanes are cut."""
+"""Default seed of the first weights and of where the lanes (parallel stretches of history) are cut."""
 VALIDATION = 0.15
 """Share of the newest rows on which the number of epochs is chosen."""
 CHUNKS = 8
@@ -96,13 +96,14 @@ class TrainingRows(NamedTuple):
         return TrainingRows(*(column[-count * length :].reshape(count, length, *column.shape[1:]) for column in self))
 
 
-def fit(
+def train_network(
     network: Recurrent, view: PastWindow, history: Series, plan: TrainingPlan, generator: torch.Generator
 ) -> Iterator[Epoch]:
-    """Train a network in place, yielding after every pass; it is complete only when the iterator is exhausted.
+    """Train a network in place, pass by pass; it is complete only when the iterator is exhausted.
 
-    The newest 15 % of the rows choose the number of passes, which may be 0: only the linear part is fitted then. Then
-    the network starts again and trains that long on all rows. The same generator state gives the same weights.
+    First the number of passes is searched, by the loss on the newest 15 % of the rows; with 0 only the linear part is
+    fitted. Then the network starts again and trains that long on all rows. The same generator state gives the same
+    weights.
 
     Args:
         network: with its first weights.
@@ -110,6 +111,9 @@ def fit(
         history: loads in the task's steps, NaN: missing.
         plan: hyper-parameters.
         generator: draws where lanes are cut.
+
+    Yields:
+        The losses of every pass, at its end.
 
     Raises:
         SeriesError: at the first `next`: the history is too short for one row, or has too many gaps.
@@ -122,18 +126,18 @@ def fit(
     best, losses = 0, [math.inf]
     if older >= 1 and held >= 1:
         newest, warmth = every.part(max(count - held - WARMTH, 0), count), min(WARMTH, count - held)
-        _start(network, every.part(0, older), levels)
-        losses = [_judge(network, newest, warmth, levels)]
+        _fit_linear_part(network, every.part(0, older), levels)
+        losses = [_validation_loss(network, newest, warmth, levels)]
         yield Epoch(0, "search", math.nan, losses[0])
         passes = _passes(network, every.part(0, older), levels, plan, generator)
         for index, (loss, averaged, updates) in enumerate(passes, start=1):
-            losses.append(_judge(averaged, newest, warmth, levels))
+            losses.append(_validation_loss(averaged, newest, warmth, levels))
             yield Epoch(index, "search", loss, losses[-1], updates)
             best = min(range(len(losses)), key=losses.__getitem__)
             if index - best >= plan.patience:
                 break
     network.load_state_dict(untrained)
-    _start(network, every, levels)
+    _fit_linear_part(network, every, levels)
     passes = _passes(network, every, levels, plan, generator)
     for index in range(1, best + 1):
         loss, averaged, updates = next(passes)
@@ -142,14 +146,14 @@ def fit(
         yield Epoch(index, "refit", loss, math.nan, updates)
 
 
-def trained(network: Recurrent, view: PastWindow) -> Network:
+def as_forecaster(network: Recurrent, view: PastWindow) -> Network:
     """Return a fitted network as a forecaster; the network is put in evaluation mode."""
     return Network(view, network.eval(), network.cell, network.carried)
 
 
 def fit_network(
     cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED,
-    tell: Callable[[Epoch], None] = lambda epoch: None,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> Network:  # fmt: skip
     """Train a network on a history and return it as a forecaster; blocks until done.
 
@@ -158,11 +162,11 @@ def fit_network(
     Args:
         cell: "gru" or "lstm".
         task: what is forecast; its levels must contain 0.5.
-        history: loads in the task's steps, NaN: missing; not checked.
+        history: loads in the task's steps; NaN: missing. Neither is checked.
         plan: hyper-parameters; None: the defaults.
         hidden: units of the cell.
         seed: of weights and batches; the same gives the same network.
-        tell: called with every `Epoch` as it ends.
+        on_epoch: called with every `Epoch` as it ends.
 
     Raises:
         SeriesError: the history is too short for one row, or has too many gaps.
@@ -170,21 +174,21 @@ def fit_network(
     """
     view, generator = PastWindow(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
     network = Recurrent(view, cell, hidden, generator)
-    for epoch in fit(network, view, history, plan or TrainingPlan(), generator):
-        tell(epoch)
-    return trained(network, view)
+    for epoch in train_network(network, view, history, plan or TrainingPlan(), generator):
+        on_epoch(epoch)
+    return as_forecaster(network, view)
 
 
 def _rows(view: PastWindow, history: Series) -> TrainingRows:
-    reading, outcomes = windows(view, history)
+    reading, outcomes = training_windows(view, history)
     mean = float(np.nanmean(outcomes)) or 1.0
     anchor, unit = (torch.from_numpy(x[0] / math.sqrt(mean)).float() for x in (reading.anchor, reading.unit))
     return TrainingRows(torch.from_numpy(reading.rows[0]), anchor, unit, torch.from_numpy(outcomes) / mean)
 
 
-def _start(network: Recurrent, rows: TrainingRows, levels: tuple[float, ...]) -> None:
+def _fit_linear_part(network: Recurrent, rows: TrainingRows, levels: tuple[float, ...]) -> None:
     targets = (rows.outcomes.sqrt() - rows.anchor[:, None]) / rows.unit[:, None]
-    network.start(rows.rows, targets, levels)
+    network.fit_linear_part(rows.rows, targets, levels)
 
 
 def _passes(
@@ -209,7 +213,7 @@ def _passes(
         for begin in range(0, length, plan.chunk):
             chunk = TrainingRows(*(column[:, begin : begin + plan.chunk] for column in lanes))
             optimizer.zero_grad()
-            moves, hidden = network.follow(chunk.rows, hidden.detach())
+            moves, hidden = network.run_rows(chunk.rows, hidden.detach())
             loss = _loss(moves, chunk, levels)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -221,18 +225,18 @@ def _passes(
 
 
 @torch.no_grad()
-def _judge(network: nn.Module, rows: TrainingRows, warmth: int, levels: tuple[float, ...]) -> float:
+def _validation_loss(network: nn.Module, rows: TrainingRows, warmth: int, levels: tuple[float, ...]) -> float:
     assert isinstance(network, Recurrent)
-    moves = network.follow(rows.rows[None], torch.zeros(1, network.carried))[0][0]
+    moves = network.run_rows(rows.rows[None], torch.zeros(1, network.carried))[0][0]
     return float(_loss(moves[warmth:], rows.part(warmth, len(rows.rows)), levels))
 
 
 def _loss(moves: Tensor, rows: TrainingRows, levels: tuple[float, ...]) -> Tensor:
     root = rows.anchor[..., None, None] + rows.unit[..., None, None] * moves
-    return pinball(root.clamp_min(0.0).square(), rows.outcomes, levels)
+    return pinball_loss(root.clamp_min(0.0).square(), rows.outcomes, levels)
 
 
-def pinball(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...]) -> Tensor:
+def pinball_loss(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...]) -> Tensor:
     """Return the mean pinball loss as a tensor with a gradient, in the unit of the values.
 
     Args:
@@ -241,7 +245,7 @@ def pinball(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...]) -> T
         levels: (levels,) each in (0, 1).
 
     Returns:
-        A scalar; 0 where no outcome is known (`scores.pinball` is NaN there).
+        A scalar; 0 where no outcome is known (`scores.pinball_loss` is NaN there).
     """
     known = torch.isfinite(outcomes)
     error = torch.where(known, outcomes, 0.0)[..., None] - quantiles

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.core.forecaster import Task, fill
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Floats, Series, SeriesError
 
 Packed = NDArray[np.float32]
@@ -96,13 +96,13 @@ def season_of(task: Task, steps: int) -> int:
     return task.week if steps >= 2 * task.week else task.day
 
 
-def read(view: PastWindow, newest: Floats) -> NewestRows:
-    """Make the input rows of B series at each of their M newest moments.
+def input_rows(view: PastWindow, newest: Floats) -> NewestRows:
+    """Make the input rows of B series at each of their M newest moments t.
 
-    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move, where u is the mean of √y over the newest day: roots,
-    since the deviation of counts grows with their root. A load ten times as high gives the same row. The factor g is 1
-    but for last week's steps after a lasting break: where u and the same mean a week ago differ by more than the factor
-    `BREAK`, g is their ratio, at most 10 and at least 1/10.
+    A row holds (g · √y(t + k − lag) − √y(t)) / u for every move (lag, k), then the `STATES` channels; u is the mean of
+    √y over the newest day. A load ten times as high gives the same row. The factor g is 1 but for last week's steps
+    after a lasting break: where u and the same mean a week ago differ by more than the factor `BREAK`, g is their
+    ratio, cut to 1/10 .. 10.
 
     Args:
         view: what is read.
@@ -125,33 +125,33 @@ def read(view: PastWindow, newest: Floats) -> NewestRows:
     return NewestRows(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
 
 
-def rates(reading: NewestRows, said: NDArray[np.floating]) -> Floats:
+def moves_to_rates(reading: NewestRows, moves: NDArray[np.floating]) -> Floats:
     """Convert a network's moves to records/s: (anchor + unit · move)², with a negative root as 0.
 
     Args:
         reading: what the network read.
-        said: (B, M, horizon, levels) moves in units.
+        moves: (B, M, horizon, levels), in units.
 
     Returns:
         (B, M, horizon, levels) records/s.
     """
-    root = reading.anchor[..., None, None] + reading.unit[..., None, None] * said.astype(np.float64)
-    made: Floats = np.maximum(root, 0.0) ** 2
-    return made
+    root = reading.anchor[..., None, None] + reading.unit[..., None, None] * moves.astype(np.float64)
+    rates: Floats = np.maximum(root, 0.0) ** 2
+    return rates
 
 
-def windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
-    """Make an input row and its outcomes for every moment of a history, oldest first.
+def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
+    """Make an input row and its outcomes for the newest `MOST` moments of a history, oldest first.
 
-    Only the newest `MOST` rows are made. No row reads beyond its own moment.
+    No row reads beyond its own moment.
 
     Args:
         view: what is read.
-        history: loads in the task's steps; NaN: missing, filled as by `forecaster.fill` for the rows.
+        history: loads in the task's steps; NaN: missing, filled as by `forecaster.fill_gaps` for the rows.
 
     Returns:
-        The rows (1, M, width), and (M, horizon) outcomes in records/s; NaN where an outcome is missing, or where less
-        than half of the row's newest 24 steps was known.
+        The rows, (1, M, width), and their outcomes, (M, horizon) records/s in single precision; NaN where an outcome is
+        missing, or where less than half of the row's newest 24 steps was known.
 
     Raises:
         SeriesError: the history is too short for one row, or no row has a known outcome.
@@ -172,7 +172,7 @@ def windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
     if not np.isfinite(outcomes).any():
         missing = int(np.isnan(raw).sum())
         raise SeriesError(f"{missing} of {len(raw)} steps are missing: no row is left to learn from. Ingest them.")
-    return read(view, fill(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
+    return input_rows(view, fill_gaps(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
 
 
 def _change(unit: Floats, before: Floats) -> Floats:

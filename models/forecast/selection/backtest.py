@@ -38,50 +38,53 @@ class Backtest:
         middle = int(np.argmin(np.abs(np.array(self.levels) - 0.5)))
         return self.quantiles[..., middle]
 
-    def figures(self) -> dict[str, float]:
-        """Return scores over all origins and horizons, NaN where no outcome is known.
+    def scores(self) -> dict[str, float]:
+        """Return scores by name over all origins and steps ahead; NaN where no outcome is known.
 
         Returns:
             `pinball`, and of the median `rmse` and `mae`, in records/s; `coverage_<level>` the share of outcomes at or
             under each quantile, such as `coverage_0.9`; `rmse_h<n>` the RMSE n steps ahead, in records/s.
         """
-        figures = {
+        by_name = {
             "pinball": scores.pinball(self.actual, self.quantiles, self.levels),
             "rmse": scores.rmse(self.actual, self.median),
             "mae": scores.mae(self.actual, self.median),
         }
         for level, upper in zip(self.levels, np.moveaxis(self.quantiles, -1, 0), strict=True):
-            figures[f"coverage_{level:g}"] = scores.coverage(self.actual, upper)
+            by_name[f"coverage_{level:g}"] = scores.coverage(self.actual, upper)
         for h in range(1, self.actual.shape[1] + 1):
-            figures[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
-        return figures
+            by_name[f"rmse_h{h}"] = scores.rmse(self.actual[:, h - 1], self.median[:, h - 1])
+        return by_name
 
     def losses(self) -> Floats:
         """Return (origins,) the mean pinball loss of each origin's forecast, records/s; NaN without an outcome."""
         pairs = zip(self.actual, self.quantiles, strict=True)
         return np.array([scores.pinball(actual, quantiles, self.levels) for actual, quantiles in pairs])
 
-    def averaged(self, most: int) -> Floats:
-        """Return for every held-out step the mean of the medians issued for it 1 to `most` steps ahead.
+    def mean_of_medians(self, farthest: int) -> Floats:
+        """Return for every held-out step the mean of the medians issued for it 1 to `farthest` steps ahead.
+
+        Args:
+            farthest: at least 1; cut to the horizon.
 
         Returns:
-            (origins,) records/s. Early steps average the fewer forecasts there are; `most` is cut to the horizon.
+            (origins,) records/s. The first steps average the fewer forecasts that there are.
         """
         rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
-        for h in range(1, min(most, self.actual.shape[1]) + 1):
+        for h in range(1, min(farthest, self.actual.shape[1]) + 1):
             sums[h - 1 :] += self.median[: rows - h + 1, h - 1]
             counts[h - 1 :] += 1
-        found: Floats = sums / counts
-        return found
+        means: Floats = sums / counts
+        return means
 
-    def interval(self, share: float) -> tuple[Floats, Floats]:
+    def central_interval(self, share: float) -> tuple[Floats, Floats]:
         """Return the ends of the central prediction interval with the given nominal coverage.
 
         Args:
-            share: nominal coverage, such as 0.8 for the levels 0.1 and 0.9.
+            share: nominal coverage, 0..1, such as 0.8 for the levels 0.1 and 0.9.
 
         Returns:
-            (origins, horizon) lower and upper ends, records/s.
+            The lower and the upper end, each (origins, horizon) records/s.
 
         Raises:
             SeriesError: the levels do not contain both ends.
@@ -92,13 +95,13 @@ class Backtest:
             raise SeriesError(f"levels={self.levels}: the {share:.0%} interval needs {ends[0]:g} and {ends[1]:g}.")
         return self.quantiles[..., at[0]], self.quantiles[..., at[1]]
 
-    def shares(self) -> list[float]:
+    def interval_shares(self) -> list[float]:
         """Return the nominal coverages (0..1) of the central intervals that the levels contain, narrowest first."""
         pairs = [(a, b) for a in self.levels for b in self.levels if a < b and abs(a + b - 1) < 1e-6]
         return sorted(round(b - a, 6) for a, b in pairs)
 
-    def at_horizon(self, h: int) -> dict[str, Any]:
-        """Return every score of the forecasts h steps ahead.
+    def scores_ahead(self, h: int) -> dict[str, Any]:
+        """Return scores by name of the forecasts h steps ahead.
 
         Args:
             h: 1 to the horizon.
@@ -113,7 +116,7 @@ class Backtest:
         """
         actual, median, quantiles = self.actual[:, h - 1], self.median[:, h - 1], self.quantiles[:, h - 1]
         half = scores.smape_half(actual, median)
-        found: dict[str, Any] = {
+        by_name: dict[str, Any] = {
             "rmse": scores.rmse(actual, median),
             "mae": scores.mae(actual, median),
             "wape": scores.wape(actual, median),
@@ -122,9 +125,9 @@ class Backtest:
             "smape_sum": scores.smape_sum(actual, median),
             "pinball": scores.pinball(actual, quantiles, self.levels),
         }
-        ends = {f"{share:g}": self.interval(share) for share in self.shares()}
+        ends = {f"{share:g}": self.central_interval(share) for share in self.interval_shares()}
         coverage = {name: scores.covered(actual, low[:, h - 1], high[:, h - 1]) for name, (low, high) in ends.items()}
-        return {**found, "coverage": coverage}
+        return {**by_name, "coverage": coverage}
 
     def pinball_by_horizon(self) -> list[float]:
         """Return the mean pinball loss of each step ahead in records/s, nearest first."""
@@ -133,7 +136,7 @@ class Backtest:
 
 
 def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
-    """Forecast from every origin: before the first step of `held`, then after each of its steps but the last.
+    """Forecast from every origin as `forecast_origins` does, and pair the forecasts with their outcomes.
 
     Args:
         forecaster: already fitted.
@@ -144,16 +147,25 @@ def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
         SeriesError: `held` is empty or does not follow the history, the history has another step than the forecaster,
             or a load is negative or infinite.
     """
-    return against(forecaster, held, list(origins(forecaster, history, held)))
+    return pair_with_outcomes(forecaster, held, list(forecast_origins(forecaster, history, held)))
 
 
-def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
-    """Yield the (horizon, levels) forecasts of `roll` in records/s, one by one, so that a caller can time them.
+def forecast_origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
+    """Forecast before the first step of `held`, then after each of its steps but the last, one forecast per `next`.
 
-    The first one includes reading the history.
+    The first `next` reads the history and takes longer.
+
+    Args:
+        forecaster: already fitted.
+        history: what it sees before the first origin.
+        held: the steps that follow; NaN: missing.
+
+    Yields:
+        (horizon, levels) records/s.
 
     Raises:
-        SeriesError: at a `next`, as `roll`.
+        SeriesError: at a `next`: `held` is empty or does not follow the history, the history has another step than the
+            forecaster, or a load is negative or infinite.
     """
     if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
         raise SeriesError(
@@ -166,13 +178,13 @@ def origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[F
         yield online.step("", float(value))
 
 
-def against(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:
+def pair_with_outcomes(forecaster: Forecaster, held: Series, made: Sequence[Floats]) -> Backtest:
     """Pair forecasts with the outcomes of the held-out steps.
 
     Args:
         forecaster: gives horizon and levels.
         held: the held-out steps.
-        made: one (horizon, levels) forecast per held-out step, records/s, as `origins` yields them.
+        made: one (horizon, levels) forecast per held-out step, records/s, as `forecast_origins` yields them.
 
     Raises:
         ValueError: numpy's, where `made` is empty or its shapes differ.

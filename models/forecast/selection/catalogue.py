@@ -29,10 +29,13 @@ CATALOGUE: dict[str, Fit] = {
     "lstm": partial(fit_network, "lstm"),
     "blend": lambda task, history: Blend(task),
 }
-"""Fits by kind, simplest first: of equals the first is taken. Too short a history raises SeriesError."""
+"""The function that fits each kind, simplest first: of equals the first is taken.
+
+Too short a history raises SeriesError.
+"""
 
 
-def default_of(names: Iterable[str]) -> str:
+def default_kind(names: Iterable[str]) -> str:
     """Return the default candidate: "blend" if it is among the names, else the first of them.
 
     Raises:
@@ -42,8 +45,11 @@ def default_of(names: Iterable[str]) -> str:
     return "blend" if "blend" in among else among[0]
 
 
-def named(names: Iterable[str]) -> list[str]:
-    """Return the given kinds, each once and in the catalogue's order; "all" stands for all of them.
+def select_kinds(names: Iterable[str]) -> list[str]:
+    """Return the kinds of forecaster that are asked for, each once, in the order of `CATALOGUE` (simplest first).
+
+    Args:
+        names: of kinds; "all" stands for every kind.
 
     Raises:
         SettingsError: a name is unknown; the message lists the known ones.

@@ -13,7 +13,7 @@ import numpy as np
 
 from models.forecast.core import scores
 from models.forecast.core.bootstrap import at_most
-from models.forecast.core.forecaster import Forecaster, Task, check_load
+from models.forecast.core.forecaster import Forecaster, Task, check_loads
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 
@@ -49,12 +49,14 @@ class Trial:
         """Geometric mean of `rmse` and `pinball`, by which candidates are compared."""
         return math.sqrt(self.rmse * self.pinball)
 
-    def surely_better(self, other: Trial, rivals: int = 1) -> bool:
-        """Return whether both errors are significantly lower: squared ones one step ahead, pinball over all steps.
+    def significantly_better(self, other: Trial, rivals: int = 1) -> bool:
+        """Return whether both the squared errors one step ahead and the squared `losses` are significantly lower.
+
+        At 97.5 % confidence, by the bootstrap of `at_most`.
 
         Args:
-            other: of the same steps.
-            rivals: number of comparisons made, for the Bonferroni correction (`bootstrap.at_most`).
+            other: scores on the same steps.
+            rivals: number of comparisons made, for the Bonferroni correction.
 
         Returns:
             False also where fewer than `FEWEST` errors are known in both.
@@ -83,25 +85,25 @@ class ChampionChoice:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
+def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
     """Choose a champion: fit every candidate to the older steps, score it on the newest, and refit the winner on all.
 
-    The newest fifth, at most `MOST` steps, is held out; with fewer than `FEWEST` steps there, the default is taken
-    untried. Another candidate wins only if significantly better than the default, or if the default has no score. A
-    candidate whose fit raises SeriesError is skipped; any other error of a fit is passed on.
+    The newest fifth of the history, at most `MOST` steps, is held out; with fewer than `FEWEST` steps there, the
+    default is taken without a trial. Another candidate wins only if significantly better than the default, or if the
+    default has no score. A candidate whose fit raises SeriesError is skipped; any other error of a fit is passed on.
 
     Args:
         task: what is forecast.
-        history: all loads that may be used, in the task's steps.
-        candidates: fits by name, simplest first.
-        default: name of the candidate to keep in doubt.
+        history: records/s in the task's steps, all that may be used; NaN: missing.
+        candidates: functions that fit each candidate, by name, simplest first.
+        default: name of the candidate that stays in doubt.
 
     Raises:
         SeriesError: a load is negative or infinite, or neither a winner nor the default can be fitted to the whole
             history.
         KeyError: `default` is not among the candidates.
     """
-    check_load(history.values)
+    check_loads(history.values)
     held = min(int(NEWEST * len(history)), MOST)
     trials: dict[str, Trial] = {}
     skipped: dict[str, str] = {}
@@ -114,7 +116,7 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
                 skipped[name] = str(error)
     first, rivals = trials.get(default), max(len(trials) - 1, 1)
     better = {name: trial for name, trial in trials.items() if name != default and _displaces(trial, first, rivals)}
-    while best := simplest(better):
+    while best := simplest_best(better):
         try:
             return ChampionChoice(best, candidates[best](task, history), trials, skipped)
         except SeriesError as error:  # what could be fitted to the older steps need not be to all of them
@@ -123,8 +125,13 @@ def choose(task: Task, history: Series, candidates: Mapping[str, Fit], default: 
     return ChampionChoice(default, candidates[default](task, history), trials, skipped)
 
 
-def simplest(trials: Mapping[str, Trial]) -> str:
-    """Return the name of the candidate with the least loss, where a later one must undercut the best so far by `TIE`.
+def simplest_best(trials: Mapping[str, Trial]) -> str:
+    """Return the name of the candidate with the least loss, preferring simpler ones.
+
+    A candidate displaces an earlier, simpler one only where its loss is lower by more than the share `TIE`.
+
+    Args:
+        trials: by name, simplest first.
 
     Returns:
         "" where none has a finite loss.
@@ -139,7 +146,7 @@ def simplest(trials: Mapping[str, Trial]) -> str:
 def _displaces(trial: Trial, default: Trial | None, rivals: int) -> bool:
     if default is None or not math.isfinite(default.loss):
         return math.isfinite(trial.loss)
-    return trial.loss < default.loss and trial.surely_better(default, rivals)
+    return trial.loss < default.loss and trial.significantly_better(default, rivals)
 
 
 def _trial(made: Backtest) -> Trial:

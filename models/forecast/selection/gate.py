@@ -33,8 +33,8 @@ class Rival:
     allowed: float = 1.0
 
     @classmethod
-    def of(cls, mine: Floats, theirs: Floats, allowed: float, rivals: int = 1) -> Rival:
-        """Compare the costs of a challenger and a rival on the same rows.
+    def compare(cls, mine: Floats, theirs: Floats, allowed: float, rivals: int = 1) -> Rival:
+        """Build a rival from its costs and those of the challenger on the same rows.
 
         Args:
             mine: (T,) costs of the challenger, at least 0; a row with a NaN in either array is left out.
@@ -43,7 +43,8 @@ class Rival:
             rivals: number of comparisons made, for the Bonferroni correction.
 
         Returns:
-            With one known row the bound is the plain ratio; with none, or over a single cost of 0, it is NaN.
+            The rival with its mean cost and `at_most`. With one known row that bound is the plain ratio; with none, or
+            where that one cost of the rival is not above 0, it is NaN.
 
         Raises:
             ValueError: the arrays differ in length.
@@ -55,14 +56,14 @@ class Rival:
         return cls(cost, at_most(mine, theirs, rivals), allowed)
 
 
-def verdict(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
-    """Decide whether a challenger is promoted: its cost must stay within what every comparable rival allows.
+def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
+    """Decide whether a challenger is promoted: every rival's `at_most` must be within what it allows.
 
-    Without a comparable rival it is promoted.
+    A rival without a finite cost is passed over; without any other rival the challenger is promoted.
 
     Args:
-        cost: its mean cost on held-out rows; not finite: rejected.
-        rivals: by name; those whose cost is not finite are passed over.
+        cost: the challenger's mean cost on held-out rows, for the reason; not finite: rejected.
+        rivals: by name; one whose `at_most` is NaN rejects the challenger.
         where: prefix of the cost in the reason, such as the name of the data with a space at the end.
     """
     if not math.isfinite(cost):

@@ -11,7 +11,7 @@ from scipy.ndimage import maximum_filter1d
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
-from models.forecast.core.forecaster import Forecaster, Task, fill
+from models.forecast.core.forecaster import Forecaster, Task, fill_gaps
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.policy.core.capacity import Floats, Integers
@@ -117,7 +117,7 @@ def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
     online.admit("one", older)
     made = [online.current("one"), *(online.step("one", value) for value in held[:-1])]
     quantiles = np.stack(made).astype(np.float32)
-    known = fill(np.concatenate([older.values, held]), Task(older.step_s, model.horizon, model.levels))
+    known = fill_gaps(np.concatenate([older.values, held]), Task(older.step_s, model.horizon, model.levels))
     last = known[len(older) - 1 : len(known) - 1]
     return IssuedForecasts(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 

@@ -10,14 +10,21 @@ import numpy as np
 import pandas as pd
 
 from configs.sections import Training
-from models.adapt.candidates import Target, TransferSource, best_of, learn, of_target, source_only
-from models.adapt.sources import TransferResult, ask
-from models.adapt.transfer import TransferPlan
-from models.forecast.core.forecaster import Forecaster, Task, fill
+from models.adapt.candidates import (
+    TransferSource,
+    best_own_candidate,
+    fit_own_candidates,
+    pretrain_source,
+    score_source_only,
+)
+from models.adapt.sources import TransferResult, transfer_from_sources
+from models.adapt.target_load import TargetLoad
+from models.adapt.training import TransferPlan
+from models.forecast.core.forecaster import Forecaster, Task, fill_gaps
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import roll
-from models.forecast.selection.catalogue import default_of
-from models.forecast.selection.champion import ChampionChoice, choose
+from models.forecast.selection.catalogue import default_kind
+from models.forecast.selection.champion import ChampionChoice, choose_champion
 from pipelines.html.columns import of_rows
 from pipelines.registry import TrackedRun
 from pipelines.traces.shipped import list_shipped
@@ -72,8 +79,8 @@ class Study:
             SeriesError: no candidate can be fitted to the history.
         """
         candidates = Candidates(cast(TrackedRun, _Unlogged()), self.training, others, "", plan=self.plan)
-        default = default_of(self.training.models)
-        return choose(self.task, known, candidates.fits(self.task, known), default)
+        default = default_kind(self.training.models)
+        return choose_champion(self.task, known, candidates.fits(self.task, known), default)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +118,7 @@ def read_loads() -> dict[str, Series]:
     """Read each shipped series of 5-minute steps, by name; missing steps are filled from a week, day or step before."""
     task = Task(STEP_S, 1, (0.5,))
     found = {one.name: one.series() for one in list_shipped() if one.step_s == STEP_S}
-    return {name: Series(s.start, s.step_s, fill(s.values, task)) for name, s in found.items()}
+    return {name: Series(s.start, s.step_s, fill_gaps(s.values, task)) for name, s in found.items()}
 
 
 def evaluate_pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[str], None]) -> Iterator[TransferCase]:
@@ -135,7 +142,7 @@ def evaluate_pairs(loads: Mapping[str, Series], study: Study, tell: Callable[[st
         raise SeriesError(f"{list(loads)}: at least two series of one step are expected")
     day = study.task.day
     olds = {name: load.split(len(load) - SOURCE_DAYS * day)[0] for name, load in loads.items()}
-    learned = {name: learn(old.values, study.task.horizon, study.plan, _SEED) for name, old in olds.items()}
+    learned = {name: pretrain_source(old.values, study.task.horizon, study.plan, _SEED) for name, old in olds.items()}
     tell(f"{len(learned)} sources have learned")
     for name, load in loads.items():
         for cut in place_cuts(len(load), day, study.cuts):
@@ -168,21 +175,24 @@ def _at(
     day = study.task.day
     values = load.values[cut - days * day : cut + SERVED_DAYS * day]
     known, held = Series(load.start + (cut - days * day) * load.step_s, load.step_s, values).split(SERVED_DAYS * day)
-    target = Target(values, len(known), day, study.task.horizon)
-    own = of_target(target, study.plan, _SEED)
+    target = TargetLoad(values, len(known), day, study.task.horizon)
+    own = fit_own_candidates(target, study.plan, _SEED)
     served = slice(target.history - 1, -1)
     errors = {model: one.errors[served] for model, one in own.items()}
     alone = study.choose(known, {})
-    errors |= {"target_only": errors[best_of(target, own)], "no_source": _errors(alone.forecaster, known, held)}
+    errors |= {
+        "target_only": errors[best_own_candidate(target, own)],
+        "no_source": _errors(alone.forecaster, known, held),
+    }
     for other, older in olds.items():
         if other == name or (older.start < held.end and known.end < older.end):
             continue  # a source must not have lived through the days it is judged on
-        asked = ask(study.task, known, {other: older}, study.plan, _SEED)
-        chosen = study.choose(known, {other: older}) if asked.targets else alone  # a refused source changes nothing
-        as_is = source_only(target, learned[other])
+        asked = transfer_from_sources(study.task, known, {other: older}, study.plan, _SEED)
+        chosen = study.choose(known, {other: older}) if asked.forecasters else alone  # a refused source changes nothing
+        as_is = score_source_only(target, learned[other])
         theirs = {"source_only": as_is.errors[served], "served": _errors(chosen.forecaster, known, held)}
-        if asked.targets:
-            theirs[TARGET] = _errors(asked.targets[other], known, held)
+        if asked.forecasters:
+            theirs[TARGET] = _errors(asked.forecasters[other], known, held)
         yield TransferCase(other, name, days, asked, chosen.name, errors | theirs)
 
 
@@ -217,7 +227,7 @@ def summarise_pairs(found: Sequence[TransferCase], study: Study) -> dict[str, An
         by_days[str(days)] = {
             "pairs": here.groupby(["target", "source"]).ngroups,
             "cases": len(cases),
-            "kept": sum(bool(pair.asked.targets) for pair in cases),
+            "kept": sum(bool(pair.asked.forecasters) for pair in cases),
             "accepted": sum(one.accepted for pair in cases for one in pair.asked.verdicts.values()),
             "chosen": sum(pair.chosen == TARGET for pair in cases),
             "models": {str(model): _summary(of_model) for model, of_model in here.groupby("model")},

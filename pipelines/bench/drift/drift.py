@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from models.adapt.drift import LEAST, Drift, detect
+from models.adapt.drift import LEAST, Drift, detect_drifts
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE
@@ -134,7 +134,7 @@ def detect_daily(series: Series, errors: Series | None, least: float = LEAST) ->
     day = round(DAY_S / series.step_s)
     for end in range(day, len(series) + day, day):
         known = None if errors is None else _until(errors, end)
-        drifts += detect(_until(series, end), drifts[-1] if drifts else None, known, least)
+        drifts += detect_drifts(_until(series, end), drifts[-1] if drifts else None, known, least)
     return drifts
 
 
@@ -186,7 +186,7 @@ def _row(case: DriftCase, least: float, shapes: Sequence[str], with_errors: bool
             continue
         begin = series.start + at * series.step_s
         known = [drift for drift in drifts if drift.found <= begin]
-        later = detect(changed, known[-1] if known else None, errors if with_errors else None, least)
+        later = detect_drifts(changed, known[-1] if known else None, errors if with_errors else None, least)
         asked[shape] += 1
         right = [d for d in later if d.found > begin and (d.signal != "load" or (d.factor > 1) == (shape != "-30 %"))]
         if right:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Floats, Series
-from models.forecast.selection.backtest import origins
+from models.forecast.selection.backtest import forecast_origins
 from pipelines.traces.shipped import find_shipped
 
 CELLS = ("iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min")
@@ -143,7 +143,7 @@ def log_errors_after(forecaster: Forecaster, whole: Series, known: Series, at: i
 def _errors(forecaster: Forecaster, history: Series, held: Series) -> Floats:
     """(T,) errors on the held steps; those of the first `_AHEAD` − 1 are NaN, nothing was issued for them."""
     middle = int(np.argmin(np.abs(np.array(forecaster.levels) - 0.5)))
-    issued = [made[_AHEAD - 1, middle] for made in origins(forecaster, history, held)]
+    issued = [made[_AHEAD - 1, middle] for made in forecast_origins(forecaster, history, held)]
     said = np.concatenate([np.full(_AHEAD - 1, np.nan), issued])[: len(held)]
     positive = (said > 0) & (held.values > 0)
     errors: Floats = np.log(np.divide(held.values, said, out=np.full(len(held), np.nan), where=positive))

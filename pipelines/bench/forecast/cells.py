@@ -168,7 +168,7 @@ def summarise_evaluation(evaluation: Evaluation, said: Published | None = None) 
             "coverage": {h: by["coverage"] for h, by in model["horizons"].items()},
         }
         if said is not None:
-            scored = scores.rmse(backtest.actual[:, 0], backtest.averaged(said.averaged))
+            scored = scores.rmse(backtest.actual[:, 0], backtest.mean_of_medians(said.averaged))
             rows[name] |= {"as_published": scored, "published_ratio": scored / said.rmse}
     return {
         **{key: found[key] for key in ("unit", "test_steps", "best_naive", "champion", "skipped")},

@@ -14,9 +14,9 @@ from typing import Any
 from models.forecast.core import scores
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.selection.backtest import Backtest, against, origins
-from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_of, named
-from models.forecast.selection.champion import choose
+from models.forecast.selection.backtest import Backtest, forecast_origins, pair_with_outcomes
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, default_kind, select_kinds
+from models.forecast.selection.champion import choose_champion
 
 LEVELS = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Quantile levels of every evaluation; they hold the 50, 80, 90 and 95 % intervals."""
@@ -74,7 +74,7 @@ class Evaluation:
     @property
     def best_naive(self) -> str:
         """Name of the naive forecast with the lowest one-step RMSE on the test steps."""
-        return min(NAIVE, key=lambda name: self.rivals[name].backtest.at_horizon(1)["rmse"])
+        return min(NAIVE, key=lambda name: self.rivals[name].backtest.scores_ahead(1)["rmse"])
 
 
 def evaluate(
@@ -131,7 +131,7 @@ def resolve_models(models: Iterable[str]) -> list[str]:
         SettingsError: an unknown model.
     """
     others = [name for name in models if name != CHAMPION]
-    return named(others or ["all"])
+    return select_kinds(others or ["all"])
 
 
 def split_for_test(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
@@ -162,7 +162,7 @@ def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
     """
     models: dict[str, Any] = {}
     for name, rival in evaluation.rivals.items():
-        by = {str(h): rival.backtest.at_horizon(h) for h in range(1, evaluation.task.horizon + 1)}
+        by = {str(h): rival.backtest.scores_ahead(h) for h in range(1, evaluation.task.horizon + 1)}
         models[name] = {
             "kind": rival.kind,
             "train_s": rival.train_s,
@@ -193,14 +193,16 @@ def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
 def _evaluate_model(name: str, task: Task, older: Series, held: Series) -> tuple[Forecaster, EvaluatedModel]:
     began = time.perf_counter()
     forecaster = CATALOGUE[name](task, older)
-    running = origins(forecaster, older, held)
+    running = forecast_origins(forecaster, older, held)
     made, spent = [next(running)], []
     train_s = time.perf_counter() - began
     for _ in range(len(held) - 1):
         began = time.perf_counter()
         made.append(next(running))
         spent.append(time.perf_counter() - began)
-    return forecaster, EvaluatedModel(name, against(forecaster, held, made), train_s, 1e6 * statistics.median(spent))
+    return forecaster, EvaluatedModel(
+        name, pair_with_outcomes(forecaster, held, made), train_s, 1e6 * statistics.median(spent)
+    )
 
 
 def _evaluate_champion(
@@ -212,6 +214,6 @@ def _evaluate_champion(
         return fitted[name] if history is older else CATALOGUE[name](asked, history)
 
     began = time.perf_counter()
-    choice = choose(task, older, {name: partial(fit, name) for name in fitted}, default=default_of(fitted))
+    choice = choose_champion(task, older, {name: partial(fit, name) for name in fitted}, default=default_kind(fitted))
     chosen = rivals[choice.name]
     return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)

@@ -37,7 +37,7 @@ def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     times = _times(backtest, np.arange(newest.start, count) + ahead - 1)
     data = []
     for share, opacity in ((0.95, 14), (0.8, 22)):
-        low, high = (end[newest, ahead - 1] for end in backtest.interval(share))
+        low, high = (end[newest, ahead - 1] for end in backtest.central_interval(share))
         data.append(_band(times, low, high, f"{share:.0%} interval", opacity))
     data.append(line(times, backtest.median[newest, ahead - 1], "median", "@forecast", width=1.8))
     data.append(line(times, backtest.actual[newest, ahead - 1], "what came", "@arrival", width=1.3))

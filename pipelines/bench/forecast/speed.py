@@ -56,7 +56,7 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
     older, held = series.split(len(series) // 5)
     task, plan, epochs = Task(series.step_s, horizon, LEVELS), TrainingPlan(), list[Epoch]()
     began, cpu = time.perf_counter(), time.process_time()
-    network = fit_network("gru", task, older, plan, tell=epochs.append)
+    network = fit_network("gru", task, older, plan, on_epoch=epochs.append)
     fitted = time.perf_counter()
     track = network.begin(older)
     done, cpu = time.perf_counter(), time.process_time() - cpu

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.forecast.core.gaps import Streak, arrived, resets, silence
+from models.forecast.core.gaps import Streak, silence_reason, starts_over, streak_after
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online, OnlineError
 from pipelines.serve.step.event import ForecastOrigin, message, series
@@ -190,8 +190,8 @@ class Following:
     def _take(self, window: Window) -> None:
         version = window.version
         missing = 0 if self.newest is None else version - self.newest - 1
-        anew = resets(self.streak, missing)
-        self.streak = arrived(self.streak, missing)
+        anew = starts_over(self.streak, missing)
+        self.streak = streak_after(self.streak, missing)
         self.first = version if self.first is None else self.first
         self.newest, self.rate = version, window.rate
         self.unsaved.append((version, window.rate))
@@ -220,7 +220,7 @@ class Following:
         """
         online, version = self.online, self.newest or 0
         quantiles = np.full((1, 1), np.nan) if online is None else online.current(self.job)
-        if reason := silence(self.streak, quantiles):
+        if reason := silence_reason(self.streak, quantiles):
             return None, reason
         assert online is not None, "without a model the quantiles are NaN"
         windows = version - (self.first or 0) + 1

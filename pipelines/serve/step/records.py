@@ -51,7 +51,7 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
         generation: number of the loaded model; version of its members in the store.
         model_version: in the registry.
         digests: of weights, scaler and hyper-parameters, hexadecimal.
-        imputed: missing windows of the newest gap that were stepped over; 0 without one.
+        imputed: missing windows that were stepped over, see `models.forecast.core.gaps.Streak`; 0 without a gap.
         since_gap: windows since that gap's end, the first one not counted.
         doubted: whether a planner should ignore it, because the gap was long and is recent.
         reason: why there is none ("warming", "model_error"); empty with one.

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 import torch
 
 from configs.sections import Training
-from models.adapt.sources import ask
-from models.adapt.target import LONG_DAYS, TransferTarget
-from models.adapt.transfer import TransferPlan
+from models.adapt.sources import transfer_from_sources
+from models.adapt.target import LONG_DAYS, AdaptedForecaster
+from models.adapt.training import TransferPlan
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.neural.training import Epoch, TrainingPlan, fit_network
-from models.forecast.selection.catalogue import CATALOGUE, named
+from models.forecast.selection.catalogue import CATALOGUE, select_kinds
 from models.forecast.selection.champion import Fit
 from pipelines.registry import TrackedRun
 from pipelines.train.transfer import sources
@@ -52,7 +52,7 @@ class Candidates:
         Raises:
             SettingsError: `training.models` names an unknown model.
         """
-        found: dict[str, Fit] = {name: CATALOGUE[name] for name in named(self.training.models)}
+        found: dict[str, Fit] = {name: CATALOGUE[name] for name in select_kinds(self.training.models)}
         if "gru" in found:
             found["gru"] = self._network
         if self.others and len(history) < LONG_DAYS * task.day:
@@ -69,14 +69,14 @@ class Candidates:
         self.run.tags({f"gru.{k}": str(v) for k, v in {"season": network.view.season, **asdict(plan)}.items()})
         return network
 
-    def _adapted(self, task: Task, history: Series) -> TransferTarget:
+    def _adapted(self, task: Task, history: Series) -> AdaptedForecaster:
         torch.set_num_threads(1)
         try:
-            result = ask(task, history, self.others, self.plan, self.training.seed)
+            result = transfer_from_sources(task, history, self.others, self.plan, self.training.seed)
         except SeriesError as error:
             self.asked = f"nobody was asked: {error}"
             raise
         self.asked = sources.explained(result)
         self.run.metrics(sources.figures(result))
         self.source = result.best()
-        return result.targets[self.source]
+        return result.forecasters[self.source]

@@ -9,8 +9,8 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import SeriesError
 from models.forecast.selection.backtest import Backtest, roll
-from models.forecast.selection.catalogue import default_of
-from models.forecast.selection.champion import ChampionChoice, choose
+from models.forecast.selection.catalogue import default_kind
+from models.forecast.selection.champion import ChampionChoice, choose_champion
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from pipelines.lake.load import LakeSeries, moment
@@ -99,7 +99,7 @@ def _challenge(
     older, held = source.series.split(training.holdout_steps)
     candidates = Candidates(run, training, source.others, sources.nobody(source.series, source.others))
     try:
-        chosen = choose(task, older, candidates.fits(task, older), default=default_of(training.models))
+        chosen = choose_champion(task, older, candidates.fits(task, older), default=default_kind(training.models))
     except SeriesError as error:
         return f"no challenger: {error}"
     champion_version, champion, remark = _champion(registry, job, task)
@@ -124,7 +124,7 @@ def _challenge(
         remark,
         peaks.explained(calibrator, chosen.forecaster, live),
     ]
-    figures = {name: b.figures() for name, b in backtests.items()}
+    figures = {name: b.scores() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
@@ -149,7 +149,7 @@ def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
         ValueError: a rival was tried on another number of steps.
     """
     mine, rivals = backtests["challenger"].losses(), [n for n in ("champion", "seasonal_naive") if n in backtests]
-    return {f"gate.{name}": Rival.of(mine, backtests[name].losses(), 1.0, len(rivals)).at_most for name in rivals}
+    return {f"gate.{name}": Rival.compare(mine, backtests[name].losses(), 1.0, len(rivals)).at_most for name in rivals}
 
 
 def _why(chosen: ChampionChoice) -> str:
@@ -176,7 +176,7 @@ def _champion(registry: Registry, job: str, task: Task) -> tuple[str, Forecaster
 
 
 def _log(run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates) -> None:
-    figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.figures().items()}
+    figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.scores().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
     run.metrics({key: value for key, value in figures.items() if value == value})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from configs.settings import Settings, load
-from models.forecast.selection.gate import Rival, verdict
+from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
 from pipelines.train.decided import formed, let_serve, refused, ruling
@@ -88,7 +88,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             name: Rival(metrics.get(f"{key}.pinball", math.nan), metrics.get(f"gate.{key}", math.nan), allowed)
             for key, name, allowed in held
         }
-        decided = verdict(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
+        decided = decide_promotion(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
     found = ruling(
         job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
         naive_loss=losses["seasonal_naive"],

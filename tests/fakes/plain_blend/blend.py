@@ -10,9 +10,9 @@ import numpy as np
 
 from models.forecast.blend.blend import LEARN
 from models.forecast.blend.experts import YESTERDAY
-from models.forecast.blend.judged import USUAL
+from models.forecast.blend.score_state import USUAL
 from models.forecast.core.conformal import Conformal, ConformalState
-from models.forecast.core.forecaster import State, Task, begin, check_load, fill
+from models.forecast.core.forecaster import State, Task, begin_state, check_loads, fill_gaps
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying
 from tests.fakes.plain_blend import weights
@@ -63,13 +63,13 @@ class Blend(Carrying):
         """Steps after which an expert's error counts half: half a day, but 96 to 576 steps."""
         return float(np.clip(self.task.day / 2, 96, 576))
 
-    def init(self, history: Series) -> State:
+    def state_after(self, history: Series) -> State:
         """The state after a history, which may be empty: as after stepping through its newest `LEARN` steps."""
-        state = begin(self.task, history, self._context)
+        state = begin_state(self.task, history, self._context)
         if not state.seen:
             return state
         measured = np.isfinite(history.values)
-        values = fill(check_load(history.values), self.task)[-state.seen :]
+        values = fill_gaps(check_loads(history.values), self.task)[-state.seen :]
         known = measured[-state.seen :][-LEARN:]
         learnt, said, levels = self.experts.follow(self.experts.start(), values, known)
         carried = self._start(learnt)
@@ -78,7 +78,7 @@ class Blend(Carrying):
             carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
         return replace(state, carried=carried)
 
-    def carry(self, before: State, after: State, value: float) -> Carried:
+    def next_carried(self, before: State, after: State, value: float) -> Carried:
         """What is carried one step later; `step` asks for it."""
         past: Carried | None = before.carried
         learnt = past.learnt if past is not None else self.experts.start()

@@ -7,7 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.forecast.blend.ridge import BATCH, NormalEquations, Ridge, aheads, due, learned, nothing
+from models.forecast.blend.ridge import (
+    BATCH,
+    NormalEquations,
+    Ridge,
+    due_parts,
+    learn_newest,
+    split_horizon,
+    without_rows,
+)
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.reading import predict
 
@@ -58,7 +66,7 @@ def unseen(horizon: int, columns: int) -> Trail:
 
 def untaught(ridge: Ridge) -> Taught:
     """A regression that has seen nothing."""
-    return _joined([nothing(ridge, ahead) for ahead in aheads(ridge.lags.task.horizon)])
+    return _joined([without_rows(ridge, ahead) for ahead in split_horizon(ridge.lags.task.horizon)])
 
 
 def turns(seen: int, count: int, parts: list[int]) -> list[dict[int, list[int]]]:
@@ -66,7 +74,7 @@ def turns(seen: int, count: int, parts: list[int]) -> list[dict[int, list[int]]]
     found: list[dict[int, list[int]]] = [{} for _ in parts]
     owners = [(by_step, part) for by_step, many in zip(found, parts, strict=True) for part in range(many)]
     for step in range(count):
-        for by_step, part in due(seen + step + 1, owners):
+        for by_step, part in due_parts(seen + step + 1, owners):
             by_step.setdefault(step, []).append(part)
     return found
 
@@ -94,7 +102,7 @@ def follow(
             known = begin + 1 - horizon  # until then every outcome is known
             taught = _joined([
                 _taught(ridge, ahead, part, trail, before + known, seen + known) if i in due[begin] else part
-                for i, (ahead, part) in enumerate(zip(aheads(ridge.lags.task.horizon), taught.parts, strict=True))
+                for i, (ahead, part) in enumerate(zip(split_horizon(horizon), taught.parts, strict=True))
             ])  # fmt: skip
         rows = slice(before + begin, before + end)
         said[begin:end] = predict(ridge, taught.coefficients, trail.gathered[rows], trail.levels[rows])
@@ -102,7 +110,7 @@ def follow(
 
 
 def _taught(ridge: Ridge, ahead: slice, part: NormalEquations, trail: Trail, end: int, known: int) -> NormalEquations:
-    return learned(ridge, ahead, part, (trail.gathered, trail.levels, trail.measured), end, known)
+    return learn_newest(ridge, ahead, part, (trail.gathered, trail.levels, trail.measured), end, known)
 
 
 def _joined(parts: list[NormalEquations]) -> Taught:

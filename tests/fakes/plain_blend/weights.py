@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from models.forecast.blend.judge import (
+from models.forecast.blend.scoring import (
     _BEYOND,
     _FEW,
     _FOUND,

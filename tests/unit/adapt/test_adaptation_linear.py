@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.adapt.linear import choose, fit, inputs, origins_of, outcomes, unit_of
+from models.adapt.linear import choose_ridge, fit, origins_of, outcomes, regressors, step_deviation
 from models.forecast.core.series import SeriesError
 
 DAY = 48
@@ -17,12 +17,12 @@ def autoregression(steps: int, seed: int = 0, weight: float = 0.9) -> np.ndarray
 
 def test_inputs_are_relative_to_the_newest_value_and_to_yesterdays():
     values = np.arange(200.0) ** 2
-    row = inputs(values, np.array([150]), DAY, 2)[0]
+    row = regressors(values, np.array([150]), DAY, 2)[0]
     assert row[0] == 149**2 - 150**2 and row[22] == 127**2 - 150**2
     then = 150 - DAY
     assert row[23] == (then - 3) ** 2 - then**2
     assert row[-2] == (then + 4) ** 2 - then**2 and row[-1] == then**2 - 150**2
-    assert inputs(values, np.array([150]), 0, 2).shape == (1, 23)
+    assert regressors(values, np.array([150]), 0, 2).shape == (1, 23)
 
 
 def test_a_forecast_follows_level_and_scale():
@@ -44,13 +44,13 @@ def test_an_infinite_strength_leaves_the_last_value_and_none_is_least_squares():
     values = autoregression(200)
     np.testing.assert_allclose(fit(values, 2, 0, 1e12).weights, 0, atol=1e-6)
     origins = origins_of(len(values), 0, 2)
-    x, y = inputs(values, origins, 0, 2), outcomes(values, origins, 2) - values[origins][:, None]
+    x, y = regressors(values, origins, 0, 2), outcomes(values, origins, 2) - values[origins][:, None]
     np.testing.assert_allclose(fit(values, 2, 0, 1e-9).weights, np.linalg.lstsq(x, y, rcond=None)[0], atol=1e-6)
 
 
 def test_left_out_errors_are_larger_than_those_of_the_fit_itself():
     values = autoregression(120)
-    chosen = choose(values, 2, (0,))
+    chosen = choose_ridge(values, 2, (0,))
     origins = origins_of(120, 0, 2)
     own = outcomes(values, origins, 2) - fit(values, 2, 0, chosen.strength).forecast(values, origins)
     left_out = chosen.errors[origins]
@@ -61,8 +61,8 @@ def test_left_out_errors_are_larger_than_those_of_the_fit_itself():
 def test_yesterday_is_read_where_history_and_its_course_ask_for_it():
     course = np.tile(np.random.default_rng(4).standard_normal(DAY) * 10, 12)
     values = 100 + course + 0.1 * np.random.default_rng(5).standard_normal(len(course))
-    assert choose(values, 2, (0, DAY)).model.day == DAY
-    assert choose(values[: 3 * DAY], 2, (0, DAY)).model.day == 0
+    assert choose_ridge(values, 2, (0, DAY)).model.day == DAY
+    assert choose_ridge(values[: 3 * DAY], 2, (0, DAY)).model.day == 0
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ def test_what_cannot_be_fitted_says_why(values, said):
 
 
 def test_the_unit_is_the_deviation_of_changes():
-    assert unit_of(np.array([0.0, 1.0, 0.0, 1.0, 0.0])) == 1.0
+    assert step_deviation(np.array([0.0, 1.0, 0.0, 1.0, 0.0])) == 1.0
 
 
 @pytest.mark.parametrize("horizon", [22, 24, 30])
 def test_no_input_lies_after_its_origin_however_short_the_day(horizon):
     values, origins = np.random.default_rng(0).random(200), np.array([150])
-    seen = inputs(values, origins, 24, horizon)
+    seen = regressors(values, origins, 24, horizon)
     values[151:] = -1e6
-    assert (inputs(values, origins, 24, horizon) == seen).all()
+    assert (regressors(values, origins, 24, horizon) == seen).all()
 
 
 def test_what_is_chosen_was_compared_on_some_origin():
     values = autoregression(400)
     for steps in range(60, 400, 20):
         try:
-            chosen = choose(values[:steps], 24, (0,))
+            chosen = choose_ridge(values[:steps], 24, (0,))
         except SeriesError as error:
             assert "at least 161 are needed" in str(error) and steps < 161
         else:

@@ -4,24 +4,21 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TravellingGru
-from models.adapt.transfer import (
+from models.adapt.network import CONTEXT, DomainRows, DomainScale, ForecastOnly, TransferGru
+from models.adapt.training import (
     LossWeights,
     TransferPlan,
-    adapt,
-    alone,
     batches,
-    fine_tune,
     forecast,
     mse,
     rmse,
     train,
-    transfer,
-    transfer_again,
+    train_target_only,
 )
+from models.adapt.transfer import adapt, fine_tune, refit_transfer, search_transfer
 from models.forecast.core.series import SeriesError
 
-PLAN = TransferPlan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, alone=40, every=2)
+PLAN = TransferPlan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, target_only=40, every=2)
 HORIZON = 2
 
 
@@ -35,30 +32,30 @@ def wave(steps: int, level: float = 100.0, size: float = 20.0, every: int = 16, 
 
 
 def rows(values: np.ndarray) -> DomainRows:
-    return DomainRows.of(values, DomainScale.of(values), HORIZON)
+    return DomainRows.cut(values, DomainScale.fit(values), HORIZON)
 
 
-def network(seed: int = 1) -> TravellingGru:
-    made = TravellingGru(HORIZON, PLAN.hidden, generator(seed))
+def network(seed: int = 1) -> TransferGru:
+    made = TransferGru(HORIZON, PLAN.hidden, generator(seed))
     with torch.no_grad():
         made.head.weight.uniform_(-0.1, 0.1, generator=generator(seed + 1))
     return made
 
 
-def same(a: TravellingGru, b: TravellingGru) -> bool:
+def same(a: TransferGru, b: TransferGru) -> bool:
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
 def test_windows_are_counted_and_laid_out():
     values = np.arange(40.0)
-    made = DomainRows.of(values, DomainScale(0.0, 1.0), 1)
+    made = DomainRows.cut(values, DomainScale(0.0, 1.0), 1)
     assert len(made) == 40 - CONTEXT
     assert made.x[3].tolist() == list(range(3, 27)) and made.y[3].tolist() == [27.0]
 
 
 def test_an_untrained_network_repeats_the_last_value():
     values = wave(60)
-    said = forecast(ForecastOnly(TravellingGru(HORIZON, 4, generator(0))), values, DomainScale.of(values))
+    said = forecast(ForecastOnly(TransferGru(HORIZON, 4, generator(0))), values, DomainScale.fit(values))
     np.testing.assert_allclose(said, np.repeat(values[CONTEXT - 1 :, None], HORIZON, axis=1), rtol=1e-5)
 
 
@@ -77,7 +74,7 @@ def test_the_network_is_causal_and_its_features_lie_on_the_forecast_path():
     assert not torch.equal(shifted, features)
 
 
-def plain(start: TravellingGru, source: DomainRows, target: DomainRows, generators) -> TravellingGru:
+def plain(start: TransferGru, source: DomainRows, target: DomainRows, generators) -> TransferGru:
     """Joint training as it would be written without any discrepancy."""
     made = copy.deepcopy(start)
     optimizer = torch.optim.Adam(made.parameters(), lr=PLAN.learning_rate)
@@ -92,7 +89,7 @@ def plain(start: TravellingGru, source: DomainRows, target: DomainRows, generato
     return made
 
 
-def adapted(weights: LossWeights) -> tuple[TravellingGru, list]:
+def adapted(weights: LossWeights) -> tuple[TransferGru, list]:
     made = network()
     source, target = rows(wave(120)), rows(wave(90, 10, 2, every=11, seed=1))
     return made, list(adapt(made, source, target, weights, PLAN, (generator(3), generator(4))))
@@ -126,10 +123,10 @@ def test_fine_tuning_freezes_the_convolutions_and_never_ends_worse_on_the_select
 def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
     values = wave(400)
     select = rows(wave(120, seed=3))
-    plan = TransferPlan(hidden=12, batch=32, alone=120, every=10, learning_rate=0.01)
-    made, steps = alone(rows(values), select, plan, 0)
-    again, _ = alone(rows(values), select, plan, 0)
-    untrained = rmse(TravellingGru(HORIZON, 12, generator(0)), select)
+    plan = TransferPlan(hidden=12, batch=32, target_only=120, every=10, learning_rate=0.01)
+    made, steps = train_target_only(rows(values), select, plan, 0)
+    again, _ = train_target_only(rows(values), select, plan, 0)
+    untrained = rmse(TransferGru(HORIZON, 12, generator(0)), select)
     assert steps > 0 and same(made, again)
     assert rmse(made, select) < 0.5 * untrained
 
@@ -137,11 +134,11 @@ def test_training_is_repeatable_and_learns_a_sine_better_than_the_last_value():
 def test_a_transfer_is_repeatable_and_chooses_from_the_grid():
     start, source, target = network(), rows(wave(200)), rows(wave(80, 10, 2))
     before = copy.deepcopy(start)
-    found = [transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9) for _ in range(2)]
+    found = [search_transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9) for _ in range(2)]
     assert same(found[0].network, found[1].network) and found[0].weights == found[1].weights
     assert found[0].weights in PLAN.grid and LossWeights(0, 0) in PLAN.grid
     assert same(start, before)
-    final = [transfer_again(start, source, target, found[0], PLAN, 9) for _ in range(2)]
+    final = [refit_transfer(start, source, target, found[0], PLAN, 9) for _ in range(2)]
     assert same(final[0], final[1])
 
 
@@ -161,9 +158,9 @@ def test_plain_training_lowers_the_loss():
 
 def test_what_cannot_be_scaled_or_cut_is_refused():
     with pytest.raises(SeriesError, match="constant load cannot be scaled"):
-        DomainScale.of(np.full(30, 5.0))
+        DomainScale.fit(np.full(30, 5.0))
     with pytest.raises(SeriesError, match="25 steps: 24 to read and 2 to forecast"):
-        DomainRows.of(np.arange(25.0), DomainScale(0, 1), 2)
+        DomainRows.cut(np.arange(25.0), DomainScale(0, 1), 2)
 
 
 @pytest.mark.parametrize("level", [-3.0, 0.4, 5.0])
@@ -180,5 +177,5 @@ def test_where_the_target_lies_changes_no_class(level):
         assert shared == other_shared and loss == pytest.approx(other_loss, rel=1e-3)
 
 
-def fresh() -> TravellingGru:
-    return TravellingGru(HORIZON, PLAN.hidden, generator(0))
+def fresh() -> TransferGru:
+    return TransferGru(HORIZON, PLAN.hidden, generator(0))

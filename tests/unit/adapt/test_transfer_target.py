@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.adapt.network import CONTEXT, DomainScale, ForecastOnly, TravellingGru
-from models.adapt.sources import NoSourceError, ask
-from models.adapt.target import LONG_DAYS, TransferTarget
-from models.adapt.transfer import LossWeights, TransferPlan
+from models.adapt.network import CONTEXT, DomainScale, ForecastOnly, TransferGru
+from models.adapt.sources import NoSourceError, transfer_from_sources
+from models.adapt.target import LONG_DAYS, AdaptedForecaster
+from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.study
 
 STEP_S, DAY = 1800.0, 48
 TASK = Task(STEP_S, 4, (0.1, 0.5, 0.9))
-PLAN = TransferPlan(hidden=16, pretraining=600, alone=40, grid=(LossWeights(0.1, 0.1),))
+PLAN = TransferPlan(hidden=16, pretraining=600, target_only=40, grid=(LossWeights(0.1, 0.1),))
 HISTORY = {"days": 3, "level": 20.0, "seed": 2, "start_day": 40}
 
 
@@ -33,42 +33,46 @@ def load(days, level=100.0, seed=1, start_day=0):
 
 @pytest.fixture(scope="module")
 def asked():
-    return ask(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
+    return transfer_from_sources(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3)
 
 
 def test_a_near_source_teaches_a_short_history(asked):
     assert asked.best() == "big" and asked.verdicts["big"].accepted
     assert asked.verdicts["big"].transfer < 0
     older, held = load(**{**HISTORY, "days": 5}).split(2 * DAY)
-    helped, last = (roll(f, older, held).figures()["rmse"] for f in (asked.targets["big"], Naive(TASK, seasonal=False)))
+    helped, last = (
+        roll(f, older, held).scores()["rmse"] for f in (asked.forecasters["big"], Naive(TASK, seasonal=False))
+    )
     assert helped < 0.7 * last
 
 
 def test_the_same_seed_gives_the_same_target(asked):
-    again = ask(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3).targets["big"]
+    again = transfer_from_sources(TASK, load(**HISTORY), {"big": load(20)}, PLAN, seed=3).forecasters["big"]
     history = load(3, level=20.0, seed=5)
-    once = asked.targets["big"]
-    np.testing.assert_array_equal(once.current(once.init(history)), again.current(again.init(history)))
+    once = asked.forecasters["big"]
+    np.testing.assert_array_equal(
+        once.quantiles_of(once.state_after(history)), again.quantiles_of(again.state_after(history))
+    )
 
 
 def test_stepping_is_as_beginning_with_all_of_it(asked):
     history = load(2, level=20.0, seed=6)
     values = history.values.copy()
     values[60] = math.nan
-    target = asked.targets["big"]
-    whole = target.init(Series(history.start, STEP_S, values))
-    state = target.init(Series(history.start, STEP_S, values[:30]))
+    target = asked.forecasters["big"]
+    whole = target.state_after(Series(history.start, STEP_S, values))
+    state = target.state_after(Series(history.start, STEP_S, values[:30]))
     for value in values[30:]:
         state, said = target.step(state, float(value))
-    np.testing.assert_allclose(said, target.current(whole), rtol=1e-5)
-    np.testing.assert_array_equal(said, target.current(state))
+    np.testing.assert_allclose(said, target.quantiles_of(whole), rtol=1e-5)
+    np.testing.assert_array_equal(said, target.quantiles_of(state))
     assert (np.diff(said, axis=1) >= 0).all() and (said >= 0).all()
 
 
 def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
-    target = asked.targets["big"]
-    state = target.init(Series(0.0, STEP_S, np.empty(0)))
-    assert np.isnan(target.current(state)).all() and target.trust(state) == "none"
+    target = asked.forecasters["big"]
+    state = target.state_after(Series(0.0, STEP_S, np.empty(0)))
+    assert np.isnan(target.quantiles_of(state)).all() and target.trust(state) == "none"
     state, said = target.step(state, math.nan)
     assert np.isnan(said).all()
     for value in np.full(CONTEXT - 1, 7.0):
@@ -80,19 +84,19 @@ def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
 
 def test_what_is_exported_forecasts_as_the_network_does():
     generator = torch.Generator().manual_seed(1)
-    network = TravellingGru(4, 8, generator)
+    network = TransferGru(4, 8, generator)
     torch.nn.init.normal_(network.head.weight, generator=generator)
     x = torch.rand(3, CONTEXT, generator=generator)
     torch.testing.assert_close(ForecastOnly(network)(x), network(x)[1])
     exported = torch.export.export(ForecastOnly(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
     torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
-    assert TransferTarget(TASK, exported.module(), DomainScale(0.0, 1.0)).horizon == 4
+    assert AdaptedForecaster(TASK, exported.module(), DomainScale(0.0, 1.0)).horizon == 4
 
 
 def test_why_a_load_does_not_help_is_said():
     history = load(**HISTORY)
     with pytest.raises(SeriesError, match="there is none"):
-        ask(TASK, history, {}, PLAN, 1).best()
+        transfer_from_sources(TASK, history, {}, PLAN, 1).best()
     rng = np.random.default_rng(1)
     strangers = {
         "late": Series(0.0, STEP_S, np.concatenate([np.full(5, np.nan), load(20).values])),
@@ -100,7 +104,7 @@ def test_why_a_load_does_not_help_is_said():
         "hourly": Series(0.0, 3600.0, np.ones(9000)),
         "noise": Series(0.0, STEP_S, 50 + rng.random(20 * DAY)),
     }
-    found = ask(TASK, history, strangers, PLAN, 1)
+    found = transfer_from_sources(TASK, history, strangers, PLAN, 1)
     with pytest.raises(
         NoSourceError,
         match=r"late: it begins with a gap.*brief: 624 steps.*hourly: 9000 steps of 3600 s.*noise: its shape is",
@@ -108,4 +112,4 @@ def test_why_a_load_does_not_help_is_said():
         found.best()
     assert set(found.refused) == set(strangers) and found.shapes["noise"] > 0.5
     with pytest.raises(SeriesError):
-        ask(TASK, load(1), {"big": load(20)}, PLAN, 1)
+        transfer_from_sources(TASK, load(1), {"big": load(20)}, PLAN, 1)

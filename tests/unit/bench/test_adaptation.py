@@ -2,8 +2,16 @@ import numpy as np
 import pytest
 
 from configs.sections import Training
-from models.adapt.candidates import CandidateErrors, Target, adapted, best_of, four_way, learn, of_target, source_only
-from models.adapt.transfer import LossWeights, TransferPlan
+from models.adapt.candidates import (
+    adapt_to_target,
+    best_own_candidate,
+    decide_on_gate_part,
+    fit_own_candidates,
+    pretrain_source,
+    score_source_only,
+)
+from models.adapt.target_load import CandidateErrors, TargetLoad
+from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
 from pipelines.bench.adapt.adaptation import (
     MODELS,
@@ -36,18 +44,25 @@ def load(days: int, seed: int, level: float = 100.0) -> np.ndarray:
     return level * course * (1 + 0.02 * draw.standard_normal(days * DAY))
 
 
-def target(days: int = 1, seed: int = 1, values: np.ndarray | None = None) -> Target:
-    return Target(load(days + 3, seed) if values is None else values, days * DAY, DAY, HORIZON)
+def target(days: int = 1, seed: int = 1, values: np.ndarray | None = None) -> TargetLoad:
+    return TargetLoad(load(days + 3, seed) if values is None else values, days * DAY, DAY, HORIZON)
 
 
 def test_errors_belong_to_the_moment_the_forecast_was_made():
-    made = Target(np.arange(60.0), 48, DAY, 2)
-    assert made.naive[23].tolist() == [1.0, 2.0]
-    assert np.isnan(made.naive[22]).all() and np.isnan(made.naive[58, 1]) and made.naive[58, 0] == 1.0
+    made = TargetLoad(np.arange(60.0), 48, DAY, 2)
+    naive = made.last_value_errors
+    assert naive[23].tolist() == [1.0, 2.0]
+    assert (
+        np.isnan(made.last_value_errors[22]).all()
+        and np.isnan(made.last_value_errors[58, 1])
+        and made.last_value_errors[58, 0] == 1.0
+    )
     assert made.unit.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("build", [of_target, lambda t, plan, seed: {"adapted": adapted(t, source(), plan, seed)[2]}])
+@pytest.mark.parametrize(
+    "build", [fit_own_candidates, lambda t, plan, seed: {"adapted": adapt_to_target(t, source(), plan, seed)[2]}]
+)
 def test_no_candidate_has_seen_what_it_is_judged_on(build):
     values = load(4, 1)
     end, gate = DAY, int(0.8 * DAY)
@@ -61,39 +76,39 @@ def test_no_candidate_has_seen_what_it_is_judged_on(build):
         assert again == pytest.approx(said, rel=1e-9)
     for name, one in build(target(values=held), PLAN, 3).items():
         first = gate - 1
-        np.testing.assert_allclose(one.judged[first], before[name].judged[first], rtol=1e-9)
-        known = np.isfinite(one.judged).all(axis=1)
+        np.testing.assert_allclose(one.gate[first], before[name].gate[first], rtol=1e-9)
+        known = np.isfinite(one.gate).all(axis=1)
         assert np.flatnonzero(known)[0] == first and np.flatnonzero(known)[-1] < end - HORIZON
 
 
 def source():
-    return learn(load(8, 2), HORIZON, PLAN, 5)
+    return pretrain_source(load(8, 2), HORIZON, PLAN, 5)
 
 
 def test_a_source_is_learned_the_same_way_twice():
-    made = [source_only(target(), source()).errors for _ in range(2)]
+    made = [score_source_only(target(), source()).errors for _ in range(2)]
     np.testing.assert_array_equal(made[0], made[1])
 
 
 def test_ridge_and_last_value_are_compared_over_the_whole_history():
     made = target()
     quiet, loud = np.full((len(made.values), HORIZON), 0.1), np.full((len(made.values), HORIZON), 5.0)
-    on_gate = np.where((np.arange(len(loud)) >= made.gate)[:, None], 0.01, np.nan)
+    on_gate = np.where((np.arange(len(loud)) >= made.gate_begin)[:, None], 0.01, np.nan)
     own = {
-        "ridge": CandidateErrors(quiet, quiet, fair=True),
-        "last_value": CandidateErrors(loud, on_gate, fair=True),  # lucky on the gate's part, bad before
+        "ridge": CandidateErrors(quiet, quiet, out_of_sample=True),
+        "last_value": CandidateErrors(loud, on_gate, out_of_sample=True),  # lucky on the gate's part, bad before
     }
-    assert best_of(made, own) == "ridge"
-    assert best_of(made, {**own, "gru": CandidateErrors(loud, on_gate)}) == "gru"
+    assert best_own_candidate(made, own) == "ridge"
+    assert best_own_candidate(made, {**own, "gru": CandidateErrors(loud, on_gate)}) == "gru"
 
 
 def test_an_overwhelming_candidate_is_let_through_and_a_hopeless_one_is_not():
     made = target(2)
-    own = of_target(made, PLAN, 3)
-    as_is = CandidateErrors(made.naive * 2, own["last_value"].judged * 2)
+    own = fit_own_candidates(made, PLAN, 3)
+    as_is = CandidateErrors(made.last_value_errors * 2, own["last_value"].gate * 2)
     for factor in (0.01, 100.0):
-        moved = CandidateErrors(own["ridge"].errors * factor, own["ridge"].judged * factor)
-        found = four_way(made, own, as_is, moved)
+        moved = CandidateErrors(own["ridge"].errors * factor, own["ridge"].gate * factor)
+        found = decide_on_gate_part(made, own, as_is, moved)
         assert found.accepted == (factor < 1)
         assert found.served == ("adapted" if factor < 1 else "target_only")
 
@@ -167,7 +182,7 @@ def test_a_source_that_lived_through_the_served_days_is_left_out():
 
 def test_a_history_that_is_too_short_says_what_is_needed():
     with pytest.raises(SeriesError, match="a history of 80 steps: at least 91 are needed"):
-        of_target(Target(load(3, 1), 100, DAY, HORIZON), PLAN, 1)
+        fit_own_candidates(TargetLoad(load(3, 1), 100, DAY, HORIZON), PLAN, 1)
 
 
 def test_a_single_series_is_no_comparison():

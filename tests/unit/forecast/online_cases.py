@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import torch
 
-from models.adapt.network import DomainScale, ForecastOnly, TravellingGru
-from models.adapt.target import TransferTarget
+from models.adapt.network import DomainScale, ForecastOnly, TransferGru
+from models.adapt.target import AdaptedForecaster
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
@@ -15,7 +15,7 @@ from models.forecast.classical.classical import Classical, Harmonics, Recursion
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.recurrent import Recurrent
-from models.forecast.neural.training import trained
+from models.forecast.neural.training import as_forecaster
 from models.forecast.neural.windows import PastWindow
 from tests.fakes.plain_blend.blend import Blend as PlainBlend
 
@@ -55,14 +55,14 @@ def drawn(cell, season, task=TASK, hidden=8):
         for weight in (module.linear, module.head.weight, module.width, module.steep, module.restless, module.centre):
             weight.normal_(0.0, 0.1, generator=generator)
         module.typical.fill_(-2.0)
-    return trained(module, view)
+    return as_forecaster(module, view)
 
 
 def _pupil():
     generator = torch.Generator().manual_seed(2)
-    network = TravellingGru(TASK.horizon, 8, generator)
+    network = TransferGru(TASK.horizon, 8, generator)
     torch.nn.init.normal_(network.head.weight, std=0.1, generator=generator)
-    return TransferTarget(TASK, ForecastOnly(network).eval(), DomainScale(20.0, 200.0))
+    return AdaptedForecaster(TASK, ForecastOnly(network).eval(), DomainScale(20.0, 200.0))
 
 
 def _classical():

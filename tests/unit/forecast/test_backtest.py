@@ -14,7 +14,7 @@ def test_every_origin_meets_what_came_after_it():
     found = roll(Naive(TASK, seasonal=False), older, held)
     np.testing.assert_equal(found.actual, [[6, 7, 8], [7, 8, 9], [8, 9, np.nan], [9, np.nan, np.nan]])
     np.testing.assert_equal(found.median, [[5] * 3, [6] * 3, [7] * 3, [8] * 3])
-    assert found.figures()["rmse_h1"] == 1.0 and found.figures()["rmse_h3"] == 3.0
+    assert found.scores()["rmse_h1"] == 1.0 and found.scores()["rmse_h3"] == 3.0
     assert len(found.pinball_by_horizon()) == 3
 
 
@@ -34,7 +34,7 @@ def test_every_score_of_a_horizon_by_hand():
         actual=np.array([[10.0, 20.0], [20.0, np.nan]]),
         quantiles=np.array([[[8.0, 9.0, 12.0], [10.0, 20.0, 30.0]], [[10.0, 14.0, 18.0], [1.0, 2.0, 3.0]]]),
     )
-    first, second = found.at_horizon(1), found.at_horizon(2)
+    first, second = found.scores_ahead(1), found.scores_ahead(2)
     # Errors 1 and 6. Pinball of 10 at (8, 9, 12): 0.2, 0.5, 0.2; of 20 at (10, 14, 18): 1, 3, 1.8.
     assert first["rmse"] == pytest.approx(np.sqrt(37 / 2)) and first["mae"] == 3.5
     assert first["wape"] == pytest.approx(7 / 30)
@@ -44,11 +44,11 @@ def test_every_score_of_a_horizon_by_hand():
     assert first["coverage"] == {"0.8": 0.5} and second["coverage"] == {"0.8": 1.0}
     assert second["rmse"] == 0.0
     with pytest.raises(SeriesError, match=r"90% interval needs 0\.05 and 0\.95"):
-        found.interval(0.9)
+        found.central_interval(0.9)
 
 
 def test_forecasts_of_one_step_are_averaged():
     made = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     found = Backtest((0.5,), 0.0, 3600.0, np.zeros((3, 2)), made[..., None])
-    np.testing.assert_allclose(found.averaged(2), [1.0, (3 + 2) / 2, (5 + 4) / 2])
-    np.testing.assert_allclose(found.averaged(1), [1.0, 3.0, 5.0])
+    np.testing.assert_allclose(found.mean_of_medians(2), [1.0, (3 + 2) / 2, (5 + 4) / 2])
+    np.testing.assert_allclose(found.mean_of_medians(1), [1.0, 3.0, 5.0])

@@ -78,7 +78,7 @@ def test_a_constant_load_stays_what_it_is(value):
 def test_it_is_ahead_of_every_naive_forecast_on_a_load_with_seasons():
     older, held = series(load(24 * 28)).split(24 * 4)
     pinball = {
-        rival.kind: roll(rival, older, held).figures()["pinball"]
+        rival.kind: roll(rival, older, held).scores()["pinball"]
         for rival in (BLEND, Naive(HOURS), Naive(HOURS, weekly=False), Naive(HOURS, seasonal=False))
     }
     assert pinball.pop("blend") < 0.85 * min(pinball.values())
@@ -89,7 +89,7 @@ def test_a_day_after_a_lasting_break_it_is_no_worse_than_the_last_value(factor):
     values = load(24 * 24)
     values[24 * 20 :] *= factor
     older, held = series(values).split(24 * 3)  # the break is a day ago
-    rmse = [roll(rival, older, held).figures()["rmse_h1"] for rival in (BLEND, Naive(HOURS, seasonal=False))]
+    rmse = [roll(rival, older, held).scores()["rmse_h1"] for rival in (BLEND, Naive(HOURS, seasonal=False))]
     assert rmse[0] <= 1.1 * rmse[1]
 
 

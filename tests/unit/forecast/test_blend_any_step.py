@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from online_cases import load, spoilt
 
 from models.forecast.blend.blend import Blend
-from models.forecast.core.forecaster import DAY_S, Task, fill
+from models.forecast.core.forecaster import DAY_S, Task, fill_gaps
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from tests.fakes.plain_blend.blend import Blend as PlainBlend
@@ -65,6 +65,7 @@ def test_what_comes_later_changes_no_earlier_forecast(task, steps, seed, data):
         np.testing.assert_array_equal(one, two)
     plain = PlainBlend(task)
     along = [
-        plain.experts.follow(plain.experts.start(), fill(each, task), np.isfinite(each))[1] for each in (values, other)
+        plain.experts.follow(plain.experts.start(), fill_gaps(each, task), np.isfinite(each))[1]
+        for each in (values, other)
     ]
     np.testing.assert_allclose(along[0][:at], along[1][:at], rtol=1e-9)

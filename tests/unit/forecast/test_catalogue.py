@@ -8,7 +8,7 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.network import Network
 from models.forecast.selection.backtest import roll
-from models.forecast.selection.catalogue import CATALOGUE, NAIVE, named
+from models.forecast.selection.catalogue import CATALOGUE, NAIVE, select_kinds
 from models.kinds import describe, revive
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
@@ -39,13 +39,13 @@ def test_every_name_makes_a_forecaster_that_can_be_kept_as_data(fitted):
 
 def test_everything_fitted_beats_the_last_value_on_a_clean_day(fitted):
     older, held = load().split(24)
-    errors = {name: roll(forecaster, older, held).figures()["rmse_h1"] for name, forecaster in fitted.items()}
+    errors = {name: roll(forecaster, older, held).scores()["rmse_h1"] for name, forecaster in fitted.items()}
     for name in set(CATALOGUE) - set(NAIVE):
         assert errors[name] < errors["last_value"], name
 
 
 def test_names():
-    assert named(["theta", "ets", "theta"]) == ["ets", "theta"]
-    assert named(["all"]) == list(CATALOGUE)
+    assert select_kinds(["theta", "ets", "theta"]) == ["ets", "theta"]
+    assert select_kinds(["all"]) == list(CATALOGUE)
     with pytest.raises(SettingsError, match=r"'oracle' is unknown.*last_value, yesterday"):
-        named(["oracle"])
+        select_kinds(["oracle"])

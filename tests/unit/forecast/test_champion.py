@@ -5,7 +5,7 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
-from models.forecast.selection.champion import Trial, choose, simplest
+from models.forecast.selection.champion import Trial, choose_champion, simplest_best
 
 TASK = Task(3600.0, 3, (0.1, 0.5, 0.9))
 NAIVE = {
@@ -38,14 +38,16 @@ def season(steps):
     ],
 )
 def test_the_simpler_wins_ties(losses, name):
-    assert simplest({key: trial(loss) for key, loss in losses.items()}) == name
+    assert simplest_best({key: trial(loss) for key, loss in losses.items()}) == name
 
 
 def test_a_season_is_found_and_a_walk_has_none():
     rng = np.random.default_rng(0)
-    assert choose(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value").name == "seasonal_naive"
+    assert (
+        choose_champion(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value").name == "seasonal_naive"
+    )
     walk = 1000 + rng.normal(0, 5, 600).cumsum()
-    assert choose(TASK, hours(walk), NAIVE, "seasonal_naive").name == "last_value"
+    assert choose_champion(TASK, hours(walk), NAIVE, "seasonal_naive").name == "last_value"
 
 
 def test_the_champion_is_fitted_to_everything_and_compared_on_what_it_was_not_fitted_to():
@@ -55,21 +57,21 @@ def test_the_champion_is_fitted_to_everything_and_compared_on_what_it_was_not_fi
         fitted.append(len(history))
         return Naive(task)
 
-    choice = choose(TASK, hours(season(600)), {"seasonal_naive": fit}, "seasonal_naive")
+    choice = choose_champion(TASK, hours(season(600)), {"seasonal_naive": fit}, "seasonal_naive")
     assert fitted == [480, 600]
     assert choice.name == "seasonal_naive" and choice.trials["seasonal_naive"].rmse == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_default_stays_unless_another_is_surely_better():
+def test_the_default_stays_unless_another_is_significantly_better():
     rng = np.random.default_rng(3)
     spikes = 100 + rng.normal(0, 1, 600)
     spikes[590] = 900.0  # one spike: luck decides who is better, not skill
-    choice = choose(TASK, hours(spikes), NAIVE, "seasonal_naive")
+    choice = choose_champion(TASK, hours(spikes), NAIVE, "seasonal_naive")
     assert choice.trials["last_value"].loss != pytest.approx(choice.trials["seasonal_naive"].loss)
     assert choice.name == "seasonal_naive"
-    better = choose(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value")
-    assert better.trials["seasonal_naive"].surely_better(better.trials["last_value"])
-    assert not better.trials["last_value"].surely_better(better.trials["seasonal_naive"])
+    better = choose_champion(TASK, hours(season(600) + rng.normal(0, 1, 600)), NAIVE, "last_value")
+    assert better.trials["seasonal_naive"].significantly_better(better.trials["last_value"])
+    assert not better.trials["last_value"].significantly_better(better.trials["seasonal_naive"])
 
 
 def test_among_many_rivals_more_is_asked_of_each():
@@ -77,12 +79,12 @@ def test_among_many_rivals_more_is_asked_of_each():
     theirs = rng.normal(0, 1, 400)
     mine = 0.9 * theirs * (1 + rng.normal(0, 0.3, 400))
     one, other = (Trial(1.0, 1.0, errors, np.abs(errors)) for errors in (mine, theirs))
-    assert one.surely_better(other) and not one.surely_better(other, rivals=1000)
+    assert one.significantly_better(other) and not one.significantly_better(other, rivals=1000)
 
 
 def test_with_too_little_to_compare_the_default_is_taken():
     candidates = NAIVE | {"blend": lambda task, history: Blend(task)}
-    choice = choose(TASK, hours(season(60)), candidates, "blend")
+    choice = choose_champion(TASK, hours(season(60)), candidates, "blend")
     assert choice.name == "blend" and choice.trials == {}
 
 
@@ -90,14 +92,14 @@ def test_a_candidate_that_cannot_be_fitted_is_left_out_and_says_why():
     def fit(task, history):
         raise SeriesError("too short for me")
 
-    choice = choose(TASK, hours(season(600)), {"never": fit, **NAIVE}, "last_value")
+    choice = choose_champion(TASK, hours(season(600)), {"never": fit, **NAIVE}, "last_value")
     assert choice.skipped == {"never": "too short for me"} and "never" not in choice.trials
     with pytest.raises(SeriesError, match="too short for me"):
-        choose(TASK, hours(season(60)), {"never": fit}, "never")
+        choose_champion(TASK, hours(season(60)), {"never": fit}, "never")
 
 
 def test_a_trial_weighs_the_nearest_step_and_the_whole_horizon():
-    choice = choose(TASK, hours(season(600)), NAIVE, "last_value")
+    choice = choose_champion(TASK, hours(season(600)), NAIVE, "last_value")
     last = choice.trials["last_value"]
     held = season(600)[479:]
     assert last.rmse == pytest.approx(np.sqrt(np.mean(np.diff(held) ** 2)))
@@ -111,6 +113,6 @@ def test_the_next_best_serves_where_the_best_cannot_be_fitted_to_everything():
         return Naive(task)
 
     candidates = {"last_value": NAIVE["last_value"], "fussy": only_to_less}
-    choice = choose(TASK, hours(season(600)), candidates, "last_value")
+    choice = choose_champion(TASK, hours(season(600)), candidates, "last_value")
     assert choice.name == "last_value" and choice.skipped == {"fussy": "refused by its gate"}
     assert choice.trials["fussy"].loss < choice.trials["last_value"].loss

@@ -25,7 +25,7 @@ def wandering(steps=400, seed=1):
 
 
 def medians(forecaster, values, start=0.0):
-    return forecaster.current(forecaster.init(Series(start, HOUR, np.array(values, dtype=float))))[:, 1]
+    return forecaster.quantiles_of(forecaster.state_after(Series(start, HOUR, np.array(values, dtype=float))))[:, 1]
 
 
 def test_exponential_smoothing_by_hand():
@@ -67,7 +67,7 @@ def test_quantiles_are_those_of_the_errors():
     rng = np.random.default_rng(5)
     walk = Classical("ets", TASK, FLAT, Recursion((1.0,), ((1.0,),), (1.0,), (0.0,)))
     values = 1000 + np.cumsum(rng.normal(size=300))
-    found = walk.current(walk.init(Series(0.0, HOUR, values)))
+    found = walk.quantiles_of(walk.state_after(Series(0.0, HOUR, values)))
     for h in (1, 2, 3):
         errors = values[h:] - values[:-h]
         expected = values[-1] + np.quantile(errors, TASK.levels) - np.median(errors)
@@ -82,11 +82,11 @@ def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
     values = held.values.copy()
     values[7] = math.nan
     again = revive(json.loads(json.dumps(describe(fitted))))
-    state, made = again.init(older), None
+    state, made = again.state_after(older), None
     for value in values:
         state, made = again.step(state, float(value))
     whole = Series(0.0, HOUR, np.concatenate([older.values, values]))
-    np.testing.assert_allclose(made, fitted.current(fitted.init(whole)))
+    np.testing.assert_allclose(made, fitted.quantiles_of(fitted.state_after(whole)))
     assert (np.diff(made, axis=1) >= 0).all()
     assert again.trust(state) == kind
 
@@ -109,7 +109,7 @@ def test_the_recursion_is_statsforecasts_own(kind):
     }[kind]
     scale = left.std()
     expected = model.fit(left / scale).predict(h=3)["mean"] * scale + fitted.season.at(times[-3:])
-    found = fitted.current(fitted.init(history))[:, 1]
+    found = fitted.quantiles_of(fitted.state_after(history))[:, 1]
     np.testing.assert_allclose(found, np.maximum(expected, 0), atol=1e-3 * scale)
 
 
@@ -129,8 +129,8 @@ def test_bad_histories():
     constant = Series(0.0, HOUR, np.full(100, 7.0))
     for kind in KINDS:
         fitted = fit_classical(kind, TASK, constant)
-        np.testing.assert_allclose(fitted.current(fitted.init(constant)), 7.0, atol=1e-6)
-        empty = fitted.init(Series(0.0, HOUR, np.empty(0)))
-        assert np.isnan(fitted.current(empty)).all() and fitted.trust(empty) == "none"
+        np.testing.assert_allclose(fitted.quantiles_of(fitted.state_after(constant)), 7.0, atol=1e-6)
+        empty = fitted.state_after(Series(0.0, HOUR, np.empty(0)))
+        assert np.isnan(fitted.quantiles_of(empty)).all() and fitted.trust(empty) == "none"
         state, _ = fitted.step(fitted.step(empty, math.nan)[0], 5.0)
-        assert np.isfinite(fitted.current(state)).all()
+        assert np.isfinite(fitted.quantiles_of(state)).all()

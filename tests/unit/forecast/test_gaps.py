@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.core.gaps import LONGEST, ROW, Streak, arrived, resets, silence
+from models.forecast.core.gaps import LONGEST_GAP, WARM_UP, Streak, silence_reason, starts_over, streak_after
 from models.forecast.core.series import SeriesError
 
 NAN = math.nan
@@ -14,7 +14,7 @@ NAN = math.nan
 def come(*missing, streak=None):
     """The streak after samples before each of which so many windows are missing."""
     for many in missing:
-        streak = arrived(streak, many)
+        streak = streak_after(streak, many)
     return streak
 
 
@@ -30,7 +30,9 @@ def come(*missing, streak=None):
         pytest.param([0] * 24 + [25] + [0] * 23, Streak(0, 24, False), id="and 24 in a row later it speaks again"),
         pytest.param([0] * 20 + [1] + [0] * 22, Streak(1, 23, True), id="a gap while warming: the row begins again"),
         pytest.param([0] * 20 + [1] + [0] * 23, Streak(1, 24, False), id="and is full 24 samples after the gap"),
-        pytest.param([0] * 24 + [5, 0, 2], Streak(2, 1, False), id="the newest gap counts, not their sum"),
+        pytest.param([0] * 24 + [5, 0, 0, 0, 2], Streak(2, 1, False), id="the newest gap counts, not their sum"),
+        pytest.param([0] * 24 + [5, 0, 2], Streak(5, 1, False), id="or a longer one that is still doubted"),
+        pytest.param([0] * 24 + [5, 0, 7], Streak(7, 1, False), id="or the longer of the two"),
     ],
 )
 def test_by_hand(missing, expected):
@@ -38,27 +40,28 @@ def test_by_hand(missing, expected):
 
 
 def test_a_reset_is_asked_for_where_nothing_can_be_stepped_on():
-    settled = come(*[0] * ROW)
-    assert [resets(settled, many) for many in (0, 1, LONGEST, LONGEST + 1)] == [False, False, False, True]
-    assert resets(None, 0)
+    settled = come(*[0] * WARM_UP)
+    assert [starts_over(settled, many) for many in (0, 1, LONGEST_GAP, LONGEST_GAP + 1)] == [False, False, False, True]
+    assert starts_over(None, 0)
 
 
 def test_a_planner_doubts_what_follows_a_gap_of_more_than_three():
-    settled = come(*[0] * ROW)
+    settled = come(*[0] * WARM_UP)
     short, long = come(3, streak=settled), come(4, streak=settled)
     assert not short.doubted and long.doubted
+    assert come(1, streak=long).doubted and come(0, 2, streak=long).doubted  # a short gap ends no doubt
     # since_gap is 0 at the sample that ends the gap, then 1, 2, 3: from 3 on it is believed
     assert [come(*[0] * more, streak=long).doubted for more in (1, 2, 3)] == [True, True, False]
 
 
 def test_why_nothing_is_said():
-    settled, sound = come(*[0] * ROW), np.ones((2, 3))
+    settled, sound = come(*[0] * WARM_UP), np.ones((2, 3))
     broken = np.array([[1.0, NAN, 2.0]])
-    assert silence(settled, sound) == ""
-    assert silence(come(0), sound) == silence(None, sound) == "warming"
-    assert silence(settled, broken) == silence(settled, np.array([[math.inf]])) == "model_error"
+    assert silence_reason(settled, sound) == ""
+    assert silence_reason(come(0), sound) == silence_reason(None, sound) == "warming"
+    assert silence_reason(settled, broken) == silence_reason(settled, np.array([[math.inf]])) == "model_error"
 
 
 def test_a_sample_that_is_no_newer_is_refused():
     with pytest.raises(SeriesError, match=r"missing=-1.*stale"):
-        arrived(come(0), -1)
+        streak_after(come(0), -1)

@@ -4,9 +4,9 @@ import math
 import numpy as np
 import pytest
 
-from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lags
+from models.forecast.baselines.linear import BESIDE, RECENT, fit_linear, lag_offsets
 from models.forecast.core.forecaster import Task
-from models.forecast.core.residuals import residual_window
+from models.forecast.core.residuals import build_residual_window
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
 from models.kinds import describe, revive
@@ -25,7 +25,7 @@ def load(steps=24 * 20, seed=1, scale=1.0):
 
 
 def test_no_lag_is_still_to_come_and_the_same_time_is_in_the_middle():
-    found = lags(Task(HOUR, 30, (0.5,)), (24, 168))
+    found = lag_offsets(Task(HOUR, 30, (0.5,)), (24, 168))
     assert found.max() == 0 and found.shape == (30, RECENT + 2 * (2 * BESIDE + 1))
     day = found[:, RECENT : RECENT + 2 * BESIDE + 1]
     ahead = np.arange(1, 31)
@@ -46,7 +46,7 @@ def test_a_series_that_is_linear_in_its_lags_is_forecast_exactly():
 
 def test_it_beats_the_seasons_and_the_last_value():
     older, held = load().split(96)
-    made = roll(fit_linear(TASK, older), older, held).figures()
+    made = roll(fit_linear(TASK, older), older, held).scores()
     last = np.sqrt(np.mean(np.diff(held.values) ** 2))
     day = np.sqrt(np.mean((held.values[24:] - held.values[:-24]) ** 2))
     assert made["rmse_h1"] < 0.75 * min(last, day)
@@ -59,22 +59,24 @@ def test_stepping_equals_the_batch_and_json_gives_it_back():
     again = revive(json.loads(json.dumps(describe(fitted))))
     values = held.values.copy()
     values[11] = math.nan
-    state, made = again.init(older), None
+    state, made = again.state_after(older), None
     for value in values:
         state, made = again.step(state, float(value))
     whole = Series(0.0, HOUR, np.concatenate([older.values, values]))
-    np.testing.assert_allclose(made, fitted.current(fitted.init(whole)))
+    np.testing.assert_allclose(made, fitted.quantiles_of(fitted.state_after(whole)))
 
 
 def test_ten_times_the_load_is_ten_times_the_forecast():
     plain, tenfold = (load(24 * 12, scale=s) for s in (1.0, 10.0))
     first, second = (fit_linear(TASK, one) for one in (plain, tenfold))
-    np.testing.assert_allclose(10 * first.current(first.init(plain)), second.current(second.init(tenfold)), rtol=1e-6)
+    np.testing.assert_allclose(
+        10 * first.quantiles_of(first.state_after(plain)), second.quantiles_of(second.state_after(tenfold)), rtol=1e-6
+    )
 
 
 def test_before_enough_was_seen_the_naive_forecast_stands_in_and_says_so():
     fitted = fit_linear(TASK, load())
-    state = fitted.init(Series(0.0, HOUR, np.empty(0)))
+    state = fitted.state_after(Series(0.0, HOUR, np.empty(0)))
     assert fitted.trust(state) == "none"
     for value in load(24 * 15).values:
         state, made = fitted.step(state, float(value))
@@ -92,9 +94,9 @@ def test_too_short_a_history():
 
 
 def test_errors_are_put_with_the_forecasts_they_belong_to():
-    found = residual_window(np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]]), np.array([0.0, 11.0, 22.0]))
+    found = build_residual_window(np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]]), np.array([0.0, 11.0, 22.0]))
     np.testing.assert_equal(found.errors, [[np.nan, np.nan], [11 - 10, np.nan], [22 - 30, 22 - 20]])
     np.testing.assert_equal(found.made, [[50, 60], [30, 40]])
-    after = found.moved(55.0, np.array([70.0, 80.0]))
+    after = found.after_step(55.0, np.array([70.0, 80.0]))
     np.testing.assert_equal(after.errors[-1], [55 - 50, 55 - 40])
     np.testing.assert_equal(after.made, [[70, 80], [50, 60]])

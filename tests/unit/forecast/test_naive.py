@@ -34,13 +34,13 @@ def load(steps, seed=1):
 )
 def test_trust_grows_with_the_history(steps, trust):
     naive = Naive(TASK)
-    assert naive.trust(naive.init(series(load(steps)))) == trust
+    assert naive.trust(naive.state_after(series(load(steps)))) == trust
 
 
 def test_nothing_seen_is_not_zero():
     naive = Naive(TASK)
-    state = naive.init(series([]))
-    assert np.isnan(naive.current(state)).all()
+    state = naive.state_after(series([]))
+    assert np.isnan(naive.quantiles_of(state)).all()
     state, quantiles = naive.step(state, math.nan)
     assert np.isnan(quantiles).all() and naive.trust(state) == "none"
     state, quantiles = naive.step(state, 40.0)
@@ -50,7 +50,7 @@ def test_nothing_seen_is_not_zero():
 @pytest.mark.parametrize("steps", [30, 200, 400])
 def test_quantiles_rise_and_the_median_repeats_the_season(steps):
     naive, values = Naive(TASK), load(steps)
-    quantiles = naive.current(naive.init(series(values)))
+    quantiles = naive.quantiles_of(naive.state_after(series(values)))
     assert (np.diff(quantiles, axis=1) >= 0).all() and (quantiles >= 0).all()
     lag = 168 if steps >= 168 else 24
     np.testing.assert_allclose(quantiles[:, 1], values[steps - lag : steps - lag + 6])
@@ -60,7 +60,7 @@ def test_quantiles_rise_and_the_median_repeats_the_season(steps):
 def test_last_value_spreads_with_the_distance():
     naive = Naive(TASK, seasonal=False)
     walk = 1000 + np.cumsum(np.random.default_rng(2).normal(0, 3, 400))
-    quantiles = naive.current(naive.init(series(walk)))
+    quantiles = naive.quantiles_of(naive.state_after(series(walk)))
     width = quantiles[:, 2] - quantiles[:, 0]
     assert width[5] > 1.5 * width[0]
     np.testing.assert_allclose(quantiles[:, 1], walk[-1])
@@ -69,24 +69,24 @@ def test_last_value_spreads_with_the_distance():
 def test_stepping_equals_a_new_start():
     naive, values = Naive(TASK), load(260)
     values[240] = math.nan
-    state = naive.init(series(values[:200]))
+    state = naive.state_after(series(values[:200]))
     for value in values[200:]:
         state, quantiles = naive.step(state, float(value))
-    fresh = naive.init(series(values))
-    np.testing.assert_array_equal(quantiles, naive.current(fresh))
+    fresh = naive.state_after(series(values))
+    np.testing.assert_array_equal(quantiles, naive.quantiles_of(fresh))
     assert state.time == fresh.time == 260 * 3600
 
 
 def test_a_gap_is_filled_from_the_season():
     naive, values = Naive(TASK), load(200)
-    _, filled = naive.step(naive.init(series(values)), math.nan)
-    _, told = naive.step(naive.init(series(values)), float(values[200 - 168]))
+    _, filled = naive.step(naive.state_after(series(values)), math.nan)
+    _, told = naive.step(naive.state_after(series(values)), float(values[200 - 168]))
     np.testing.assert_array_equal(filled, told)
 
 
 def test_a_step_leaves_the_state_it_came_from_alone():
     naive = Naive(TASK)
-    state = naive.init(series(load(100)))
+    state = naive.state_after(series(load(100)))
     before = state.values.copy()
     naive.step(state, 5.0)
     np.testing.assert_array_equal(state.values, before)
@@ -96,14 +96,14 @@ def test_a_step_leaves_the_state_it_came_from_alone():
 def test_a_load_that_cannot_be_is_refused(value):
     naive = Naive(TASK)
     with pytest.raises(SeriesError, match="records/s"):
-        naive.step(naive.init(series([1.0])), value)
+        naive.step(naive.state_after(series([1.0])), value)
     with pytest.raises(SeriesError, match="step 1: "):
-        naive.init(series([1.0, value]))
+        naive.state_after(series([1.0, value]))
 
 
 def test_a_history_of_another_step_is_refused():
     with pytest.raises(SeriesError, match="steps of 60 s"):
-        Naive(TASK).init(Series(0.0, 60.0, np.ones(3)))
+        Naive(TASK).state_after(Series(0.0, 60.0, np.ones(3)))
 
 
 @pytest.mark.parametrize(("field", "value"), [("step_s", 0.0), ("horizon", 0), ("levels", (0.5, 0.4)), ("levels", ())])
@@ -115,7 +115,7 @@ def test_a_task_that_cannot_be_is_refused(field, value):
 def test_yesterday_stays_yesterday_with_weeks_of_history():
     values = np.arange(24.0 * 16)
     naive = Naive(TASK, weekly=False)
-    state = naive.init(series(values))
+    state = naive.state_after(series(values))
     assert (naive.kind, naive.trust(state)) == ("yesterday", "same time yesterday")
     middle = TASK.levels.index(0.5)
-    np.testing.assert_allclose(naive.current(state)[:, middle], values[-24 : -24 + TASK.horizon])
+    np.testing.assert_allclose(naive.quantiles_of(state)[:, middle], values[-24 : -24 + TASK.horizon])

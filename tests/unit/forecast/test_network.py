@@ -12,8 +12,8 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.neural.network import Network
 from models.forecast.neural.recurrent import CELLS, Recurrent
-from models.forecast.neural.training import TrainingPlan, fit, fit_network, pinball, trained
-from models.forecast.neural.windows import PastWindow, rates, read, season_of
+from models.forecast.neural.training import TrainingPlan, as_forecaster, fit_network, pinball_loss, train_network
+from models.forecast.neural.windows import PastWindow, input_rows, moves_to_rates, season_of
 from models.forecast.selection.backtest import roll
 from models.kinds import KindError, describe, revive, shapes
 
@@ -51,7 +51,7 @@ def drawn(cell, season=24, hidden=8):
     with torch.no_grad():
         for weight in (module.linear, module.head.weight, module.width, module.steep):
             weight.normal_(0.0, 0.1, generator=generator)
-    return trained(module, view)
+    return as_forecaster(module, view)
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +59,19 @@ def learned():
     older, held = series(load(40, seed=2)).split(168)
     generator, view = torch.Generator().manual_seed(7), PastWindow(TASK, season_of(TASK, len(older)))
     module = Recurrent(view, "gru", 16, generator)
-    epochs = list(fit(module, view, older, TrainingPlan(epochs=15, learning_rate=1e-2), generator))
-    return trained(module, view), epochs, older, held
+    epochs = list(train_network(module, view, older, TrainingPlan(epochs=15, learning_rate=1e-2), generator))
+    return as_forecaster(module, view), epochs, older, held
 
 
 @pytest.mark.study
 def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
     network, _, older, held = learned
-    figures = roll(network, older, held).figures()
+    figures = roll(network, older, held).scores()
     for rival in (Naive(TASK), Naive(TASK, seasonal=False)):
-        naive = roll(rival, older, held).figures()
+        naive = roll(rival, older, held).scores()
         assert figures["pinball"] < 0.8 * naive["pinball"]
         assert figures["rmse_h1"] < naive["rmse_h1"]
-    linear = roll(fit_network("gru", TASK, older, TrainingPlan(epochs=0)), older, held).figures()
+    linear = roll(fit_network("gru", TASK, older, TrainingPlan(epochs=0)), older, held).scores()
     assert figures["pinball"] < 0.7 * linear["pinball"] and figures["rmse_h1"] < 0.5 * linear["rmse_h1"]
 
 
@@ -79,8 +79,8 @@ def test_it_beats_the_naive_forecasts_and_its_own_linear_start(learned):
 def test_it_learns_a_sine(cell):
     hours = np.arange(24 * 12)
     older, held = series(100 + 50 * np.sin(2 * np.pi * hours / 24.7)).split(48)
-    learned = roll(fit_network(cell, TASK, older, SHORT, hidden=8), older, held).figures()
-    assert learned["rmse"] < 0.1 * roll(Naive(TASK, seasonal=False), older, held).figures()["rmse"]
+    learned = roll(fit_network(cell, TASK, older, SHORT, hidden=8), older, held).scores()
+    assert learned["rmse"] < 0.1 * roll(Naive(TASK, seasonal=False), older, held).scores()["rmse"]
 
 
 def test_the_search_learns_from_its_start(learned):
@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not():
     def weights(seed):
         generator, view = torch.Generator().manual_seed(seed), PastWindow(TASK, 24)
         module = Recurrent(view, "gru", 8, generator)
-        list(fit(module, view, series(load(8)), SHORT, generator))
+        list(train_network(module, view, series(load(8)), SHORT, generator))
         return module.state_dict()
 
     first, second, other = weights(3), weights(3), weights(4)
@@ -108,24 +108,24 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not():
 def test_stepping_equals_the_batch(cell):
     network, values = drawn(cell), load(14)
     values[200] = math.nan
-    reading = read(network.view, np.where(np.isnan(values), values[200 - 168], values)[None])
+    reading = input_rows(network.view, np.where(np.isnan(values), values[200 - 168], values)[None])
     with torch.no_grad():
-        said = network.module.follow(torch.from_numpy(reading.rows), torch.zeros(1, network.carried))[0]
-    batch = rates(reading, said.numpy())[0]
-    state, stepped = network.init(series([])), []
+        said = network.module.run_rows(torch.from_numpy(reading.rows), torch.zeros(1, network.carried))[0]
+    batch = moves_to_rates(reading, said.numpy())[0]
+    state, stepped = network.state_after(series([])), []
     for value in values:
         state, quantiles = network.step(state, value)
         stepped.append(quantiles)
     np.testing.assert_allclose(stepped[network.view.needs - 1 :], batch, rtol=1e-5)
-    at_once = network.init(series(values))
+    at_once = network.state_after(series(values))
     np.testing.assert_allclose(at_once.carried.hidden, state.carried.hidden, atol=1e-5)
-    np.testing.assert_allclose(network.current(at_once), batch[-1], rtol=1e-5)
+    np.testing.assert_allclose(network.quantiles_of(at_once), batch[-1], rtol=1e-5)
 
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_quantiles_rise_and_stay_above_zero_whatever_comes(cell):
     network = drawn(cell)
-    state = network.init(series(load(4)))
+    state = network.state_after(series(load(4)))
     for value in (0.0, 1e6, math.nan, 0.0, 3.0, *np.zeros(30), 1e-3):
         state, quantiles = network.step(state, value)
         assert np.isfinite(quantiles).all() and (quantiles >= 0).all()
@@ -134,13 +134,13 @@ def test_quantiles_rise_and_stay_above_zero_whatever_comes(cell):
 
 def test_a_load_ten_times_as_high_gets_forecasts_ten_times_as_high(learned):
     network, _, older, _ = learned
-    plain, higher = network.init(older), network.init(replace(older, values=10 * older.values))
-    np.testing.assert_allclose(network.current(higher), 10 * network.current(plain), rtol=1e-4)
+    plain, higher = network.state_after(older), network.state_after(replace(older, values=10 * older.values))
+    np.testing.assert_allclose(network.quantiles_of(higher), 10 * network.quantiles_of(plain), rtol=1e-4)
 
 
 def test_its_upper_quantile_covers_about_as_much_as_it_says(learned):
     network, _, older, held = learned
-    assert 0.75 <= roll(network, older, held).figures()["coverage_0.9"] <= 1.0
+    assert 0.75 <= roll(network, older, held).scores()["coverage_0.9"] <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -157,26 +157,28 @@ def test_its_upper_quantile_covers_about_as_much_as_it_says(learned):
 def test_until_the_history_suffices_the_naive_forecast_stands_in(steps, trust):
     network = drawn("gru", season=168)
     assert network.view.needs == 168 + 24
-    state = network.init(series(load(10)[:steps]))
+    state = network.state_after(series(load(10)[:steps]))
     assert network.trust(state) == trust
     if trust != "network":
         naive = Naive(TASK)
-        np.testing.assert_array_equal(network.current(state), naive.current(naive.init(series(load(10)[:steps]))))
+        np.testing.assert_array_equal(
+            network.quantiles_of(state), naive.quantiles_of(naive.state_after(series(load(10)[:steps])))
+        )
         return
-    assert network.trust(network.step(network.init(series(load(10)[: steps - 1])), 50.0)[0]) == "network"
+    assert network.trust(network.step(network.state_after(series(load(10)[: steps - 1])), 50.0)[0]) == "network"
 
 
 def test_two_days_of_history_are_enough_to_train():
     network = fit_network("lstm", TASK, series(load(2)), TrainingPlan(epochs=1), hidden=4)
     assert network.view.season == 24
-    state = network.init(series(load(2)))
-    assert network.trust(state) == "network" and np.isfinite(network.current(state)).all()
+    state = network.state_after(series(load(2)))
+    assert network.trust(state) == "network" and np.isfinite(network.quantiles_of(state)).all()
 
 
 @pytest.mark.parametrize("values", [np.zeros(120), np.full(120, 7.0)])
 def test_a_constant_series_is_forecast_as_it_is(values):
     network = fit_network("gru", TASK, series(values), TrainingPlan(epochs=1), hidden=4)
-    quantiles = network.current(network.init(series(values)))
+    quantiles = network.quantiles_of(network.state_after(series(values)))
     assert np.isfinite(quantiles).all()
     np.testing.assert_allclose(quantiles[:, 1], values[0], atol=0.1)
 
@@ -188,8 +190,8 @@ def test_too_short_a_history_is_refused():
 
 def test_the_loss_is_the_score():
     quantiles, outcomes = torch.tensor([[[12.0, 8.0]]]), torch.tensor([[10.0]])
-    assert pinball(quantiles, outcomes, (0.1, 0.9)).item() == pytest.approx(1.8)
-    assert pinball(quantiles, torch.tensor([[math.nan]]), (0.1, 0.9)).item() == 0.0
+    assert pinball_loss(quantiles, outcomes, (0.1, 0.9)).item() == pytest.approx(1.8)
+    assert pinball_loss(quantiles, torch.tensor([[math.nan]]), (0.1, 0.9)).item() == 0.0
 
 
 @pytest.mark.study
@@ -203,7 +205,7 @@ def test_an_exported_step_says_the_same(cell, tmp_path):
     torch.export.save(torch.export.export(network.module, example, dynamic_shapes=dynamic), tmp_path / "model.pt2")
     back = revive(describe(network), torch.export.load(tmp_path / "model.pt2").module())
     assert isinstance(back, Network) and shapes(back) == (reads, says) and back.kind == cell
-    state, again = network.init(series(load(4))), back.init(series(load(4)))
+    state, again = network.state_after(series(load(4))), back.state_after(series(load(4)))
     for value in (80.0, math.nan, 120.0):
         (state, before), (again, after) = network.step(state, value), back.step(again, value)
         np.testing.assert_allclose(after, before, rtol=1e-6)

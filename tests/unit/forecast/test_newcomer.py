@@ -6,7 +6,7 @@ import pytest
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load
-from models.adapt.gate import verdict
+from models.adapt.gate import decide_transfer
 from models.adapt.sources import NoSourceError, TransferResult
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import DAY_S, Task
@@ -19,8 +19,8 @@ from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.transfer import sources
 
 GATE = {
-    "near": verdict(0.3, 0.4, 0.35, 0.5),
-    "far": verdict(0.6, 0.7, 0.5, 0.55),
+    "near": decide_transfer(0.3, 0.4, 0.35, 0.5),
+    "far": decide_transfer(0.6, 0.7, 0.5, 0.55),
 }
 
 
@@ -149,7 +149,7 @@ class Registry:
     """A registry that knows one verdict, or none."""
 
     def __init__(self, verdict=None):
-        self.verdict = verdict
+        self.verdict = decide_transfer
 
     def last_verdict(self, job):
         return self.verdict

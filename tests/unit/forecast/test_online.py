@@ -42,10 +42,10 @@ def followed(name, history):
 def assert_follows(name, history, values):
     """Step by step both ways; what is said, what it rests on, and what is said first."""
     made, online = plain(name), followed(name, history)
-    state = made.init(history)
+    state = made.state_after(history)
     known = np.concatenate([history.values, values])
     scale = np.nanmax(known) if np.isfinite(known).any() else 1.0
-    pairs = [(online.current("a"), made.current(state))]
+    pairs = [(online.current("a"), made.quantiles_of(state))]
     for value in values:
         state, expected = made.step(state, value)
         pairs.append((online.step("a", value), expected))

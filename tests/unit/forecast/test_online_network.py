@@ -28,7 +28,7 @@ def test_carried_from_step_to_step_it_is_the_batch_pass(name, seed):
     online.admit("a", series(values[:300]))
     said = [online.step("a", value) for value in values[300:]]
     for end in (301, 420, 700):
-        whole = made.current(made.init(series(values[:end])))
+        whole = made.quantiles_of(made.state_after(series(values[:end])))
         np.testing.assert_allclose(said[end - 301], whole, rtol=1e-5, atol=1e-5 * np.nanmax(values))
 
 
@@ -40,7 +40,7 @@ def test_the_hidden_state_is_that_of_the_batch_pass(name):
     for value in values[250:]:
         online.step("a", value)
     hidden = online._jobs["a"].kept.carried.hidden
-    np.testing.assert_allclose(hidden, made.init(series(values)).carried.hidden, atol=1e-5)
+    np.testing.assert_allclose(hidden, made.state_after(series(values)).carried.hidden, atol=1e-5)
     assert np.abs(hidden).max() > 0.01
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from online_cases import KINDS, forecaster, load, series, spoilt
 
-from models.forecast.core.series import SeriesError
+from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online, OnlineError
 
 AT, STEPS = 230, 40
@@ -93,6 +93,9 @@ def test_what_is_no_state_is_refused_and_leaves_the_job_as_it_was(name):
         online.restore("a", state, series(found[:AT], task))
     with pytest.raises(OnlineError, match="Give the samples"):
         online.restore("a", state, series(found[: AT + STEPS], task, 0.5 * task.step_s))
+    twice = Series(whole.start, 2 * task.step_s, whole.values)
+    with pytest.raises(OnlineError, match="steps of"):
+        online.restore("a", state, twice)
     with pytest.raises(SeriesError, match="not negative"):
         online.restore("a", state, series([*found[: AT + STEPS], 5.0, -1.0], task))
     np.testing.assert_array_equal(online.current("a"), before)

@@ -28,7 +28,7 @@ def rmses(values, held, task):
     older, newer = Series(0.0, task.step_s, values).split(held)
     naive = (Naive(task, seasonal, weekly) for seasonal, weekly in ((False, False), (True, False), (True, True)))
     made = [roll(forecaster, older, newer) for forecaster in (Blend(task), *naive)]
-    return np.array([[each.at_horizon(h)["rmse"] for h in (1, task.horizon)] for each in made])
+    return np.array([[each.scores_ahead(h)["rmse"] for h in (1, task.horizon)] for each in made])
 
 
 def test_a_load_that_rests_every_night_is_foreseen_in_the_evening():

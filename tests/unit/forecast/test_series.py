@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.forecast.core.series import Accumulator, Partial, Series, SeriesError, regular
+from models.forecast.core.series import Accumulator, Partial, Series, SeriesError, resample
 
 STEP = 60.0
 
@@ -20,15 +20,15 @@ def pushed(records, step_s=STEP):
 
 def test_mean_is_weighted_by_the_seconds_that_lie_in_the_step():
     # [0, 40) at 10, [40, 80) at 40: step 0 is (40·10 + 20·40) / 60 = 20; step 1 is not complete
-    series = regular([0, 40], [10, 40], [40, 40], STEP)
+    series = resample([0, 40], [10, 40], [40, 40], STEP)
     assert (series.start, series.end) == (0, 60)
     assert series.values.tolist() == pytest.approx([20])
 
 
 def test_steps_are_aligned_to_the_epoch_and_a_half_seen_one_counts():
-    assert regular([150], [7], [30], STEP).values.tolist() == [7]  # 30 of [120, 180)
-    assert regular([151], [7], [29], STEP).start == 120
-    assert math.isnan(regular([151], [7], [29], STEP).values[0])
+    assert resample([150], [7], [30], STEP).values.tolist() == [7]  # 30 of [120, 180)
+    assert resample([151], [7], [29], STEP).start == 120
+    assert math.isnan(resample([151], [7], [29], STEP).values[0])
 
 
 @given(
@@ -46,17 +46,17 @@ def test_a_record_of_a_whole_step_counts_as_its_two_halves_do(records, step_s):
 
 
 def test_a_gap_is_missing_not_zero():
-    series = regular([0, 180], [5, 6], [60, 60], STEP)
+    series = resample([0, 180], [5, 6], [60, 60], STEP)
     np.testing.assert_equal(series.values, [5, math.nan, math.nan, 6])
 
 
 def test_order_and_doubles_change_nothing():
     times, values, spans = [120, 0, 60, 60], [3, 1, 2, 2], [60] * 4
-    assert regular(times, values, spans, STEP).values.tolist() == [1, 2, 3]
+    assert resample(times, values, spans, STEP).values.tolist() == [1, 2, 3]
 
 
 def test_no_records_make_an_empty_series():
-    assert len(regular([], [], [], STEP)) == 0
+    assert len(resample([], [], [], STEP)) == 0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_no_records_make_an_empty_series():
 )
 def test_records_that_make_no_series_are_named(times, values, spans, word):
     with pytest.raises(SeriesError, match=word):
-        regular(times, values, spans, STEP)
+        resample(times, values, spans, STEP)
 
 
 def test_a_clock_that_jumps_is_refused():
@@ -95,7 +95,7 @@ def test_pushing_one_by_one_equals_the_batch(start, parts):
         time += gap
         records.append((time, value, span))
         time += span
-    series = regular(*map(np.array, zip(*[(t, v, s) for t, v, s in records], strict=True)), STEP)
+    series = resample(*map(np.array, zip(*[(t, v, s) for t, v, s in records], strict=True)), STEP)
     steps = pushed(records)
     assert [begin for begin, _ in steps] == (series.start + STEP * np.arange(len(series))).tolist()
     np.testing.assert_allclose([value for _, value in steps], series.values, rtol=1e-6, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.forecast.core.bootstrap import at_most
-from models.forecast.selection.gate import Rival, verdict
+from models.forecast.selection.gate import Rival, decide_promotion
 
 LOAD = 1 + np.random.default_rng(1).random(200)
 LUCK = np.random.default_rng(2).normal(size=200)
@@ -25,15 +25,15 @@ LUCK = np.random.default_rng(2).normal(size=200)
     ],
 )
 def test_a_challenger_keeps_to_every_rival_or_does_not_serve(cost, rivals, promoted, word):
-    found = verdict(cost, rivals)
+    found = decide_promotion(cost, rivals)
     assert found.promoted is promoted and word in found.reason
 
 
 def test_better_by_luck_is_not_surely_better():
     lucky = LOAD * (1 + 0.3 * LUCK - 0.3 * LUCK.mean() - 0.005)
     assert lucky.mean() < 1.01 * LOAD.mean() and at_most(lucky, LOAD) > 1
-    assert not verdict(lucky.mean(), {"champion": Rival.of(lucky, LOAD, 1.0)}).promoted
-    assert verdict(1.0, {"champion": Rival.of(0.9 * LOAD, LOAD, 1.0)}).promoted
+    assert not decide_promotion(lucky.mean(), {"champion": Rival.compare(lucky, LOAD, 1.0)}).promoted
+    assert decide_promotion(1.0, {"champion": Rival.compare(0.9 * LOAD, LOAD, 1.0)}).promoted
 
 
 def test_among_many_rivals_more_is_asked_of_one():
@@ -48,5 +48,5 @@ def test_neighbouring_errors_are_no_independent_witnesses():
 
 
 def test_one_pair_says_what_it_says():
-    assert Rival.of(np.array([9.0]), np.array([10.0]), 1.0) == Rival(10.0, 0.9, 1.0)
-    assert math.isnan(Rival.of(np.array([math.nan]), np.array([10.0]), 1.0).at_most)
+    assert Rival.compare(np.array([9.0]), np.array([10.0]), 1.0) == Rival(10.0, 0.9, 1.0)
+    assert math.isnan(Rival.compare(np.array([math.nan]), np.array([10.0]), 1.0).at_most)

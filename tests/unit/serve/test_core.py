@@ -115,7 +115,7 @@ def test_window_state_and_forecast_have_one_time_and_the_forecast_is_the_models(
     assert message.time == (BEGIN + 31) * STEP and message.epoch == 7 and message.version == "1"
     assert message.wall_time == pytest.approx(NOW + 30) and message.history_steps == 31
     loads = [100.0 + w % 24 for w in range(BEGIN, BEGIN + 30)] + [77.0]
-    expected = Naive(TASK).current(Naive(TASK).init(Series(BEGIN * STEP, STEP, np.array(loads))))
+    expected = Naive(TASK).quantiles_of(Naive(TASK).state_after(Series(BEGIN * STEP, STEP, np.array(loads))))
     np.testing.assert_allclose(message.quantiles, expected)
     assert unpacked(StateValue, store.get(keys[1]).value).generation == value.generation == 1
     assert value.digests == core.job(JOB).generations[0].digests and value.model_version == "1"
@@ -279,7 +279,7 @@ def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core
     swap(core, ready)
     assert lengths and max(lengths) <= KEPT_STEPS
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
-    expected = Naive(TASK).current(Naive(TASK).init(Series(first * STEP, STEP, loads)))
+    expected = Naive(TASK).quantiles_of(Naive(TASK).state_after(Series(first * STEP, STEP, loads)))
     np.testing.assert_allclose(json.loads(value_of(answer(core, Get(KEY))).message)["quantiles"], expected)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.core.series import SeriesError, regular
+from models.forecast.core.series import SeriesError, resample
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.windower import AGREE, Filling, Window, fill
 from tidecast.messages import MetricSample
@@ -85,7 +85,7 @@ def test_windows_are_the_steps_that_training_sees(pieces):
         time += span
     _, closed, late = run(samples)
     columns = [[getattr(s, name) for s in samples] for name in ("time", "arrival_rps", "span_s")]
-    whole = regular(*columns, STEP)
+    whole = resample(*columns, STEP)
     first = round(whole.start / STEP)
     expected = {first + i: v for i, v in enumerate(whole.values) if not math.isnan(v)}
     assert {w.version: w.rate for w in closed} == pytest.approx(expected) and not late

@@ -16,7 +16,7 @@ USUAL = 6.0  # half-life of the usual error, in half-lives of an expert's error
 Counts = NDArray[np.int64]
 
 
-class Judged(NamedTuple):
+class ScoreState(NamedTuple):
     """Past errors of the blend and its experts, and the forecasts issued at the H newest moments.
 
     An axis of 2 is calm moments, then excited ones (after a step missed by far more than usual).
@@ -24,14 +24,14 @@ class Judged(NamedTuple):
     Attributes:
         levels, low, high: (levels,) of the quantiles, and by how much they may be moved.
         shares_of_size, share, usual_keep: how fast sizes, the experts' errors and the usual error are renewed.
-        one: numbers at the places `judge.USUAL` to `judge.SCORED`.
-        judged, size: (2, H) errors seen; mean squared error of the blend, newest count most.
+        scalars: numbers at the places `scoring.USUAL` to `scoring.SCORED`.
+        counts, size: (2, H) errors seen; mean squared error of the blend, newest count most.
         loss, products: (2, H, E), (2, H, E, E) mean squared errors of the experts and mean products, in `size`.
         shares: (2, H, E) weights of the experts in the half of the blend that minimises the joint error.
         errors, widths, seen, moved, bands: as in `conformal.ConformalState`, there `errors`, `size`, `count` and so on;
             the rows of `errors` are written in turn.
         ordered, known: (H, KEPT + 1) and (H,) the columns of `errors`, rising, and how many there are.
-        centres, units, scales, said: as in `ConformalState`, but row n % H is that of step n.
+        centres, units, scales, issued: as in `ConformalState` (there `said`), but row n % H is that of step n.
         pending, moods: (H, H, E) forecasts by moment, step ahead, expert, and (H,) 1 for an excited moment; rows
             likewise.
         scratch: (E,) working space.
@@ -43,8 +43,8 @@ class Judged(NamedTuple):
     shares_of_size: Floats
     share: float
     usual_keep: float
-    one: Floats
-    judged: Floats
+    scalars: Floats
+    counts: Floats
     size: Floats
     loss: Floats
     products: Floats
@@ -59,23 +59,23 @@ class Judged(NamedTuple):
     centres: Floats
     units: Floats
     scales: Floats
-    said: Floats
+    issued: Floats
     pending: Floats
     moods: Counts
     scratch: Floats
 
 
-def nothing_judged(task: Task, experts: int) -> Judged:
-    """Return the `Judged` of a series before its first step: no errors, equal weights of all experts.
+def empty_score_state(task: Task, experts: int) -> ScoreState:
+    """Return the state of a series before its first step: no errors, nothing pending, equal weights of all experts.
 
     Args:
-        task: what is forecast.
-        experts: how many there are.
+        task: gives horizon H, quantile levels and the steps of a day.
+        experts: how many there are, E.
     """
     h, levels, conformal = task.horizon, len(task.levels), Conformal(task.horizon, task.levels, task.day)
     half_life = float(np.clip(task.day / 2, 96, 576))  # steps after which an expert's error counts half
     low, high = conformal.bounds
-    return Judged(
+    return ScoreState(
         np.array(task.levels), low, high, conformal.shares,
         1 - 0.5 ** (1 / half_life), 0.5 ** (1 / (USUAL * half_life)), np.array([0.0, 0.0, 0.0, 0.0, math.nan, 0.0]),
         np.zeros((2, h)), np.zeros((2, h)), np.zeros((2, h, experts)), np.zeros((2, h, experts, experts)),
