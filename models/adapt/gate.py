@@ -28,7 +28,7 @@ class TransferVerdict:
 
 
 def decide_transfer(adapted: float, source_only: float, target_only: float, last_value: float) -> TransferVerdict:
-    """Decide whether an adapted model serves: its error must be below that of each of the three models without transfer.
+    """Decide whether an adapted model serves: its error must be below those of the three models without transfer.
 
     Otherwise the best of these three serves. An error of NaN beats none and is beaten by none: the adapted model is
     accepted only where all three are known.

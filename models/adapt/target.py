@@ -86,7 +86,7 @@ class AdaptedForecaster(Carrying):
         carried = before.carried or AdaptedState(self._conformal.start(), np.empty(0))
         return self._moved(carried, self._centres(newest)[-1], newest, value, after.seen)
 
-    def trust(self, state: State) -> str:
+    def basis(self, state: State) -> str:
         """Return "adapted", "last value" for the first 24 steps, or "none" while nothing was ever seen."""
         if state.carried is None:
             return "none"

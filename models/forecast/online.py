@@ -64,13 +64,13 @@ class Online:
         """
         return self._of(job).quantiles.copy()
 
-    def trust(self, job: str) -> str:
+    def basis(self, job: str) -> str:
         """Name what the job's forecast rests on: the kind, "network", a repetition such as "last value", or "none".
 
         Raises:
             OnlineError: the job was not admitted.
         """
-        return self._of(job).trust()
+        return self._of(job).basis()
 
     def state(self, job: str) -> bytes:
         """Serialise a job's state to MessagePack, 0.1 to 3 MB: all that is carried, and the newest values.

@@ -25,7 +25,7 @@ def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry,
         track.step(value)
         again.step(value)
         np.testing.assert_allclose(again.quantiles, track.quantiles, rtol=1e-6)
-    assert again.trust() == track.trust()
+    assert again.basis() == track.basis()
     assert registry.version_of(job, "challenger") == version
 
 

@@ -100,9 +100,9 @@ class LinearForecaster(Carrying):
         naive, past = Naive(self.task), state.carried
         return naive.quantiles_of(state) if past is None else naive.quantiles_around(past.made[0], past, state)
 
-    def trust(self, state: State) -> str:
-        """Return "ridge", or what the naive forecast that stands in rests on (`Naive.trust`)."""
-        return self.kind if state.carried is not None else Naive(self.task).trust(state)
+    def basis(self, state: State) -> str:
+        """Return "ridge", or what the naive forecast that stands in rests on (`Naive.basis`)."""
+        return self.kind if state.carried is not None else Naive(self.task).basis(state)
 
     @cached_property
     def _lags(self) -> Indices:

@@ -114,7 +114,7 @@ class Naive(Carrying):
         around: Floats = np.maximum(centre[:, None] + spread, 0.0)
         return around
 
-    def trust(self, state: State) -> str:
+    def basis(self, state: State) -> str:
         """Return "same time last week", "same time yesterday", "last value", or "none" while nothing was ever seen."""
         if state.seen == 0:
             return "none"

@@ -175,8 +175,8 @@ class BlendTrack:
         filter_jumps(tables, ring.buffer, ring.end, seen, self._forecasts)
         score_and_blend(kept.judged, kept.seen, value, level, self._forecasts, kept.quantiles)
 
-    def trust(self) -> str:
-        """Name what the quantiles rest on, as `Track.trust`.
+    def basis(self) -> str:
+        """Name what the quantiles rest on, as `Track.basis`.
 
         Returns:
             "none" while nothing was ever seen; "last value" while no regression has learnt anything or the blend is far

@@ -89,7 +89,7 @@ class Lags:
 
     @cached_property
     def seasons(self) -> tuple[Season, Season]:
-        """The columns of the day and of the week; each reads as few whole seasons back as have come by then."""
+        """The columns of the day and of the week; each column reads the newest season whose load is known."""
         first, seasons = RECENT + 1 + len(self.windows), []
         for steps, repeats in ((self.task.day, _DAYS), (self.task.week, _WEEKS if self.task.week <= _LONG else 1)):
             ahead = np.arange(1 - NEAR - AROUND, self.task.horizon + AROUND + 1)

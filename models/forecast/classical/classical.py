@@ -129,7 +129,7 @@ class Classical(Carrying):
         past: ResidualWindow = state.carried.past
         return Naive(self.task).quantiles_around(np.maximum(past.made[0] + self.season.at(ahead), 0.0), past, state)
 
-    def trust(self, state: State) -> str:
+    def basis(self, state: State) -> str:
         """Return the kind, or "none" while nothing was ever seen."""
         return "none" if state.carried is None else self.kind
 

@@ -96,7 +96,7 @@ class Track(Protocol):
             SeriesError: the value is negative or infinite; nothing has changed.
         """
 
-    def trust(self) -> str:
+    def basis(self) -> str:
         """Name what the quantiles rest on: the kind, "network", a naive repetition such as "last value", or "none"."""
 
     def state(self) -> bytes:

@@ -94,8 +94,8 @@ class Carrying(Forecaster):
         """
 
     @abstractmethod
-    def trust(self, state: State) -> str:
-        """Name what the forecast of a state rests on, as `Track.trust` does."""
+    def basis(self, state: State) -> str:
+        """Name what the forecast of a state rests on, as `Track.basis` does."""
 
     def quantiles_of(self, state: State) -> Floats:
         """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen."""
@@ -159,9 +159,9 @@ class PlainTrack:
         self.kept = State(ring.time, ring.values, ring.seen, carried)
         self.quantiles = self.forecaster.quantiles_of(self.kept)
 
-    def trust(self) -> str:
-        """Name what the quantiles rest on, as `Track.trust` does."""
-        return self.forecaster.trust(self.kept)
+    def basis(self) -> str:
+        """Name what the quantiles rest on, as `Track.basis` does."""
+        return self.forecaster.basis(self.kept)
 
     def state(self) -> bytes:
         """Serialise the newest values and what is carried, for `Carrying.resume`."""

@@ -100,9 +100,9 @@ class Network(Carrying):
         quantiles: Floats = state.carried.quantiles
         return quantiles
 
-    def trust(self, state: State) -> str:
-        """Return "network", or what the naive forecast that stands in rests on (`Naive.trust`)."""
-        return "network" if state.carried is not None else Naive(self.view.task).trust(state)
+    def basis(self, state: State) -> str:
+        """Return "network", or what the naive forecast that stands in rests on (`Naive.basis`)."""
+        return "network" if state.carried is not None else Naive(self.view.task).basis(state)
 
     def _follow(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return moves and hidden state after rows (1, T, width) from a zero state, row by row if exported."""

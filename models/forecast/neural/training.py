@@ -245,7 +245,7 @@ def pinball_loss(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...])
         levels: (levels,) each in (0, 1).
 
     Returns:
-        A scalar; 0 where no outcome is known (`scores.pinball_loss` is NaN there).
+        A scalar; 0 where no outcome is known (`scores.pinball` is NaN there).
     """
     known = torch.isfinite(outcomes)
     error = torch.where(known, outcomes, 0.0)[..., None] - quantiles

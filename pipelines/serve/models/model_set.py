@@ -115,7 +115,7 @@ def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> Non
         raise ModelSetError(f"{named} fails on the newest {len(recent)} windows: {error}") from None
     if quantiles.shape != (made.horizon, len(made.levels)):
         raise ModelSetError(f"{named} says {quantiles.shape}, not {(made.horizon, len(made.levels))}")
-    if track.trust() != "none" and not np.isfinite(quantiles).all():
+    if track.basis() != "none" and not np.isfinite(quantiles).all():
         raise ModelSetError(
             f"{named} says {quantiles.ravel()[~np.isfinite(quantiles.ravel())][0]} on the newest windows"
         )

@@ -48,7 +48,7 @@ def message(quantiles: Floats, trust: str, made: Forecaster, by: Generation, at:
 
     Args:
         quantiles: (horizon, levels) records/s, finite; negative ones become 0.
-        trust: what the forecast rests on, as `Online.trust` says; goes into `kind`.
+        trust: what the forecast rests on, as `Online.basis` says; goes into `kind`.
         made: the forecaster, for its levels.
         by: the loaded model, for its name and version.
         at: job, window and times.

@@ -226,7 +226,7 @@ class Following:
         windows = version - (self.first or 0) + 1
         now, epoch = happened / 1e9, self.by.epoch
         at = ForecastOrigin(self.job, version, self.step_s, now, time_scale, epoch, windows, self.rate)
-        return message(quantiles, online.trust(self.job), online.forecaster, made, at), ""
+        return message(quantiles, online.basis(self.job), online.forecaster, made, at), ""
 
     def carried(self, version: int) -> bytes:
         """Return the model's state to be stored with window `version`, and note that one was kept.

@@ -29,7 +29,8 @@ def train_on(
 ) -> str:  # fmt: skip
     """Train the candidates on a series, register the best as `challenger`; returns the MLflow run's id.
 
-    Where the job has no champion, the seasonal naive forecast is registered and made champion first. The versions that
+    The challenger is registered as it was compared: fitted without the newest `training.holdout_steps`. Where the job
+    has no champion, the seasonal naive forecast is registered and made champion first. The versions that
     served are scored against what came (`follow`). The run gets parameters, metrics, plots and `card.md`; its tag
     `outcome` says what came of it, also where too few steps left no challenger.
 

@@ -86,7 +86,7 @@ class Blend(Carrying):
         carried = self._start(learnt) if past is None else replace(past, learnt=learnt)
         return self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
 
-    def trust(self, state: State) -> str:
+    def basis(self, state: State) -> str:
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
         if state.carried is None:
             return "none"

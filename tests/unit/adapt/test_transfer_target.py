@@ -72,14 +72,14 @@ def test_stepping_is_as_beginning_with_all_of_it(asked):
 def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
     target = asked.forecasters["big"]
     state = target.state_after(Series(0.0, STEP_S, np.empty(0)))
-    assert np.isnan(target.quantiles_of(state)).all() and target.trust(state) == "none"
+    assert np.isnan(target.quantiles_of(state)).all() and target.basis(state) == "none"
     state, said = target.step(state, math.nan)
     assert np.isnan(said).all()
     for value in np.full(CONTEXT - 1, 7.0):
         state, said = target.step(state, float(value))
-    assert target.trust(state) == "last value" and said[0, 1] == 7.0
+    assert target.basis(state) == "last value" and said[0, 1] == 7.0
     state, said = target.step(state, 7.0)
-    assert target.trust(state) == "adapted" and np.isfinite(said).all()
+    assert target.basis(state) == "adapted" and np.isfinite(said).all()
 
 
 def test_what_is_exported_forecasts_as_the_network_does():

@@ -47,7 +47,7 @@ def test_a_history_taken_at_once_is_the_history_stepped_through(steps, gaps):
     for track in (one_by_one, at_once):
         track.step(77.0)
     np.testing.assert_allclose(one_by_one.quantiles, at_once.quantiles, rtol=1e-9, atol=1e-9)
-    assert one_by_one.trust() == at_once.trust()
+    assert one_by_one.basis() == at_once.basis()
 
 
 def test_every_forecast_rises_and_is_not_negative():
@@ -60,13 +60,13 @@ def test_every_forecast_rises_and_is_not_negative():
 
 def test_nothing_seen_is_not_zero_and_the_first_value_is_repeated():
     track = BLEND.begin(series([]))
-    assert np.isnan(track.quantiles).all() and track.trust() == "none"
+    assert np.isnan(track.quantiles).all() and track.basis() == "none"
     track.step(math.nan)
-    assert np.isnan(track.quantiles).all() and track.trust() == "none"
+    assert np.isnan(track.quantiles).all() and track.basis() == "none"
     track.step(40.0)
     np.testing.assert_allclose(track.quantiles, 40.0)
-    assert track.trust() == "last value"
-    assert BLEND.begin(series(load(60))).trust() == "blend"
+    assert track.basis() == "last value"
+    assert BLEND.begin(series(load(60))).basis() == "blend"
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, 1e9])

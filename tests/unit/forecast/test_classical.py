@@ -88,7 +88,7 @@ def test_stepping_equals_the_batch_and_json_gives_it_back(kind):
     whole = Series(0.0, HOUR, np.concatenate([older.values, values]))
     np.testing.assert_allclose(made, fitted.quantiles_of(fitted.state_after(whole)))
     assert (np.diff(made, axis=1) >= 0).all()
-    assert again.trust(state) == kind
+    assert again.basis(state) == kind
 
 
 @pytest.mark.study
@@ -131,6 +131,6 @@ def test_bad_histories():
         fitted = fit_classical(kind, TASK, constant)
         np.testing.assert_allclose(fitted.quantiles_of(fitted.state_after(constant)), 7.0, atol=1e-6)
         empty = fitted.state_after(Series(0.0, HOUR, np.empty(0)))
-        assert np.isnan(fitted.quantiles_of(empty)).all() and fitted.trust(empty) == "none"
+        assert np.isnan(fitted.quantiles_of(empty)).all() and fitted.basis(empty) == "none"
         state, _ = fitted.step(fitted.step(empty, math.nan)[0], 5.0)
         assert np.isfinite(fitted.quantiles_of(state)).all()

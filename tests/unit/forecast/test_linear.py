@@ -77,11 +77,11 @@ def test_ten_times_the_load_is_ten_times_the_forecast():
 def test_before_enough_was_seen_the_naive_forecast_stands_in_and_says_so():
     fitted = fit_linear(TASK, load())
     state = fitted.state_after(Series(0.0, HOUR, np.empty(0)))
-    assert fitted.trust(state) == "none"
+    assert fitted.basis(state) == "none"
     for value in load(24 * 15).values:
         state, made = fitted.step(state, float(value))
         assert np.isfinite(made).all() and (np.diff(made, axis=1) >= 0).all()
-    assert fitted.trust(state) == "ridge"
+    assert fitted.basis(state) == "ridge"
 
 
 def test_too_short_a_history():

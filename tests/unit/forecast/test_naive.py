@@ -34,7 +34,7 @@ def load(steps, seed=1):
 )
 def test_trust_grows_with_the_history(steps, trust):
     naive = Naive(TASK)
-    assert naive.trust(naive.state_after(series(load(steps)))) == trust
+    assert naive.basis(naive.state_after(series(load(steps)))) == trust
 
 
 def test_nothing_seen_is_not_zero():
@@ -42,7 +42,7 @@ def test_nothing_seen_is_not_zero():
     state = naive.state_after(series([]))
     assert np.isnan(naive.quantiles_of(state)).all()
     state, quantiles = naive.step(state, math.nan)
-    assert np.isnan(quantiles).all() and naive.trust(state) == "none"
+    assert np.isnan(quantiles).all() and naive.basis(state) == "none"
     state, quantiles = naive.step(state, 40.0)
     np.testing.assert_equal(quantiles, np.full((6, 3), 40.0))
 
@@ -116,6 +116,6 @@ def test_yesterday_stays_yesterday_with_weeks_of_history():
     values = np.arange(24.0 * 16)
     naive = Naive(TASK, weekly=False)
     state = naive.state_after(series(values))
-    assert (naive.kind, naive.trust(state)) == ("yesterday", "same time yesterday")
+    assert (naive.kind, naive.basis(state)) == ("yesterday", "same time yesterday")
     middle = TASK.levels.index(0.5)
     np.testing.assert_allclose(naive.quantiles_of(state)[:, middle], values[-24 : -24 + TASK.horizon])

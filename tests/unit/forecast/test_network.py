@@ -158,21 +158,21 @@ def test_until_the_history_suffices_the_naive_forecast_stands_in(steps, trust):
     network = drawn("gru", season=168)
     assert network.view.needs == 168 + 24
     state = network.state_after(series(load(10)[:steps]))
-    assert network.trust(state) == trust
+    assert network.basis(state) == trust
     if trust != "network":
         naive = Naive(TASK)
         np.testing.assert_array_equal(
             network.quantiles_of(state), naive.quantiles_of(naive.state_after(series(load(10)[:steps])))
         )
         return
-    assert network.trust(network.step(network.state_after(series(load(10)[: steps - 1])), 50.0)[0]) == "network"
+    assert network.basis(network.step(network.state_after(series(load(10)[: steps - 1])), 50.0)[0]) == "network"
 
 
 def test_two_days_of_history_are_enough_to_train():
     network = fit_network("lstm", TASK, series(load(2)), TrainingPlan(epochs=1), hidden=4)
     assert network.view.season == 24
     state = network.state_after(series(load(2)))
-    assert network.trust(state) == "network" and np.isfinite(network.quantiles_of(state)).all()
+    assert network.basis(state) == "network" and np.isfinite(network.quantiles_of(state)).all()
 
 
 @pytest.mark.parametrize("values", [np.zeros(120), np.full(120, 7.0)])

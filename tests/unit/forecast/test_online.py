@@ -49,7 +49,7 @@ def assert_follows(name, history, values):
     for value in values:
         state, expected = made.step(state, value)
         pairs.append((online.step("a", value), expected))
-        assert online.trust("a") == made.trust(state)
+        assert online.basis("a") == made.basis(state)
     mine, expected = (np.array([pair[i] for pair in pairs]) for i in range(2))
     np.testing.assert_allclose(mine, expected, rtol=near(name), atol=near(name) * scale)
 

@@ -42,7 +42,7 @@ def test_restored_it_goes_on_with_the_very_same_bits(name):
     again = Online(forecaster(name))
     again.restore("b", state, series(found[: AT + STEPS], task))
     np.testing.assert_array_equal(again.current("b"), online.current("a"))
-    assert again.trust("b") == online.trust("a") and again.state("b") == state
+    assert again.basis("b") == online.basis("a") and again.state("b") == state
     for value in found[AT + STEPS :]:
         np.testing.assert_array_equal(again.step("b", value), online.step("a", value))
     assert again.state("b") == online.state("a")

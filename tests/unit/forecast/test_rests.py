@@ -41,7 +41,7 @@ def test_a_quiet_night_is_no_lasting_break():
     track, trusted = Blend(TASK).begin(older), set()
     for value in newer.values:
         track.step(float(value))
-        trusted.add(track.trust())
+        trusted.add(track.basis())
     assert trusted == {"blend"}
 
 

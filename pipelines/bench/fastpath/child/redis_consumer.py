@@ -77,7 +77,7 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
                 at = ForecastOrigin(
                     job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate
                 )
-                made = message(quantiles, online.trust(job), online.forecaster, by, at)
+                made = message(quantiles, online.basis(job), online.forecaster, by, at)
                 forecast = {"w": window, "f": encoded(made)}
                 if not durable:
                     red.xadd(FORECASTS, forecast, maxlen=KEPT)
