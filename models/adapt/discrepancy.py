@@ -102,9 +102,8 @@ def cmmd2(
 ) -> tuple[Tensor, int]:
     """Return CMMD²: the mean over classes of MMD²(a, b) within the class.
 
-    A class with fewer than `least` samples on either side is left out.
-
-    It compares the features given the class; how frequent the classes are does not matter.
+    It compares the features given the class; how frequent the classes are does not matter. A class with fewer than
+    `least` samples on either side is left out.
 
     Args:
         a: (n, d) features.

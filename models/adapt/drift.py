@@ -135,7 +135,7 @@ class _Signal:
         """Reset the detectors.
 
         Args:
-            last: the drift they are reset after, None for none; if it was of this signal, the new level counts as usual
+            last: the newest drift, None where there was none; if it was of this signal, its level counts as usual
                 beside the old one.
         """
         shift = Shift(last.time, last.after - last.before) if last and last.signal == self._signal else None

@@ -132,13 +132,13 @@ class Conformal:
         size = spread.size.mean(axis=0)
         scale = unit * np.where(spread.count > 0, size, size.max())  # no such error known: the largest size
         bands = self._bands(spread, seen)
-        found = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
+        issued = np.maximum(centre[:, None] + scale[:, None] * bands, 0.0)
         levels = np.array(self.levels)
-        found = np.where(levels <= 0.5, np.minimum(found, centre[:, None]), found)
-        found = np.sort(np.where(levels >= 0.5, np.maximum(found, centre[:, None]), found), axis=1)
-        made = {"centres": centre, "units": unit, "scales": scale, "said": found}
-        moved = {name: np.concatenate([getattr(spread, name)[1:], row[None]]) for name, row in made.items()}
-        return replace(spread, bands=bands, **moved), found
+        issued = np.where(levels <= 0.5, np.minimum(issued, centre[:, None]), issued)
+        issued = np.sort(np.where(levels >= 0.5, np.maximum(issued, centre[:, None]), issued), axis=1)
+        newest = {"centres": centre, "units": unit, "scales": scale, "said": issued}
+        appended = {name: np.concatenate([getattr(spread, name)[1:], row[None]]) for name, row in newest.items()}
+        return replace(spread, bands=bands, **appended), issued
 
     def _bands(self, spread: ConformalState, seen: int) -> Floats:
         """Return (H, levels) error quantiles at the moved levels; 0 where no error is known.

@@ -68,12 +68,12 @@ def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") 
     """
     if not math.isfinite(cost):
         return Verdict(False, f"rejected: {where}the challenger has no cost ({cost})")
-    said = []
+    compared = []
     for name, rival in rivals.items():
         if not math.isfinite(rival.cost):
             continue
-        said.append(f"{name}'s {rival.cost:.4g} (at most {rival.at_most:.3f} of it, {rival.allowed:g} allowed)")
+        compared.append(f"{name}'s {rival.cost:.4g} (at most {rival.at_most:.3f} of it, {rival.allowed:g} allowed)")
         if not rival.at_most <= rival.allowed:
-            return Verdict(False, f"rejected: {where}{cost:.4g} is not surely low enough beside the {said[-1]}")
-    beside = f", beside the {', the '.join(said)}" if said else ", and nobody to compare with"
+            return Verdict(False, f"rejected: {where}{cost:.4g} is not surely low enough beside the {compared[-1]}")
+    beside = f", beside the {', the '.join(compared)}" if compared else ", and nobody to compare with"
     return Verdict(True, f"promoted: {where}{cost:.4g}{beside}")

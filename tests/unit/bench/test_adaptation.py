@@ -32,7 +32,7 @@ PLAN = TransferPlan(
     pretraining=4,
     adapting=2,
     tuning=2,
-    alone=4,
+    target_only=4,
     every=2,
     grid=(LossWeights(0, 0), LossWeights(0.1, 0.1)),
 )
