@@ -99,11 +99,10 @@ class TrainingRows(NamedTuple):
 def train_network(
     network: Recurrent, view: PastWindow, history: Series, plan: TrainingPlan, generator: torch.Generator
 ) -> Iterator[Epoch]:
-    """Train a network in place, pass by pass; it is complete only when the iterator is exhausted.
+    """Train a network in place, yielding the losses of each pass; it is complete only when the iterator is exhausted.
 
-    First the number of passes is searched, by the loss on the newest 15 % of the rows; with 0 only the linear part is
-    fitted. Then the network starts again and trains that long on all rows. The same generator state gives the same
-    weights.
+    The newest 15 % of the rows choose the number of passes; with 0 only the linear part is fitted. Then the network
+    starts again and trains that long on all rows. The same generator state gives the same weights.
 
     Args:
         network: with its first weights.
@@ -111,9 +110,6 @@ def train_network(
         history: loads in the task's steps, NaN: missing.
         plan: hyper-parameters.
         generator: draws where lanes are cut.
-
-    Yields:
-        The losses of every pass, at its end.
 
     Raises:
         SeriesError: at the first `next`: the history is too short for one row, or has too many gaps.

@@ -149,7 +149,7 @@ class Registry:
     """A registry that knows one verdict, or none."""
 
     def __init__(self, verdict=None):
-        self.verdict = decide_transfer
+        self.verdict = verdict
 
     def last_verdict(self, job):
         return self.verdict
