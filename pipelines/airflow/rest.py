@@ -37,6 +37,7 @@ class Orchestrator:
         self._url = settings.airflow.url.rstrip("/")
         self._login = settings.airflow
         self._token: str | None = None
+        self._tls = httpx.create_ssl_context()  # httpx makes one per request, 15 ms of CPU for each look at a run
 
     def wait_for_dags(self, names: Collection[str], timeout_s: float = 300) -> None:
         """Wait until Airflow has parsed these DAGs.
@@ -177,8 +178,9 @@ class Orchestrator:
     def _send(self, method: str, url: str, body: Any = None, query: Any = None, headers: Any = None) -> Any:
         try:
             answer = httpx.request(
-                method, url, json=body, params=query or None, headers=headers, timeout=30, follow_redirects=True
-            )
+                method, url, json=body, params=query or None, headers=headers, timeout=30, follow_redirects=True,
+                verify=self._tls,
+            )  # fmt: skip
         except httpx.HTTPError as error:
             raise OrchestratorError(
                 f"Airflow at {self._url} does not answer ({error}). "

@@ -14,22 +14,24 @@ _COMMAND = [sys.executable, "-m", "mlflow"]
 
 
 def start_store(place: Place) -> None:
-    """Create the schema of the SQLite store `var/mlflow/mlflow.db`, or bring it up to date, once per MLflow version.
+    """Bring the schema of the SQLite store `var/mlflow/mlflow.db` up to date, once per MLflow version.
 
-    Several clients that open a new store at the same time would each try to create it.
+    A store that is not there yet is left to whoever opens it first: our clients, which wait for each other, or the
+    server of `start_ui`.
 
     Raises:
         StackError: the command failed or took more than 180 s.
         AbandonedError, ProcessError: as in `Place.run`.
     """
-    done = place.folder("mlflow", part="mlflow") / f"schema-{version('mlflow')}"
-    if not done.exists():
+    folder = place.folder("mlflow", part="mlflow")
+    done = folder / f"schema-{version('mlflow')}"
+    if (folder / "mlflow.db").exists() and not done.exists():
         place.run("mlflow-schema", [*_COMMAND, "db", "upgrade", place.at(ADDRESS)])
         done.touch()
 
 
 def start_ui(place: Place) -> None:
-    """Create the store, start MLflow's server on it, and wait until its health page answers.
+    """Start MLflow's server on the store, and wait until its health page answers.
 
     Raises:
         StackError: the store could not be made, or the server ended or was not ready within 120 s.

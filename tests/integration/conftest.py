@@ -1,14 +1,28 @@
 """An MLflow store of a module's own."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from configs.settings import Settings, load
 from pipelines.registry import Registry
 
 
+@pytest.fixture(scope="session")
+def schema(tmp_path_factory) -> Path:
+    """The database of an MLflow store without our experiment; MLflow takes seconds to migrate a new one."""
+    settings = load(var=tmp_path_factory.mktemp("schema"), mlflow={"experiment": "none of ours"})
+    Registry(settings)
+    return settings.var_dir / "mlflow" / "mlflow.db"
+
+
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory) -> Settings:
-    return load(var=tmp_path_factory.mktemp("mlflow"))
+def settings(tmp_path_factory, schema) -> Settings:
+    settings = load(var=tmp_path_factory.mktemp("mlflow"))
+    (settings.var_dir / "mlflow").mkdir()
+    shutil.copy(schema, settings.var_dir / "mlflow")
+    return settings
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,12 @@ WRONG = {
 }
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Who is refused tries on until the time to connect is over, and is told why only then."""
+    monkeypatch.setattr("tidecast.connection.transport.CONNECT_MS", 2000)
+
+
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("secure")
@@ -82,6 +88,7 @@ def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
     assert threading.active_count() == threads
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("call", [create_topics, lambda kafka: list(read_all(kafka, "metrics"))])
 def test_the_pipeline_names_a_wrong_password(secured, call):
     with pytest.raises(BrokerError, match="sasl_plain_password"):
@@ -116,6 +123,7 @@ def test_an_agent_reads_one_broker_and_speaks_to_another(secured, query, broker)
     assert offsets(broker, "events") == {p: (0, 0) for p in range(8)}
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("wrong", ["password", "CA"])
 def test_an_agent_that_cannot_reach_its_broker_says_why_and_touches_nothing(secured, query, wrong, caplog, monkeypatch):
     changes, words = WRONG[wrong]

@@ -7,12 +7,11 @@ import pytest
 
 from configs.contract import Contract, Executors, Planning
 from configs.sections import Training
-from configs.settings import load
 from models.forecast.core.series import Series
 from models.policy.live.memory import fresh, saw_forecast, saw_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import LakeSeries
-from pipelines.registry import Registry, RegistryError
+from pipelines.registry import RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Learned
@@ -28,16 +27,6 @@ TRAINING = Training(step_s=STEP_S, models=["blend"])
 PLANNING = Planning(lead_s=60, hold_s=30)
 CONTRACT = Contract(job="orders", executors=Executors(min=1, max=40), planning=PLANNING)
 NOW = 1_700_000_000.0
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    return load(var=tmp_path_factory.mktemp("var"))
-
-
-@pytest.fixture(scope="module")
-def registry(settings):
-    return Registry(settings)
 
 
 def source(days):
