@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from models.dqn.agent.model import DqnModel
-from models.dqn.environment.randomisation import HEARD_LEADS_S, Drawn, drawn
+from models.dqn.environment.randomisation import REAL_FORECAST_LEADS_S, DrawnRuns, draw_runs
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.settings import TrainingLength
@@ -33,7 +33,9 @@ EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Violations to compare at instead, where none of `RIVALS` keeps the budget."""
 
 
-def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int) -> list[Drawn]:
+def draw_trials(
+    training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[RecordedLoad], seed: int
+) -> list[DrawnRuns]:
     """Draw the groups of runs on which agents are evaluated, the same for the same arguments.
 
     Args:
@@ -46,11 +48,11 @@ def trials(training: TrainingLength, jobs: Sequence[TwinJob], loads: Sequence[Re
         One group per lead time; a single one if jobs or `training.lead_s` are given.
     """
     chance = np.random.default_rng(seed)
-    leads = (training.lead_s,) if jobs or training.lead_s else HEARD_LEADS_S
-    return [drawn(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
+    leads = (training.lead_s,) if jobs or training.lead_s else REAL_FORECAST_LEADS_S
+    return [draw_runs(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
 
 
-def score(agent: DqnModel, trial: Sequence[Drawn]) -> float:
+def score(agent: DqnModel, trial: Sequence[DrawnRuns]) -> float:
     """Return the mean of `scores`; higher is better.
 
     Raises:
@@ -59,7 +61,7 @@ def score(agent: DqnModel, trial: Sequence[Drawn]) -> float:
     return float(np.mean(scores(agent, trial)))
 
 
-def scores(agent: DqnModel, trial: Sequence[Drawn]) -> Floats:
+def scores(agent: DqnModel, trial: Sequence[DrawnRuns]) -> Floats:
     """Return (all runs,) the mean weighted reward per decision of an agent, divided by `1 + price / 30`.
 
     The division keeps runs with high prices from outweighing all others.
@@ -67,11 +69,11 @@ def scores(agent: DqnModel, trial: Sequence[Drawn]) -> Floats:
     Raises:
         ValueError: no groups.
     """
-    found = (rolled(made, _moves(agent)) for made in trial)
-    return np.concatenate([(gained * weight).sum(axis=1) / (1 + weight[:, 1] / 30) for gained, weight in found])
+    found = (run_to_end(made, _moves(agent)) for made in trial)
+    return np.concatenate([(reward * weight).sum(axis=1) / (1 + weight[:, 1] / 30) for reward, weight in found])
 
 
-def tried_at(agent: DqnModel, trial: Sequence[Drawn]) -> tuple[float, float]:
+def measure_cost(agent: DqnModel, trial: Sequence[DrawnRuns]) -> tuple[float, float]:
     """Run an agent on groups of runs and return its cost and its violation.
 
     Returns:
@@ -80,14 +82,14 @@ def tried_at(agent: DqnModel, trial: Sequence[Drawn]) -> tuple[float, float]:
     Raises:
         ZeroDivisionError: no groups.
     """
-    gained = [rolled(made, _moves(agent))[0] for made in trial]
+    reward = [run_to_end(made, _moves(agent))[0] for made in trial]
     need = sum(made.needed.mean() for made in trial)
-    beyond = (one[:, 0] * made.jobs.facts["most"] for made, one in zip(trial, gained, strict=True))
+    beyond = (one[:, 0] * made.jobs.facts["most"] for made, one in zip(trial, reward, strict=True))
     paid = sum((made.needed.mean(axis=1) - more).mean() for made, more in zip(trial, beyond, strict=True))
-    return paid / need, -sum(one[:, 1].mean() for one in gained) / len(trial)
+    return paid / need, -sum(one[:, 1].mean() for one in reward) / len(trial)
 
 
-def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
+def choose_margin(made: DqnModel, price: float, trial: Sequence[DrawnRuns]) -> float:
     """Choose the margin at a price: the one that earns most, if it surely earns more than following the advice.
 
     Surely: the mean advantage over the runs is above `SURE` standard errors.
@@ -115,7 +117,7 @@ def margin_for(made: DqnModel, price: float, trial: Sequence[Drawn]) -> float:
     return best
 
 
-def rolled(made: Drawn, choose: Choose) -> tuple[Floats, Floats]:
+def run_to_end(made: DrawnRuns, choose: Choose) -> tuple[Floats, Floats]:
     """Run drawn groups to their last decision.
 
     Args:
@@ -132,10 +134,10 @@ def rolled(made: Drawn, choose: Choose) -> tuple[Floats, Floats]:
 
 
 def _moves(agent: DqnModel) -> Choose:
-    return lambda at: agent.moves(at.seen, at.weight[:, 1], at.mask, at.advice)
+    return lambda at: agent.choose_moves(at.seen, at.weight[:, 1], at.mask, at.advice)
 
 
-def level(hours_at: Callable[[str, float], float], budget: float) -> float:
+def comparison_level(hours_at: Callable[[str, float], float], budget: float) -> float:
     """Return the violation (share of seconds over the target) at which agent and rivals are compared.
 
     It is the budget, or the lowest of `EASIER` that one of `RIVALS` keeps, or the budget again where none keeps any.
@@ -149,7 +151,7 @@ def level(hours_at: Callable[[str, float], float], budget: float) -> float:
     return next(kept, budget)
 
 
-def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
+def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], tolerance: float) -> dict[str, Rival]:
     """Select the policies that an agent must not be dearer than: `RIVALS` and the champion, as far as they took part.
 
     Args:
@@ -158,18 +160,18 @@ def against(costs: Callable[[str], Floats], names: Iterable[str], tolerance: flo
         tolerance: share by which the agent may be dearer.
 
     Returns:
-        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judged`.
+        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judge_agent`.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
     return {name: Rival.compare(costs(AGENT), costs(name), 1 + tolerance, len(there)) for name in there}
 
 
-def judged(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
+def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Verdict:
     """Decide whether an agent may be promoted: surely no dearer than any rival at equal violation on the same load.
 
     Args:
         cost: its executor-hours; NaN, where it violates more than allowed, is rejected.
-        rivals: of `against`; without any that has a cost it is promoted.
+        rivals: of `select_rivals`; without any that has a cost it is promoted.
         allowed: the compared violation, for the reason's text.
     """
     return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

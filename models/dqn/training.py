@@ -12,7 +12,7 @@ from models.dqn.agent.model import LAYERS, DqnModel, Familiar
 from models.dqn.environment.randomisation import PRICES
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import GroupedEnvironment
-from models.dqn.evaluation import MARGINS, margin_for, score, trials, tried_at
+from models.dqn.evaluation import MARGINS, choose_margin, draw_trials, measure_cost, score
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import TrainingLength
 from models.twin.sim.job import TwinJob
@@ -55,7 +55,7 @@ def train(
         learner = Learner(environment, training.learner, seed)
         if start is not None:
             _load(learner, start)
-        trial = trials(training, jobs, newer, seed + 1)
+        trial = draw_trials(training, jobs, newer, seed + 1)
         best = _weights(learner)
         highest = score(_agent(best), trial)
         curve = [{"updates": 0.0, "transitions": 0.0, "loss": float("nan"), "score": highest}]
@@ -64,19 +64,19 @@ def train(
             curve.append({**step._asdict(), "score": reached})
             if reached > highest:
                 highest, best = reached, _weights(learner)
-        familiar = Familiar.of(np.concatenate(environment.sample).astype(float))
+        familiar = Familiar.from_observations(np.concatenate(environment.sample).astype(float))
     finally:
         torch.set_num_threads(before)
     made = replace(_agent(best), familiar=familiar, curve=tuple(curve))
     prices = np.geomspace(*PRICES, training.prices)
     margins = np.full(len(prices), MARGINS[-1])
     for i, price in enumerate(prices.tolist()):  # the dearer lateness is, the less a departure can win
-        margins[i] = margin_for(made, price, trials(replace(training, price=price), jobs, newer, seed + 3))
+        margins[i] = choose_margin(made, price, draw_trials(replace(training, price=price), jobs, newer, seed + 3))
         if margins[i] == MARGINS[-1]:
             break
     made = replace(made, prices=prices, margins=margins)
-    again = (trials(replace(training, price=price), jobs, newer, seed + 2) for price in prices.tolist())
-    return replace(made, tried=np.array([tried_at(made, trial) for trial in again]))
+    again = (draw_trials(replace(training, price=price), jobs, newer, seed + 2) for price in prices.tolist())
+    return replace(made, tried=np.array([measure_cost(made, trial) for trial in again]))
 
 
 def _agent(weights: dict[str, tuple[np.ndarray, np.ndarray]]) -> DqnModel:

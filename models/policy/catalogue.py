@@ -13,17 +13,17 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from models.policy.core.capacity import Floats
 from models.policy.core.paced import Paced
-from models.policy.core.view import Policy
+from models.policy.core.policy import Policy
 from models.policy.planners.mpc import Mpc
 from models.policy.planners.planner import Planner
 from models.policy.rules import ds2, flink, kubernetes, spark
 from models.policy.rules.fixed import Schedule, Static
 
-SWEEP = 8
+MOST_KNOB_VALUES = 8
 """Most values of a knob (a policy's one tuned parameter) in a sweep."""
-UTILISATIONS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.4)
+UTILISATION_KNOBS = (0.3, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.4)
 """Knob values of policies by target utilisation; above 1, batches grow longer than planned, up to the target."""
-MEASURED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
+BUSY_SHARE_KNOBS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 """The same for policies by a measured busy share: that never passes 1, so a target of 1 would never ask for more."""
 
 
@@ -33,25 +33,25 @@ class Entry:
 
     Attributes:
         make: builds it from its name, a contract and what it has learned (agent or timetable; None for the others).
-        values: of its knob (the one parameter that a backtest sweeps), rising; empty: `sweep` takes numbers of
+        values: of its knob (the one parameter that a backtest sweeps), rising; empty: `knob_values` takes numbers of
             executors.
-        upstream: the knob's vendor default; None where the contract gives it or no vendor ships one.
+        vendor_default: the knob's vendor default; None where the contract gives it or no vendor ships one.
         interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `planning.batch_s`.
     """
 
     make: Callable[[str, Contract, Any], Policy]
     values: tuple[float, ...] = ()
-    upstream: float | None = None
+    vendor_default: float | None = None
     interval_s: float | None = 0.0
 
-    def sweep(self, contract: Contract) -> tuple[float, ...]:
+    def knob_values(self, contract: Contract) -> tuple[float, ...]:
         """Return the knob values that a backtest tries, rising.
 
-        Without `values` of its own: at most `SWEEP` whole numbers of executors, evenly spread from the contract's least
-        to its most, both included.
+        Without `values` of its own: at most `MOST_KNOB_VALUES` whole numbers of executors, evenly spread from the
+        contract's least to its most, both included.
         """
         bounds = contract.executors
-        return self.values or tuple(np.unique(np.rint(np.linspace(bounds.min, bounds.max, SWEEP))).tolist())
+        return self.values or tuple(np.unique(np.rint(np.linspace(bounds.min, bounds.max, MOST_KNOB_VALUES))).tolist())
 
 
 def _dqn(name: str, contract: Contract, learned: Any) -> Policy:
@@ -64,15 +64,15 @@ def _dqn(name: str, contract: Contract, learned: Any) -> Policy:
 
 CATALOGUE: dict[str, Entry] = {
     "static": Entry(Static.of),
-    "hpa": Entry(kubernetes.Hpa.of, MEASURED, 0.7, kubernetes.SYNC_S),
+    "hpa": Entry(kubernetes.Hpa.of, BUSY_SHARE_KNOBS, 0.7, kubernetes.SYNC_S),
     "ds2": Entry(ds2.Ds2.of, (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0), 0.0, ds2.INTERVAL_S),
     "keda": Entry(kubernetes.Keda.of, (0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0), 1.0, kubernetes.SYNC_S),
     "spark_dstream": Entry(spark.SparkDstream.of, (0.5, 0.6, 0.75, 0.9, 1.1, 1.4, 1.8, 2.4), 0.9, spark.INTERVAL_S),
     "spark_microbatch": Entry(spark.SparkMicrobatch.of, (0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.1, 1.4), None, None),
-    "flink": Entry(flink.Flink.of, MEASURED, 0.7, flink.INTERVAL_S),
-    "schedule": Entry(Schedule.of, UTILISATIONS),
-    "reactive": Entry(Planner.of, UTILISATIONS),
-    "forecast": Entry(Planner.of, UTILISATIONS),
+    "flink": Entry(flink.Flink.of, BUSY_SHARE_KNOBS, 0.7, flink.INTERVAL_S),
+    "schedule": Entry(Schedule.of, UTILISATION_KNOBS),
+    "reactive": Entry(Planner.of, UTILISATION_KNOBS),
+    "forecast": Entry(Planner.of, UTILISATION_KNOBS),
     "mpc": Entry(Mpc.of, (-1.5, -0.75, 0.0, 0.5, 1.0, 1.7, 2.5, 4.0)),
     "dqn": Entry(_dqn, (-0.95, -0.4, 0.1, 0.6, 1.1, 1.6, 2.2, 2.95)),
 }
@@ -90,7 +90,7 @@ def entry(name: str) -> Entry:
     return CATALOGUE[name]
 
 
-def named(names: Iterable[str]) -> list[str]:
+def select_names(names: Iterable[str]) -> list[str]:
     """Return the policies asked for, each once and in the catalogue's order; "all" stands for all of them.
 
     Raises:
@@ -119,18 +119,18 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
     """
     kind = entry(name)
     made = kind.make(name, contract, learned)
-    made = made if knob is None else tuned(made, knob)
+    made = made if knob is None else with_knob(made, knob)
     interval_s = contract.planning.batch_s if kind.interval_s is None else kind.interval_s
     return Paced(made, interval_s) if interval_s > 0 else made
 
 
-def tuned(policy: Policy, knob: Floats | float) -> Policy:
+def with_knob(policy: Policy, knob: Floats | float) -> Policy:
     """Return a copy of the policy with its knob (the field named by `policy.knob`) set to a number or (runs,) values.
 
     Raises:
         AttributeError: the policy names no knob.
     """
     if isinstance(policy, Paced):
-        return replace(policy, policy=tuned(policy.policy, knob))
+        return replace(policy, policy=with_knob(policy.policy, knob))
     made: Policy = replace(policy, **{policy.knob: knob})  # type: ignore[type-var,attr-defined]
     return made

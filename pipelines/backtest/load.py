@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.forecast.core.series import Series, SeriesError
-from models.twin.sim.arrivals import restored
+from models.twin.sim.arrivals import subtract_offset
 from pipelines.traces.series_file import format_step, parse_step, read_series
 from pipelines.traces.shipped import list_shipped
 
@@ -55,7 +55,7 @@ def read_load(
     cell = min(cells, key=lambda cell: cell.step_s)
     series, called = cell.series(), f"{cell.name} {format_step(cell.step_s)}"
     if name != text:
-        series, called = Series(series.start, series.step_s, restored(series.values)), called + RESTORED
+        series, called = Series(series.start, series.step_s, subtract_offset(series.values)), called + RESTORED
     return NamedLoad(called, cell.unit, series)
 
 

@@ -87,7 +87,7 @@ def build_setup(settings: Settings, job: str) -> Setup:
     contract, path = load_contract(job, settings.contracts_dir), _fit(settings, job)
     fitted = read_job(path) if path.is_file() else twin_from_contract(contract)
     lead_s = max(float(np.median(fitted.startup_s)), 1.0)
-    return Setup(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), own=contract)
+    return Setup(lead_s=lead_s, job=fitted, as_is=True, speed=settings.speed(job), contract_of_job=contract)
 
 
 def twin_from_contract(contract: Contract) -> TwinJob:

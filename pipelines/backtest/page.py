@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from models.twin.experiment.contenders import TRUE_FUTURE
-from models.twin.experiment.evaluation import frontier
+from models.twin.experiment.evaluation import pareto_frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest import text as words
 from pipelines.html.document import document, holder, section
@@ -83,7 +83,7 @@ def _cost(found: dict[str, Any]) -> Chart:
         if name not in found["policies"]:
             continue
         points = found["policies"][name]
-        share, hours = frontier(*(np.array([p[key] for p in points]) for key in ("violation", "executor_hours")))
+        share, hours = pareto_frontier(*(np.array([p[key] for p in points]) for key in ("violation", "executor_hours")))
         kept = share <= 0.2
         trace = line(100 * np.maximum(share[kept], LEAST), hours[kept], name, colour, width=width, dash=dash)
         hover = "%{fullData.name}: %{y:.4~g} h at %{x:.2~g} %<extra></extra>"

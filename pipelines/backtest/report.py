@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
-from models.twin.experiment.contenders import DEFAULTS, LAST_VALUE, OURS, TRUE_FUTURE, UNFORECAST, ablations, contenders
-from models.twin.experiment.results import ALLOWED, BOUND, TraceResult, plain
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
+from models.twin.experiment.contenders import (
+    DEFAULTS,
+    LAST_VALUE,
+    OURS,
+    TRUE_FUTURE,
+    UNFORECAST,
+    ablations,
+    select_contenders,
+)
+from models.twin.experiment.results import ALLOWED, BOUND, TraceResult, to_json_values
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
 
@@ -32,11 +40,11 @@ def backtest(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
-    found, left_out = contenders(names, setup.contract, learned, setup.own is not None)
+    found, left_out = select_contenders(names, setup.contract, learned, setup.contract_of_job is not None)
     everyone = [*found, *ablations(found)]
-    cases = [BenchmarkCase(one.name, one.series, listened(one.name, one.series, setup)) for one in traces]
+    cases = [BenchmarkCase(one.name, one.series, forecast_trace(one.name, one.series, setup)) for one in traces]
     tell("forecasts are made")
-    results = judged(cases, setup, everyone, effort or Effort(), tell)
+    results = run_benchmark(cases, setup, everyone, effort or Effort(), tell)
     return [backtest_to_json(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 
@@ -56,13 +64,13 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         planner of ours, `ablation`: hours by violation and forecast used. `as_shipped`: vendors' defaults and what
         ours take at the same violation. `left_out`.
     """
-    names = [name for name in result.sheets if ":" not in name or name in UNFORECAST]
+    names = [name for name in result.results if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
     cheapest = {f"{a:g}": {name: result.hours_at(name, a) for name in names} for a in ALLOWED}
     for allowed, hours in result.bound.items():
         cheapest[f"{allowed:g}"][BOUND] = hours
     scenario = result.scenario
-    setup, job, warm_s = scenario.setup, scenario.setup.the_job, scenario.warm_s
+    setup, job, warm_s = scenario.setup, scenario.setup.twin_job, scenario.warm_s
     found = {
         "trace": trace.name, "unit": trace.unit, "step_s": trace.series.step_s, "lead_s": setup.lead_s,
         "engine": "restart" if job.restart_s else "spark", "latency_target_s": job.latency_target_s,
@@ -75,19 +83,21 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         "policies": {name: result.points(name) for name in names},
         "cheapest_at_violation": cheapest,
         "between": {f"{a:g}": {name: result.between(name, a) for name in names} for a in ALLOWED},
-        "ablation": {name: _ablation(result, name) for name in ours if f"{name}:{LAST_VALUE}" in result.sheets},
-        "as_shipped": {name: said for name in DEFAULTS if name in names and (said := result.shipped(name, ours))},
+        "ablation": {name: _ablation(result, name) for name in ours if f"{name}:{LAST_VALUE}" in result.results},
+        "as_shipped": {
+            name: said for name in DEFAULTS if name in names and (said := result.at_vendor_default(name, ours))
+        },
         "settings": {name: _setting(result, name) for name in names if name in result.settings},
         "left_out": left_out,
     }  # fmt: skip
-    return dict(plain(found))
+    return dict(to_json_values(found))
 
 
 def _ablation(result: TraceResult, name: str) -> dict[str, dict[str, float]]:
     """By violation: hours of one of our planners without a forecast, with the last value, ours, the true future."""
     none, known = ("reactive", TRUE_FUTURE) if name == "forecast" else (f"{name}:none", f"{name}:truth")
     heard = {"no_forecast": none, LAST_VALUE: f"{name}:{LAST_VALUE}", "ours": name, TRUE_FUTURE: known}
-    there = {ear: one for ear, one in heard.items() if one in result.sheets}
+    there = {ear: one for ear, one in heard.items() if one in result.results}
     return {f"{a:g}": {ear: result.hours_at(one, a) for ear, one in there.items()} for a in ALLOWED}
 
 

@@ -11,22 +11,22 @@ from itertools import repeat
 from typing import Any
 
 from configs.errors import SettingsError
-from models.policy.catalogue import named
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened, optimum
-from models.twin.experiment.contenders import OURS, REACTIVE, contenders
-from models.twin.experiment.foresight import IssuedForecasts, coarseness
-from models.twin.experiment.results import OPTIMUM, plain
-from models.twin.experiment.scenario import parts
+from models.policy.catalogue import select_names
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, optimum_results, run_benchmark
+from models.twin.experiment.contenders import OURS, REACTIVE, select_contenders
+from models.twin.experiment.foresight import IssuedForecasts, steps_per_forecast_step
+from models.twin.experiment.results import OPTIMUM, to_json_values
+from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.experiment.value import (
     LEADS_S,
     OPTIMUM_AT,
     OPTIMUM_LEAD_S,
     VIOLATIONS,
-    as_shipped,
-    cells,
-    forecast_adds,
-    summary,
+    compare_at_vendor_defaults,
+    compare_policies,
+    compare_without_forecaster,
+    summarise,
 )
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.map_tables import by_default, by_lead_time
@@ -65,14 +65,14 @@ def compute_value_map(
         ValueError: no lead time, or no process.
     """
     asked, leads = tuple(names), tuple(leads_s)
-    named(asked)
+    select_names(asked)
     called = [one.name for one in traces]
     if twice := {name for name in called if called.count(name) > 1}:
         raise SettingsError(
             f"two traces are called {min(twice)}; the map tells them apart by name: leave one out, or rename a file."
         )
     for one in traces:
-        parts(one.name, one.series, replace(setup, lead_s=max(leads)))
+        split_trace(one.name, one.series, replace(setup, lead_s=max(leads)))
     setups = [replace(setup, lead_s=lead) for lead in leads]
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
         heard = _listened(pool, traces, setups)
@@ -89,11 +89,11 @@ def compute_value_map(
             tell(f"{leads[len(every) - 1]:g} s: {len(traces)} traces ({len(every)} of {len(leads)})")
     all_cells = [cell for one in every for cell in one["cells"]]
     shipped = [one for part in every for one in part["as_shipped"]]
-    found = plain({
+    found = to_json_values({
         "traces": called, "leads_s": leads, "violations": VIOLATIONS,
         "test_days": setup.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
         "policies": every[0]["policies"], "left_out": every[0]["left_out"],
-        "summary": summary(all_cells, shipped), "forecast_adds": forecast_adds(all_cells),
+        "summary": summarise(all_cells, shipped), "forecast_adds": compare_without_forecaster(all_cells),
         "cells": all_cells, "as_shipped": shipped,
     })  # fmt: skip
     ours = list(found["summary"])
@@ -123,15 +123,15 @@ def map_lead_time(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
-    found, left_out = contenders(names, setup.contract, learned)
-    results = judged(cases, setup, found, effort)
+    found, left_out = select_contenders(names, setup.contract, learned)
+    results = run_benchmark(cases, setup, found, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
-            one.sheets[OPTIMUM] = optimum(one.scenario, (OPTIMUM_AT,))
+            one.results[OPTIMUM] = optimum_results(one.scenario, (OPTIMUM_AT,))
     return {
         "policies": [one.name for one in found], "left_out": left_out,
-        "cells": [cell for one in results for cell in cells(one)],
-        "as_shipped": [said for one in results for said in as_shipped(one)],
+        "cells": [cell for one in results for cell in compare_policies(one)],
+        "as_shipped": [said for one in results for said in compare_at_vendor_defaults(one)],
     }  # fmt: skip
 
 
@@ -143,9 +143,9 @@ def _listened(
     asked = []
     for at in setups:
         for one in traces:
-            key = one.name, coarseness(at.step_s(one.series), sum(at.planned_s))
+            key = one.name, steps_per_forecast_step(at.step_s(one.series), sum(at.planned_s))
             if key not in running:
-                running[key] = pool.submit(listened, one.name, one.series, at)
+                running[key] = pool.submit(forecast_trace, one.name, one.series, at)
             asked.append(running[key])
     said = [future.result() for future in asked]
     return [said[i : i + len(traces)] for i in range(0, len(said), len(traces))]

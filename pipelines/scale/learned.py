@@ -14,8 +14,8 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.settings import Settings
 from models.dqn.agent.policy import Dqn
-from models.policy.core.view import Policy
-from models.policy.live.replay import policy_of
+from models.policy.core.policy import Policy
+from models.policy.live.replay import build_policy_at
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.registry.agents import read_agent
@@ -104,12 +104,12 @@ class Learned(NamedTuple):
         """
         try:
             if name not in LEARNED:
-                return Decider(policy_of(name, contract, *clock))
+                return Decider(build_policy_at(name, contract, *clock))
             found = None if self.agents is None else self.agents.newest(contract)
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
         except (ValueError, OSError) as missing:  # what the policy needs is not there, or cannot be read
-            return Decider(policy_of(STAND_IN, contract, *clock), None, f"{missing}; {STAND_IN} decides")
+            return Decider(build_policy_at(STAND_IN, contract, *clock), None, f"{missing}; {STAND_IN} decides")
         version, policy = found
         return Decider(policy, version)
 

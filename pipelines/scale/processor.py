@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.live import memory as memories
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory
-from models.policy.live.standing import MOMENTARY, Standing, repeated
+from models.policy.live.standing import MOMENTARY, Standing, count_repeat
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, keyed
@@ -96,16 +96,16 @@ class Scaler:
         for message, row in sorted(messages, key=lambda one: one[0].wall_time):
             fields = dataclasses.asdict(message)
             if isinstance(message, Forecast):
-                if memories.ahead(memory, fields):
+                if memories.begins_too_late(memory, fields):
                     reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
                     rejects.append(_reject(row, reason, now))
-                memory = memories.saw_forecast(memory, fields)
+                memory = memories.with_forecast(memory, fields)
             elif isinstance(message, Heartbeat):
-                memory = memories.saw_heartbeat(memory, fields)
+                memory = memories.with_heartbeat(memory, fields)
             elif message.kind == "batch":
-                memory = memories.saw_batch(memory, fields, self.contract)
+                memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
-                memory, ticked = memories.saw_interval(memory, fields), True
+                memory, ticked = memories.with_interval(memory, fields), True
         return memory, ticked, rejects
 
     def look(self, memory: Memory, batch_s: float) -> Memory:
@@ -122,7 +122,7 @@ class Scaler:
         reading = self.store.read(self.job, batch_s)
         self._used = reading.used
         if reading.forecast is not None:
-            return memories.saw_forecast(memory, reading.forecast)
+            return memories.with_forecast(memory, reading.forecast)
         # A store that answers "none" is believed; one that cannot be asked leaves what is held to grow old.
         return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
 
@@ -187,7 +187,7 @@ class Scaler:
             )))  # fmt: skip
             acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
             reached = memory.executors == decision.executors or not acts
-            again = repeated(standing, now, decision.codes, same, reached)
+            again = count_repeat(standing, now, decision.codes, same, reached)
             if again is None:
                 out.append(("decisions", self.job, decision))
                 # What came to the same as the decision before is reported before another takes its place.

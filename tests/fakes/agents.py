@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.policy.core.view import chosen
+from models.policy.core.choice import make_choice
 from pipelines.scale.artifact_sync import ArtifactSource
 
 
@@ -18,7 +18,7 @@ class Agent:
         return {"asked": np.zeros(runs)}
 
     def decide(self, memory, view):
-        return {"asked": memory["asked"] + 1}, chosen(np.full(view.runs, self.executors))
+        return {"asked": memory["asked"] + 1}, make_choice(np.full(view.runs, self.executors))
 
 
 def read(files, contract):

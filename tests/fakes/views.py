@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from models.policy.core.capacity import Capacity, speeds
+from models.policy.core.capacity import Capacity, speed_table
 from models.policy.core.view import View
 
 CALM = {
@@ -20,7 +20,7 @@ def a_view(runs=1, now_s=0.0, since_s=15.0, tasks=20, **changed):
     }
     if "executors" in changed and "target" not in changed:
         seen["target"] = seen["executors"].copy()
-    worth = speeds(20, 1, tasks)[None]
+    worth = speed_table(20, 1, tasks)[None]
     capacity = Capacity(worth, np.full(runs, 0.4), np.full(runs, 0.004), 2.0)
     return View(now_s=now_s, since_s=since_s, capacity=capacity, ahead=changed.get("ahead"), **seen)
 
@@ -40,7 +40,7 @@ def alone(view, run):
 
 def driven(policy, views):
     """The targets that a policy asks for, (looks, runs); each look sees the target of the one before."""
-    from models.policy.core.view import decide
+    from models.policy.core.policy import decide
 
     memory, asked = policy.fresh(views[0].runs), []
     target, changed = views[0].target, None

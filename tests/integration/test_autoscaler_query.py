@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from configs.settings import load
-from models.policy.live.replay import contracts_of, replayed
+from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.kafka.broker import Follower, Publisher, read_all
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import start, watch_contracts
@@ -87,7 +87,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
             assert third["inputs"]["since_change_s"] < 600, "nothing is known of the change to three executors"
             assert "asked" not in third["inputs"]["carried"]
-            contracts = contracts_of(json.loads(record.value) for record in read_all(kafka, "contracts"))
-            assert replayed(third, contracts) == (third["executors"], third["reason"], third["codes"])
+            contracts = parse_contracts(json.loads(record.value) for record in read_all(kafka, "contracts"))
+            assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
     finally:
         job.close()

@@ -9,7 +9,7 @@ import pytest
 from configs.contract import Contract
 from configs.settings import load
 from models.policy.live.memory import fresh
-from models.policy.live.replay import contracts_of, replayed
+from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.ingest.run import planned, take
@@ -137,9 +137,9 @@ def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(sp
     )  # after a restart it is told again
     ingest(spark, settings, "2025-10-09T08")
     kept = Lake(spark, settings.lake_dir)
-    contracts = contracts_of(found.asDict() for found in kept.read("contracts").collect())
+    contracts = parse_contracts(found.asDict() for found in kept.read("contracts").collect())
     (found,) = (found.asDict() for found in kept.read("decisions").collect())
     logged = {**found, "inputs": json.loads(found["inputs"])}
-    assert replayed(logged, contracts) == (decision.executors, decision.reason, decision.codes)
+    assert replay_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
     with pytest.raises(LookupError, match=contract.hash):
-        replayed(logged, {})
+        replay_decision(logged, {})

@@ -8,7 +8,7 @@ import pytest
 from configs.contract import Contract, Executors, Planning
 from configs.sections import Training
 from models.forecast.core.series import Series
-from models.policy.live.memory import fresh, saw_forecast, saw_interval
+from models.policy.live.memory import fresh, with_forecast, with_interval
 from models.policy.received.peaks import LEVELS
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import RegistryError
@@ -61,12 +61,12 @@ def memory(version):
     """Of a job that has been seen for a minute, and a forecast of a version."""
     known = fresh(CONTRACT)
     for second in range(60):
-        known = saw_interval(known, {
+        known = with_interval(known, {
             "arrival_rps": 600.0, "lag_records": 0, "executors": 10, "task_ceiling": 4000, "span_s": 1.0,
             "wall_time": NOW + second, "time": NOW + second - 1, "time_scale": 1.0,
         })  # fmt: skip
     quantiles = [[600.0 + 20 * q for q in range(7)]] * 12
-    return saw_forecast(known, {
+    return with_forecast(known, {
         "wall_time": NOW + 59, "time": NOW, "step_s": STEP_S, "levels": list(TRAINING.levels), "quantiles": quantiles,
         "epoch": 1, "model": "orders-forecaster", "version": version, "kind": "blend", "last_rps": 600.0,
     })  # fmt: skip

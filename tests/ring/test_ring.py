@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from configs.settings import load
-from models.policy.live.replay import contracts_of, replayed
+from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.bench.borders.corpus import KINDS
 from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
 from pipelines.lake import tables as lake
@@ -170,8 +170,8 @@ def test_a_second_different_job_is_decided_on_by_the_same_autoscaler(ring):
 
 
 def test_the_log_replays_to_the_same_decisions(ring):
-    contracts = contracts_of(lines(ring, "contracts"))
-    decisions = [(d, replayed(d, contracts)) for d in lines(ring, "decisions")]
+    contracts = parse_contracts(lines(ring, "contracts"))
+    decisions = [(d, replay_decision(d, contracts)) for d in lines(ring, "decisions")]
     for decision, again in decisions:
         if again is None:
             assert "no_metrics" in decision["codes"] or decision["id"] in ("beyond-bounds", "test")  # the faults' own

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import Memory, View
-from models.policy.planners.mpc import Mpc, cheapest
+from models.policy.planners.mpc import Mpc, cheapest_capacity
 from models.policy.planners.planner import backlog
 
 MOVES = (-2, -1, 0, 1, 2, 4)
@@ -77,17 +77,17 @@ def advise(baseline: Mpc, memory: Memory, view: View) -> tuple[Memory, Advice]:
     piled = backlog(view, baseline.batch_s) / baseline.catch_up_s
     worth = np.repeat((rate / baseline.busy + piled)[:, None], len(FACTORS), axis=1)
     if view.ahead is not None:
-        then = view.ahead.peak(baseline.ahead_s, baseline.lead_s)
-        per_rps = view.most / (view.capacity.rps(view.most) * baseline.busy)
+        then = view.ahead.peak_rps(baseline.ahead_s, baseline.lead_s)
+        per_rps = view.most / (view.capacity.sustained_rps(view.most) * baseline.busy)
         price = 10.0 ** np.asarray(baseline.violation_cost, float) * view.most
-        at = [cheapest(then, view.ahead.levels, per_rps, factor * price) for factor in FACTORS]
+        at = [cheapest_capacity(then, view.ahead.levels, per_rps, factor * price) for factor in FACTORS]
         ahead = np.stack(at, axis=1) / np.reshape(baseline.busy, (-1, 1)) + piled[:, None]
         worth = np.fmax(worth, ahead)
     plan = np.fmax(choice.observed, choice.forecast)
     return memory, Advice(np.clip(choice.target, view.least, view.most), plan, choice.why, worth)
 
 
-def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
+def allowed_moves(target: Floats, least: Floats, most: Floats) -> Mask:
     """Return the mask (runs, 6) of moves that keep the target within its bounds; staying is always allowed.
 
     Args:
@@ -101,7 +101,7 @@ def allowed(target: Floats, least: Floats, most: Floats) -> Mask:
     return mask
 
 
-def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
+def moves_near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
     """Return the mask (runs, 6) of moves that end within one executor (`REACH`) of the advice.
 
     The range reaches from one below the lower of plan and advised target to one above the target. Where no move ends in
@@ -116,17 +116,17 @@ def near_advice(mask: Mask, target: Floats, advice: Advice) -> Mask:
     low, high = np.minimum(advice.plan, advice.target) - REACH, advice.target + REACH
     near: Mask = mask & (after >= low[:, None]) & (after <= high[:, None])
     lost = ~near.any(axis=1)
-    near[lost, nearest(mask, target, advice.target)[lost]] = True
+    near[lost, nearest_move(mask, target, advice.target)[lost]] = True
     return near
 
 
-def nearest(mask: Mask, target: Floats, advised: Floats) -> Integers:
+def nearest_move(mask: Mask, target: Floats, advised: Floats) -> Integers:
     """Return (runs,) the index of the allowed move that ends nearest to the advised target; of two, the higher."""
     off = np.abs(target[:, None] + _MOVES - advised[:, None] - 0.1)
     return np.where(mask, off, np.inf).argmin(axis=1)
 
 
-def floor(view: View, utilisation: Floats | float) -> Floats:
+def least_executors(view: View, utilisation: Floats | float) -> Floats:
     """Return (runs,) the fewest executors that sustain the observed rate, within bounds; without a rate, the least.
 
     Args:
@@ -136,18 +136,18 @@ def floor(view: View, utilisation: Floats | float) -> Floats:
     return view.capacity.executors_for(usable_rps(view) / utilisation, view.least, view.most)[0]
 
 
-def moved(view: View, moves: Integers, bottom: Floats) -> Floats:
+def apply_moves(view: View, moves: Integers, bottom: Floats) -> Floats:
     """Return (runs,) the targets after moves (indices of `MOVES`), within bounds and not below `bottom` (runs,)."""
     within = np.clip(view.target + _MOVES[moves], view.least, view.most)
     return np.maximum(within, bottom)
 
 
-def best(values: Floats, mask: Mask) -> Integers:
+def best_moves(values: Floats, mask: Mask) -> Integers:
     """Return (runs,) the index of the allowed move with the highest value; of equals, the first."""
     return np.where(mask, values, -np.inf).argmax(axis=1)
 
 
-def parts(account: Floats, needed: Floats, most: Floats, seconds: float) -> Floats:
+def reward_parts(account: Floats, needed: Floats, most: Floats, seconds: float) -> Floats:
     """Compute the reward of a step in two parts: executors (and actions), and violation, both as shares and negated.
 
     With weights (1, price) their sum is `needed / most` less `paid + ACTION_S * changes + price * most * over` divided

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.dqn.agent.actions import MOVES, PARTS, Mask, best
+from models.dqn.agent.actions import MOVES, PARTS, Mask, best_moves
 from models.dqn.agent.observation import FEATURES
 from models.policy.core.capacity import Floats, Integers
 
@@ -36,7 +36,7 @@ class Familiar(NamedTuple):
     limit: float
 
     @classmethod
-    def of(cls, seen: Floats, margin: float = 0.1) -> Familiar:
+    def from_observations(cls, seen: Floats, margin: float = 0.1) -> Familiar:
         """Compute the region from observations.
 
         Args:
@@ -59,7 +59,7 @@ class Familiar(NamedTuple):
         off = x - self.mean
         return ((off @ self.inverse) * off).sum(axis=1)
 
-    def strange(self, x: Floats) -> np.ndarray:
+    def is_unfamiliar(self, x: Floats) -> np.ndarray:
         """Return (runs,) whether observations (runs, F) lie outside the region, NaN included."""
         inside = ((x >= self.low) & (x <= self.high)).all(axis=1)
         return ~inside | ~(self.distance(x) <= self.limit)
@@ -86,7 +86,7 @@ class DqnModel:
     tried: Floats
     curve: tuple[Mapping[str, float], ...] = field(default=())
 
-    def values(self, x: np.ndarray) -> np.ndarray:
+    def action_values(self, x: np.ndarray) -> np.ndarray:
         """Evaluate the network: observations (runs, F) to action values (runs, A, 2), for executors and for violation.
 
         Raises:
@@ -101,7 +101,7 @@ class DqnModel:
         state, action = found[:, :1], found[:, 1:]
         return state + action - action.mean(axis=1, keepdims=True)
 
-    def moves(
+    def choose_moves(
         self, seen: np.ndarray, price: Floats, mask: Mask, advised: Integers, margin: Floats | float = 0.0
     ) -> Integers:
         """Choose (runs,) the allowed move of highest value, or the advised one unless another is better by the margin.
@@ -116,10 +116,10 @@ class DqnModel:
         Returns:
             Indices of `MOVES`.
         """
-        values = self.values(seen)
+        values = self.action_values(seen)
         worth = values[:, :, 0] + price[:, None] * values[:, :, 1]
         worth[np.arange(len(worth)), advised] += (self.margin_at(price) + margin) * np.sqrt(1 + price)
-        return best(worth, mask)
+        return best_moves(worth, mask)
 
     def margin_at(self, price: Floats) -> Floats:
         """Return (runs,) the margins at (runs,) prices: the higher of both tried prices beside; 0 if never tried."""

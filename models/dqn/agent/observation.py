@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from models.dqn.agent.actions import Advice, usable_rps
 from models.policy.core.capacity import Capacity, Floats
-from models.policy.core.view import Ahead, Memory, View
+from models.policy.core.view import LoadAhead, Memory, View
 
 RING = 16
 """Decisions for which forecasts are remembered, to compare them with what came."""
@@ -28,13 +28,13 @@ without a forecast they say what `now` says, and `heard` is 0."""
 _FAST, _SLOW, _RECORD = 1 / 3, 1 / 20, 1 / 30
 
 
-class Facts(NamedTuple):
+class JobFacts(NamedTuple):
     """What an agent is told of its job; each a number, or (runs,) numbers.
 
     Attributes:
         lead_s: seconds from the request of an executor to its first task.
         latency_s: the latency target in seconds.
-        price: of a second over the target, in seconds of all executors (`actions.parts`).
+        price: of a second over the target, in seconds of all executors (`actions.reward_parts`).
         pace_s: seconds between two decisions of the agent.
     """
 
@@ -43,12 +43,12 @@ class Facts(NamedTuple):
     price: Any
     pace_s: Any
 
-    def of(self, runs: int) -> Facts:
+    def broadcast(self, runs: int) -> JobFacts:
         """Broadcast each fact to (runs,)."""
-        return Facts(*(np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in self))
+        return JobFacts(*(np.broadcast_to(np.asarray(fact, float), (runs,)) for fact in self))
 
 
-def pace_for(lead_s: float, every_s: float) -> float:
+def decision_interval_s(lead_s: float, every_s: float) -> float:
     """Return the seconds between two decisions: a fifteenth of the lead time, at most 60 s, in whole looks.
 
     Args:
@@ -58,7 +58,7 @@ def pace_for(lead_s: float, every_s: float) -> float:
     return max(every_s, every_s * round(min(lead_s / 15, 60.0) / every_s))
 
 
-def needs(capacity: Capacity, rps: Floats) -> Floats:
+def executors_needed(capacity: Capacity, rps: Floats) -> Floats:
     """Compute the executors that sustain a load, as fractions, interpolated between whole numbers.
 
     Args:
@@ -85,7 +85,7 @@ def fresh(runs: int) -> Memory:
     return {**none, **said, "obs_square": np.zeros(runs), "obs_over": np.full(runs, 0.1)}
 
 
-def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
+def observe(memory: Memory, view: View, facts: JobFacts, advice: Advice) -> tuple[Memory, NDArray[np.float32]]:
     """Build the observation of the agent from a look and update its memory.
 
     Args:
@@ -100,10 +100,10 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
     Raises:
         KeyError: a memory without the keys of `fresh`.
     """
-    lead, latency, price, pace = facts.of(view.runs)
+    lead, latency, price, pace = facts.broadcast(view.runs)
     rate = usable_rps(view)
     coming = _ahead(view.ahead, lead, pace, rate)
-    every = needs(view.capacity, np.column_stack([rate, *coming, advice.needs]))
+    every = executors_needed(view.capacity, np.column_stack([rate, *coming, advice.needs]))
     need, worth = every[:, :9], every[:, 9:]
     now: Floats = need[:, 0]
     heard = np.asarray(np.isfinite(need[:, 1:]).all(axis=1))
@@ -111,7 +111,7 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
     memory = _remember(memory, now, need, heard, np.clip(np.rint(lead / pace), 1, RING).astype(int))
     fast, slow = memory["obs_fast"], memory["obs_slow"]
     most, target, ready = view.most, view.target, view.ready
-    capable, asked = view.capacity.rps(ready), view.capacity.rps(target)
+    capable, asked = view.capacity.sustained_rps(ready), view.capacity.sustained_rps(target)
     busy, in_batch, batch = (np.nan_to_num(value) for value in (view.busy, view.in_batch, view.batch_s))
 
     def off(executors: Floats) -> Floats:
@@ -132,7 +132,7 @@ def observe(memory: Memory, view: View, facts: Facts, advice: Advice) -> tuple[M
     return memory, np.clip(np.column_stack(columns), -4, 4).astype(np.float32)
 
 
-def _ahead(ahead: Ahead | None, lead: Floats, pace: Floats, rate: Floats) -> list[Floats]:
+def _ahead(ahead: LoadAhead | None, lead: Floats, pace: Floats, rate: Floats) -> list[Floats]:
     """(runs,) each: highest quantiles until an executor asked for next time could work, median then, and later on."""
     if ahead is None:
         return [np.full(len(rate), np.nan)] * 8

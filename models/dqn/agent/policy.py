@@ -11,10 +11,20 @@ import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn.agent.actions import advise, allowed, floor, moved, near_advice, nearest, violation_cost_at
+from models.dqn.agent.actions import (
+    advise,
+    allowed_moves,
+    apply_moves,
+    least_executors,
+    moves_near_advice,
+    nearest_move,
+    violation_cost_at,
+)
 from models.dqn.agent.model import DqnModel
-from models.dqn.agent.observation import FEATURES, Facts, fresh, observe, pace_for
-from models.policy.core.view import Choice, Floats, Memory, View, flags
+from models.dqn.agent.observation import FEATURES, JobFacts, decision_interval_s, fresh, observe
+from models.policy.core.capacity import Floats
+from models.policy.core.choice import Choice, why_flags
+from models.policy.core.view import Memory, View
 from models.policy.planners.mpc import Mpc
 
 _HEARD = FEATURES.index("heard")
@@ -74,7 +84,7 @@ class Dqn:
         baseline = Mpc.of("mpc", contract)
         return cls(
             learned, baseline, max(planning.lead_s, 1.0), contract.latency_target_s,
-            pace_for(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))),
+            decision_interval_s(planning.lead_s, 1.0), float(np.log10(learned.price_for(contract.error_budget))),
             baseline.utilisation, baseline.hold_s, name=name,
         )  # fmt: skip
 
@@ -100,21 +110,23 @@ class Dqn:
         baseline = replace(
             self.baseline, violation_cost=violation_cost_at(price), utilisation=self.utilisation, hold_s=self.hold_s
         )
-        memory, bottom, passed = dict(memory), floor(view, baseline.busy), view.now_s - memory["dqn_at"][0]
+        memory, bottom, passed = dict(memory), least_executors(view, baseline.busy), view.now_s - memory["dqn_at"][0]
         if passed < self.pace_s - _LATE_S:
             unsaid = np.full(view.runs, np.nan)
-            return memory, Choice(np.maximum(view.target, bottom), flags(backlog=view.target < bottom), bottom, unsaid)
+            return memory, Choice(
+                np.maximum(view.target, bottom), why_flags(backlog=view.target < bottom), bottom, unsaid
+            )
         pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
         advised, advice = advise(baseline, _part(memory, "plan_"), view)
-        facts = Facts(self.lead_s, self.latency_s, price, pace_s)
+        facts = JobFacts(self.lead_s, self.latency_s, price, pace_s)
         remembered, seen = observe(_part(memory, "obs_"), view, facts, advice)
         memory |= advised | remembered | {"dqn_at": np.full(view.runs, view.now_s)}
-        mask = near_advice(allowed(view.target, view.least, view.most), view.target, advice)
-        moves = self.agent.moves(seen, price, mask, nearest(mask, view.target, advice.target), self.margin)
-        strange = self.agent.familiar.strange(seen.astype(float))
-        target = np.where(strange, np.maximum(advice.target, bottom), moved(view, moves, bottom))
+        mask = moves_near_advice(allowed_moves(view.target, view.least, view.most), view.target, advice)
+        moves = self.agent.choose_moves(seen, price, mask, nearest_move(mask, view.target, advice.target), self.margin)
+        strange = self.agent.familiar.is_unfamiliar(seen.astype(float))
+        target = np.where(strange, np.maximum(advice.target, bottom), apply_moves(view, moves, bottom))
         ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)
-        why = np.where(strange, advice.why, 0) | flags(unfamiliar=strange, forecast=ahead)
+        why = np.where(strange, advice.why, 0) | why_flags(unfamiliar=strange, forecast=ahead)
         return memory, Choice(target, why, bottom, advice.plan)
 
 

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from models.dqn.agent.actions import violation_cost_at
-from models.dqn.agent.observation import Facts, needs, pace_for
-from models.dqn.environment.recorded import Recorded, piece, usable
-from models.dqn.environment.synthetic_forecasts import foretell
-from models.dqn.environment.synthetic_loads import RecordedLoad, log_uniform, shape
+from models.dqn.agent.observation import JobFacts, decision_interval_s, executors_needed
+from models.dqn.environment.recorded import Recorded, draw_piece, with_peaks
+from models.dqn.environment.synthetic_forecasts import draw_forecasts
+from models.dqn.environment.synthetic_loads import RecordedLoad, draw_load_curve, log_uniform
 from models.policy.core.capacity import Floats
 from models.policy.planners.mpc import Mpc
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
-from models.policy.received.peaks import stretches
-from models.twin.sim.arrivals import summed
+from models.policy.received.peaks import stretch_ends
+from models.twin.sim.arrivals import running_totals
 from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
 from models.twin.sim.run import Foresight, Load, Looks
 
@@ -25,7 +25,7 @@ PRICES = (0.1, 1000.0)
 LATENCIES_S = (5.0, 10.0, 30.0)
 LOOKS_S = (1, 2, 5, 15)
 """Jobs are looked at every so many seconds, twice within the lead time or so; from a lead of a minute on every 15."""
-HEARD, HEARD_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
+REAL_FORECAST_SHARE, REAL_FORECAST_LEADS_S = 0.6, (10.0, 30.0, 60.0, 180.0, 600.0, 1800.0)
 """Share of the groups that receive real forecasts, where there are such loads; and their lead times: few, because peaks
 are learned for each."""
 GUESSED_OFF, SCALING_OFF = (0.2, 0.25), 0.1
@@ -50,7 +50,7 @@ def some_job(lead_s: float, latency_s: float, chance: np.random.Generator) -> Tw
     )  # fmt: skip
 
 
-class Drawn(NamedTuple):
+class DrawnRuns(NamedTuple):
     """Drawn runs: jobs, their loads and forecasts, and how they are observed.
 
     Attributes:
@@ -58,7 +58,7 @@ class Drawn(NamedTuple):
         load: arrivals, one row per run.
         first: (runs,) executors to begin with, which sustain the first step at full use.
         needed: (runs, D) executors, with fractions, that the expected load of each step needs.
-        said: forecasts at the D decisions.
+        forecasts: forecasts at the D decisions.
         facts: of the runs.
         baseline: the advising policy.
         looks: how the jobs are observed.
@@ -69,8 +69,8 @@ class Drawn(NamedTuple):
     load: Load
     first: Floats
     needed: Floats
-    said: Foresight
-    facts: Facts
+    forecasts: Foresight
+    facts: JobFacts
     baseline: Mpc
     looks: Looks
     pace_s: int
@@ -81,10 +81,10 @@ class Drawn(NamedTuple):
         return int(self.needed.shape[1])
 
 
-def drawn(
+def draw_runs(
     runs: int, decisions: int, traces: Sequence[RecordedLoad], chance: np.random.Generator,
     jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None,
-) -> Drawn:  # fmt: skip
+) -> DrawnRuns:  # fmt: skip
     """Draw runs that share their lead time and pace, and differ in all else.
 
     Args:
@@ -100,7 +100,7 @@ def drawn(
         ValueError: no runs.
     """
     known = [one for one in traces if isinstance(one, Recorded)]
-    real = len(known) > 0 and chance.random() < HEARD
+    real = len(known) > 0 and chance.random() < REAL_FORECAST_SHARE
     lead = float(np.median(jobs[0].startup_s)) if jobs else _lead(lead_s, real, chance)
     latency = jobs[0].latency_target_s if jobs else float(chance.choice(LATENCIES_S))
     chosen = [jobs[i] for i in chance.integers(len(jobs), size=runs)] if jobs else []
@@ -111,35 +111,35 @@ def drawn(
     every = int(chance.choice(fitting)) if lead < 60 else LOOKS_S[-1]
     smooth = max(every, int(chance.choice([1, 10])))
     looks = Looks(every, smooth, (0.4 if jobs else chance.uniform(0.2, 0.5)) * latency)
-    heard = usable(known, lead, looks) if real else []
-    pace = int(pace_for(lead, every))
+    heard = with_peaks(known, lead, looks) if real else []
+    pace = int(decision_interval_s(lead, every))
     capacity = rows.capacity(looks.batch_s)
-    peak = capacity.rps(true["most"]) * chance.uniform(0.25, 0.95, runs)
+    peak = capacity.sustained_rps(true["most"]) * chance.uniform(0.25, 0.95, runs)
     steps, seconds = np.arange(decisions + 1) * pace, decisions * pace
     whole = seconds + int(3 * (lead + 2 * every)) + 2
     if heard:
-        pieces = (piece(heard, whole, steps[:-1], top, looks, chance) for top in peak)
+        pieces = (draw_piece(heard, whole, steps[:-1], top, looks, chance) for top in peak)
         expected, arrived, forecast = zip(*pieces, strict=True)
         total, came = np.stack(expected), np.stack(arrived)[:, : seconds + 1]
-        said = Foresight(stretches(lead, 2.0 * every), PEAK_LEVELS, np.stack(forecast), np.arange(runs))
+        forecasts = Foresight(stretch_ends(lead, 2.0 * every), PEAK_LEVELS, np.stack(forecast), np.arange(runs))
     else:
         reach, grid = lead + 2 * pace, np.arange(0.0, whole + pace, max(pace / 4, 1.0))
-        curves = (shape(grid, pace, reach, traces, chance) for _ in range(runs))
+        curves = (draw_load_curve(grid, pace, reach, traces, chance) for _ in range(runs))
         shares = np.array([np.interp(np.arange(whole), grid, curve) for curve in curves])
-        total = summed(shares * peak[:, None])
-        came = summed(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)))
-        said = foretell(total, steps[:-1], lead, every, chance)
-    said.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
+        total = running_totals(shares * peak[:, None])
+        came = running_totals(chance.poisson(np.diff(total[:, : seconds + 1], axis=1)))
+        forecasts = draw_forecasts(total, steps[:-1], lead, every, chance)
+    forecasts.rps[chance.random(runs) < (SILENT / 3 if heard else SILENT)] = np.nan
     prices = log_uniform(chance, *PRICES, runs)
     prices = prices if price is None else np.full(runs, price)
-    facts = Facts(lead, true["latency_target_s"], prices, float(pace))
+    facts = JobFacts(lead, true["latency_target_s"], prices, float(pace))
     baseline = Mpc(
         "mpc", violation_cost_at(prices), chance.choice(UTILISATIONS, runs), lead, lead + 2.0 * every,
         chance.choice(CATCH_UPS_S, runs), looks.batch_s, float(chance.choice(HOLDS)) * lead,
     )  # fmt: skip
-    needed = needs(capacity, np.diff(total[:, steps], axis=1) / pace)
+    needed = executors_needed(capacity, np.diff(total[:, steps], axis=1) / pace)
     first = capacity.executors_for(total[:, pace] / pace, true["least"], true["most"])[0]
-    return Drawn(rows, Load(came, np.arange(runs)), first, needed, said, facts, baseline, looks, pace)
+    return DrawnRuns(rows, Load(came, np.arange(runs)), first, needed, forecasts, facts, baseline, looks, pace)
 
 
 def _guess(job: TwinJob, chance: np.random.Generator) -> Belief:
@@ -153,5 +153,5 @@ def _lead(given: float | None, real: bool, chance: np.random.Generator) -> float
     if given is not None:
         return given
     if real:
-        return float(chance.choice(HEARD_LEADS_S))
+        return float(chance.choice(REAL_FORECAST_LEADS_S))
     return float(log_uniform(chance, *LEADS_S))

@@ -13,12 +13,12 @@ from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
-from models.twin.experiment.foresight import IssuedForecasts, coarseness, issued
-from models.twin.experiment.peak_training import LEAST_S, looked_back, peaks_learned
-from models.twin.sim.arrivals import filled, rates, summed
+from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
+from models.twin.experiment.peak_training import LEAST_S, learn_peaks, recent_rates
+from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
 from models.twin.sim.run import Looks
 
-UNHEARD = 0.2
+HISTORY_SHARE = 0.2
 """Share of a load, its oldest part, that is history for the forecaster and gets no forecasts."""
 LEARNED_FROM = 0.4
 """Share of what follows, its oldest part, from which peaks are learned; pieces are drawn from the rest."""
@@ -34,12 +34,12 @@ class Recorded(RecordedLoad):
     """A recorded load with real forecasts of it.
 
     Attributes:
-        said: forecasts from some step on, scaled so that the 99.9 % quantile of `values` is 3000 records/s.
+        forecasts: forecasts from some step on, scaled so that the 99.9 % quantile of `values` is 3000 records/s.
         begins_s: epoch seconds of the first value.
         span: steps [first, last) from which pieces are drawn; None: from `split` to the end.
     """
 
-    said: IssuedForecasts
+    forecasts: IssuedForecasts
     begins_s: float
     span: tuple[int, int] | None = None
     _peaks: dict[tuple[float, float, int], tuple[Peaks, ...] | None] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Recorded(RecordedLoad):
     @cached_property
     def split(self) -> int:
         """Index of the step up to which peaks are learned."""
-        first = round((self.said.begins_s - self.begins_s) / self.step_s)
+        first = round((self.forecasts.begins_s - self.begins_s) / self.step_s)
         return first + int(LEARNED_FROM * (len(self.values) - first))
 
     @property
@@ -88,8 +88,8 @@ class Recorded(RecordedLoad):
         """
         key = lead_s, hold_s, smooth_s
         if key not in self._peaks:
-            past = rates(self.rps[: self.split], self.step_s)
-            self._peaks[key] = peaks_learned(self.said, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
+            past = rates_per_second(self.rps[: self.split], self.step_s)
+            self._peaks[key] = learn_peaks(self.forecasts, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
         return self._peaks[key]
 
 
@@ -99,7 +99,7 @@ class Piece(NamedTuple):
     Attributes:
         expected: (S + 1,) expected records before each second.
         arrived: (S + 1,) drawn records before each second.
-        heard: (D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under.
+        heard: (D, 2, levels) records/s that the peaks of both `peaks.stretch_ends` stay under.
     """
 
     expected: Floats
@@ -107,7 +107,7 @@ class Piece(NamedTuple):
     heard: Floats
 
 
-def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad:
+def with_forecasts(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad:
     """Turn a series into a training load with the forecasts of the blend, or without any where it is too short.
 
     Forecasts begin after a fifth of the series; 40 % of the rest must last a day at least, because peaks are learned
@@ -125,14 +125,16 @@ def recorded(series: Series, reach_s: float, speed: float = 1.0) -> RecordedLoad
         TwinError: a negative or infinite rate, or fewer than two known steps.
         SeriesError: forecast steps longer than a day.
     """
-    values, first, step_s = filled(series.values), int(UNHEARD * len(series)), series.step_s / speed
+    values, first, step_s = fill_gaps(series.values), int(HISTORY_SHARE * len(series)), series.step_s / speed
     if (len(series) - first) * step_s * LEARNED_FROM < 2 * LEAST_S or values.max() <= 0:
         return RecordedLoad(values, step_s)
-    said = issued("blend", series, first, coarseness(step_s, reach_s)).scaled(_factor(values), speed)
-    return Recorded(values, step_s, said, series.start / speed)
+    forecasts = issue_forecasts("blend", series, first, steps_per_forecast_step(step_s, reach_s)).scaled(
+        _factor(values), speed
+    )
+    return Recorded(values, step_s, forecasts, series.start / speed)
 
 
-def usable(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:
+def with_peaks(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:
     """Select the loads whose peaks can be forecast at this lead time, and learn that where it was not yet.
 
     Args:
@@ -147,14 +149,14 @@ def usable(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple
     return [(one, peaks) for one in known if (peaks := one.peaks(*times)) is not None]
 
 
-def piece(
+def draw_piece(
     heard: Sequence[tuple[Recorded, tuple[Peaks, ...]]], seconds: int, moments: Integers, peak_rps: float,
     looks: Looks, chance: np.random.Generator,
 ) -> Piece:  # fmt: skip
     """Draw a piece of a recorded load, newer than what peaks were learned from, with arrivals and forecasts.
 
     Args:
-        heard: of `usable`, at least one.
+        heard: of `with_peaks`, at least one.
         seconds: S.
         moments: (D,) seconds of the decisions, at most S.
         peak_rps: records/s that the load's 99.9 % quantile becomes.
@@ -169,14 +171,14 @@ def piece(
     begin, end = one.ends
     last = max(end - span, begin)
     first = int(chance.integers(begin, last + 1))
-    rate = rates(one.rps[first : min(first + span, end)], one.step_s)[: BEFORE_S + seconds]
+    rate = rates_per_second(one.rps[first : min(first + span, end)], one.step_s)[: BEFORE_S + seconds]
     rate = np.pad(rate, (0, BEFORE_S + seconds - len(rate)), mode="edge") * (peak_rps / UNIT_RPS)
-    arrived = summed(chance.poisson(rate))
-    now, trends = looked_back(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)
+    arrived = running_totals(chance.poisson(rate))
+    now, trends = recent_rates(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)
     epoch_s = one.begins_s + first * one.step_s + BEFORE_S + moments.astype(float)
-    known = Moments(one.said.curves(epoch_s), now, trends)
-    said = np.stack([peak.at(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
-    return Piece(summed(rate[BEFORE_S:]), arrived[BEFORE_S:] - arrived[BEFORE_S], said)
+    known = Moments(one.forecasts.newest_at(epoch_s), now, trends)
+    said = np.stack([peak.quantiles_rps(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)
+    return Piece(running_totals(rate[BEFORE_S:]), arrived[BEFORE_S:] - arrived[BEFORE_S], said)
 
 
 def _factor(values: Floats) -> float:

@@ -9,16 +9,18 @@ from models.dqn.environment.synthetic_loads import log_uniform
 from models.policy.core.capacity import Floats
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.twin.experiment.foresight import LEVELS as CURVE_LEVELS
-from models.twin.experiment.foresight import highest
+from models.twin.experiment.foresight import rolling_maximum
 from models.twin.sim.run import Foresight
 
 REACHES = ((1 / 3, 2 / 3, 1.0, 4 / 3, 2.0, 3.0), (0.25, 0.5, 0.75, 1.0))
 """Ends of the steps of a forecast, as multiples of lead + hold: one that reaches far ahead, one that does not."""
 PEAKS = 0.3
-"""Share of the groups that receive quantiles of two peaks instead (`peaks.stretches`)."""
+"""Share of the groups that receive quantiles of two peaks instead (`peaks.stretch_ends`)."""
 
 
-def foretell(total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator) -> Foresight:
+def draw_forecasts(
+    total: Floats, looks: np.ndarray, lead_s: float, every_s: float, chance: np.random.Generator
+) -> Foresight:
     """Draw synthetic forecasts: the true load with errors, as quantiles of two peaks or of the steps ahead (`REACHES`).
 
     Per run, the logarithm of the median lies between that of the truth and that of the last minute's mean. Its error
@@ -67,7 +69,7 @@ def _truth(total: Floats, looks: np.ndarray, ends: np.ndarray, peaks: bool) -> F
     if not peaks:
         return np.diff(total[:, looks[:, None] + np.append(0, ends)], axis=2) / np.diff(ends, prepend=0)
     rate = np.diff(total, axis=1)
-    peak = [highest(rate, int(end - begin))[:, looks + begin] for begin, end in zip(begins, ends, strict=True)]
+    peak = [rolling_maximum(rate, int(end - begin))[:, looks + begin] for begin, end in zip(begins, ends, strict=True)]
     return np.stack(peak, axis=2)
 
 

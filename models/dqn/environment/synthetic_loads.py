@@ -44,7 +44,7 @@ class RecordedLoad:
         return self.values
 
 
-def shape(
+def draw_load_curve(
     grid: Floats, pace_s: float, reach_s: float, traces: Sequence[RecordedLoad], chance: np.random.Generator
 ) -> Floats:
     """Draw a load curve with a maximum of 1: a piece of a real trace, or a synthetic day, steps, spikes or ramps.

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.dqn.agent.actions import advise, allowed, floor, moved, near_advice, nearest, parts
+from models.dqn.agent.actions import (
+    advise,
+    allowed_moves,
+    apply_moves,
+    least_executors,
+    moves_near_advice,
+    nearest_move,
+    reward_parts,
+)
 from models.dqn.agent.observation import fresh, observe
-from models.dqn.environment.randomisation import Drawn, drawn
+from models.dqn.environment.randomisation import DrawnRuns, draw_runs
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.learner.replay import StepReturn
 from models.dqn.learner.settings import TrainingLength
@@ -30,7 +38,7 @@ class VectorEnvironment:
         advice: (runs,) index of the move nearest to the baseline's target.
     """
 
-    def __init__(self, drawn: Drawn, seeds: Integers) -> None:
+    def __init__(self, drawn: DrawnRuns, seeds: Integers) -> None:
         """At the first decision."""
         self.drawn, self.look = drawn, 0
         self._state = begin(drawn.jobs, drawn.first, seeds)
@@ -45,7 +53,7 @@ class VectorEnvironment:
     @property
     def weight(self) -> Floats:
         """(runs, 2) weights of the reward's parts: 1 and the price of a second over the target."""
-        price = self.drawn.facts.of(len(self.drawn.load.row)).price
+        price = self.drawn.facts.broadcast(len(self.drawn.load.row)).price
         return np.stack([np.ones(len(price)), price], axis=1)
 
     def step(self, moves: Integers) -> Floats:
@@ -55,7 +63,7 @@ class VectorEnvironment:
             moves: (runs,) indices of `MOVES`.
 
         Returns:
-            (runs, 2) reward of the step in its parts (`actions.parts`), executors and violation.
+            (runs, 2) reward of the step in its parts (`actions.reward_parts`), executors and violation.
 
         Raises:
             IndexError: the last decision has been made (`over`), or no such move.
@@ -63,18 +71,18 @@ class VectorEnvironment:
         drawn, before = self.drawn, self._account()
         pace, every, use = drawn.pace_s, drawn.looks.every_s, drawn.baseline.busy
         first = self.look * pace
-        asked = moved(self.view, moves, floor(self.view, use))
+        asked = apply_moves(self.view, moves, least_executors(self.view, use))
         for now in range(first, first + pace, every):
             if now > first:  # between two decisions only the floor moves the target, as in `policy.Dqn`
-                between = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, now, None)
-                asked = np.maximum(between.target, floor(between, use))
-            twin.act(self._state, drawn.jobs, asked, now)
+                between = twin.observe(self._state, drawn.jobs, drawn.load, drawn.looks, now, None)
+                asked = np.maximum(between.target, least_executors(between, use))
+            twin.set_targets(self._state, drawn.jobs, asked, now)
             twin.advance(self._state, drawn.jobs, drawn.load, now, now + every)
         self.look += 1
         self._look()
         account = self._account() - before
         account[1] = np.clip(account[1], 0, pace)
-        return parts(account, drawn.needed[:, self.look - 1], drawn.jobs.facts["most"], float(pace))
+        return reward_parts(account, drawn.needed[:, self.look - 1], drawn.jobs.facts["most"], float(pace))
 
     def _account(self) -> Floats:
         """(3, runs) executor-seconds, seconds over the target with those that still wait, changes; so far."""
@@ -84,13 +92,13 @@ class VectorEnvironment:
 
     def _look(self) -> None:
         drawn, facts = self.drawn, self.drawn.jobs.facts
-        ahead = drawn.said.at(min(self.look, drawn.decisions - 1))
-        self.view = twin.view(self._state, drawn.jobs, drawn.load, drawn.looks, self.look * drawn.pace_s, ahead)
+        ahead = drawn.forecasts.at(min(self.look, drawn.decisions - 1))
+        self.view = twin.observe(self._state, drawn.jobs, drawn.load, drawn.looks, self.look * drawn.pace_s, ahead)
         self._advised, advice = advise(drawn.baseline, self._advised, self.view)
         self._memory, self.seen = observe(self._memory, self.view, drawn.facts, advice)
-        within = allowed(self.view.target, facts["least"], facts["most"])
-        self.mask = near_advice(within, self.view.target, advice)
-        self.advice = nearest(self.mask, self.view.target, advice.target)
+        within = allowed_moves(self.view.target, facts["least"], facts["most"])
+        self.mask = moves_near_advice(within, self.view.target, advice)
+        self.advice = nearest_move(self.mask, self.view.target, advice.target)
 
 
 SPARSE = 16
@@ -121,7 +129,7 @@ class GroupedEnvironment:
 
     def _new(self) -> VectorEnvironment:
         how = self._training
-        made = drawn(how.runs, how.decisions, self._traces, self._chance, self._jobs, how.price, how.lead_s)
+        made = draw_runs(how.runs, how.decisions, self._traces, self._chance, self._jobs, how.price, how.lead_s)
         return VectorEnvironment(made, self._chance.integers(2**62, size=how.runs))
 
     def _show(self) -> None:
@@ -144,7 +152,7 @@ class GroupedEnvironment:
             ValueError: `moves` cannot be split evenly among the groups.
         """
         shares = np.split(moves, len(self._groups))
-        gained = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]
+        reward = [vector.step(mine) for vector, mine in zip(self._groups, shares, strict=True)]
         self._show()
         after, mask = self.seen, self.mask
         # Groups start over one after the other, so that the buffer always holds different stages of a run.
@@ -154,4 +162,4 @@ class GroupedEnvironment:
         cut = [vector.over or (self._number == i * spread and i > 0) for i, vector in enumerate(self._groups)]
         self._groups = [self._new() if gone else vector for vector, gone in zip(self._groups, cut, strict=True)]
         self._show()
-        return StepReturn(np.concatenate(gained), after, mask, np.repeat(cut, self._training.runs))
+        return StepReturn(np.concatenate(reward), after, mask, np.repeat(cut, self._training.runs))

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import huber_loss
 
-from models.dqn.agent.actions import best
-from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
+from models.dqn.agent.actions import best_moves
+from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, combine_steps
 from models.dqn.learner.settings import LearnerSettings
 from models.policy.core.capacity import Floats, Integers
 
@@ -59,14 +59,16 @@ class Values(nn.Module):
         return state + action - action.mean(dim=1, keepdim=True)
 
 
-def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor) -> Tensor:
+def value_target(
+    reward: Tensor, carried: float, weight: Tensor, mask: Tensor, held: Tensor, chosen_by: Tensor
+) -> Tensor:
     """Compute the value to learn: `y = r + gamma * Q_held(s', a*)`, a* the allowed action of highest weighted value.
 
     Pa-Stream's equation (24) with alpha = 1 where `chosen_by` is of the held (target) network; double DQN (van Hasselt
     et al. 2016) where it is of the network that learns.
 
     Args:
-        gained: (B, K) r, over one step or several.
+        reward: (B, K) r, over one step or several.
         carried: gamma to the power of the number of steps; runs are cut by time limits, there are no terminal states.
         weight: (B, K) weights of the parts.
         mask: (B, A) actions allowed in s'.
@@ -78,7 +80,7 @@ def target(gained: Tensor, carried: float, weight: Tensor, mask: Tensor, held: T
     """
     worth = (chosen_by * weight[:, None, :]).sum(dim=2).masked_fill(~mask, -torch.inf)
     at = worth.argmax(dim=1)
-    return gained + carried * held[torch.arange(len(at)), at]
+    return reward + carried * held[torch.arange(len(at)), at]
 
 
 class Environment(Protocol):
@@ -181,25 +183,25 @@ class Learner:
         self._pending.append(Decision(seen, moves, here.step(moves), weight))
         self.transitions += len(seen)
         if len(self._pending) == self.settings.steps:
-            self.replay.add(summed(list(self._pending), self.settings.gamma))
+            self.replay.add(combine_steps(list(self._pending), self.settings.gamma))
 
     def greedy(self, seen: np.ndarray, mask: np.ndarray, weight: Floats) -> Integers:
         """Return (runs,) the allowed action of highest weighted value by the target network, which is steadier."""
         with torch.no_grad():
             values = self.held(torch.from_numpy(np.ascontiguousarray(seen, np.float32))).numpy()
-        return best((values * weight[:, None, :]).sum(axis=2), mask)
+        return best_moves((values * weight[:, None, :]).sum(axis=2), mask)
 
     def update(self, batch: Transitions) -> float:
         """Make one gradient step on a batch, move the target network when due, and return the loss before it.
 
         The loss is the mean Huber error of the parts, with weights to the power `settings.price_power`.
         """
-        seen, moved, gained, after, mask, weight = (torch.from_numpy(array) for array in batch)
+        seen, moved, reward, after, mask, weight = (torch.from_numpy(array) for array in batch)
         how = self.settings
         with torch.no_grad():
             held = self.held(after)
-            wanted = target(
-                gained, how.gamma**how.steps, weight, mask, held, self.online(after) if how.double else held
+            wanted = value_target(
+                reward, how.gamma**how.steps, weight, mask, held, self.online(after) if how.double else held
             )
         said = self.online(seen)[torch.arange(len(moved)), moved]
         loss = (huber_loss(said, wanted, reduction="none", delta=how.huber) * weight**how.price_power).mean()

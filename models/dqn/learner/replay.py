@@ -15,13 +15,13 @@ class StepReturn(NamedTuple):
     """The outcome of one decision of every run.
 
     Attributes:
-        gained: (runs, K) the reward's parts.
+        reward: (runs, K) the reward's parts.
         after: (runs, F) observation that it led to, before any new run begins.
         mask: (runs, A) actions allowed there.
         cut: (runs,) whether a new run begins here: a time limit, no terminal state.
     """
 
-    gained: Floats
+    reward: Floats
     after: np.ndarray
     mask: np.ndarray
     cut: np.ndarray
@@ -42,7 +42,7 @@ class Transitions(NamedTuple):
     Attributes:
         seen: (B, F) observation.
         moved: (B,) index of the action.
-        gained: (B, K) discounted sum of the rewards' parts.
+        reward: (B, K) discounted sum of the rewards' parts.
         after: (B, F) observation at the end.
         mask: (B, A) actions allowed there.
         weight: (B, K) worth of the parts.
@@ -50,17 +50,17 @@ class Transitions(NamedTuple):
 
     seen: NDArray[np.floating]
     moved: NDArray[np.integer]
-    gained: NDArray[np.floating]
+    reward: NDArray[np.floating]
     after: NDArray[np.floating]
     mask: NDArray[np.bool_]
     weight: NDArray[np.floating]
 
-    def some(self, rows: Any) -> Transitions:
+    def select(self, rows: Any) -> Transitions:
         """Select transitions by index, slice or mask."""
         return Transitions._make(array[rows] for array in self)
 
 
-def summed(path: list[Decision], gamma: float) -> Transitions:
+def combine_steps(path: list[Decision], gamma: float) -> Transitions:
     """Combine successive decisions into one multi-step transition per run, with discounted rewards.
 
     Args:
@@ -74,12 +74,12 @@ def summed(path: list[Decision], gamma: float) -> Transitions:
         IndexError: an empty path.
     """
     first, last = path[0], path[-1].outcome
-    gained, whole, factor = first.outcome.gained, np.ones(len(first.moves), bool), 1.0
+    reward, whole, factor = first.outcome.reward, np.ones(len(first.moves), bool), 1.0
     for before, step in pairwise(path):
         factor *= gamma
-        gained = gained + factor * step.outcome.gained
+        reward = reward + factor * step.outcome.reward
         whole = whole & ~before.outcome.cut
-    return Transitions(first.seen, first.moves, gained, last.after, last.mask, first.weight).some(whole)
+    return Transitions(first.seen, first.moves, reward, last.after, last.mask, first.weight).select(whole)
 
 
 class ReplayBuffer:
@@ -87,7 +87,7 @@ class ReplayBuffer:
 
     def __init__(self, size: int, features: int, actions: int, parts: int) -> None:
         """Room for `size` transitions."""
-        wide = {"seen": features, "gained": parts, "after": features, "weight": parts}
+        wide = {"seen": features, "reward": parts, "after": features, "weight": parts}
         self._kept = Transitions(
             **{name: np.zeros((size, columns), np.float32) for name, columns in wide.items()},
             moved=np.zeros(size, np.int64), mask=np.zeros((size, actions), bool),
@@ -103,7 +103,7 @@ class ReplayBuffer:
         Raises:
             ValueError: other numbers of features, actions or parts than the buffer's.
         """
-        batch = batch.some(slice(-self._size, None))
+        batch = batch.select(slice(-self._size, None))
         count = len(batch.moved)
         at = (self._next + np.arange(count)) % self._size
         for kept, new in zip(self._kept, batch, strict=True):
@@ -117,4 +117,4 @@ class ReplayBuffer:
         Raises:
             ValueError: the buffer is empty.
         """
-        return self._kept.some(chance.integers(self._held, size=count))
+        return self._kept.select(chance.integers(self._held, size=count))

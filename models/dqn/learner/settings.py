@@ -11,7 +11,7 @@ class LearnerSettings:
 
     Attributes:
         hidden: units of each of two hidden layers.
-        double: as of `learner.target`.
+        double: as of `learner.value_target`.
         gamma: discount per decision.
         steps: rewards that are summed before a value is estimated.
         buffer: transitions kept; batch: drawn per update.

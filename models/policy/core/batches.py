@@ -39,7 +39,7 @@ class BatchSums:
     in_batch: float | None = None
 
 
-def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> BatchSums:
+def add_batch(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: float, slots: float) -> BatchSums:
     """Add one more batch to the sums.
 
     Args:
@@ -58,7 +58,7 @@ def ended(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s: fl
     )  # fmt: skip
 
 
-def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:
+def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:
     """Compute (runs, 3): records/s, busy share and share of time in a batch, since the last look; NaN before any batch.
 
     Where no batch ended since, the last shares hold (one may be running), or 0 if fewer than one record waits.
@@ -78,7 +78,7 @@ def shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) ->
     return found
 
 
-def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
+def close_look(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
     """Close the period since the last look: compute its shares and begin the sums anew.
 
     Returns:
@@ -88,7 +88,7 @@ def looked(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
     _, *sums, rps, busy, in_batch = astuple(seen)
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN
     began, lag = np.array([seen.ended_at is not None]), np.array([float(lag_records)])
-    now = shares(np.array([sums], float), last, began, lag)[0].tolist()
+    now = measure_shares(np.array([sums], float), last, began, lag)[0].tolist()
     rps, busy, in_batch = (None if math.isnan(value) else value for value in now)
     known = BatchSums(seen.ended_at, processed_rps=rps, busy=busy, in_batch=in_batch)
     return known, seen.duration_s / seen.count if seen.count and seen.span_s > 0 else None

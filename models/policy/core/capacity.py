@@ -18,8 +18,11 @@ DECAY = 0.95
 PRIOR_BATCHES = 3
 COLD_BATCHES = 2
 """Batches after a scale-up that teach no capacity, because new JVMs are slow."""
-MOST_OFF = 5.0
+MOST_CORRECTION = 5.0
 """The service time learned stays within this factor of the contract's first guess."""
+
+ROUNDING_SHARE = 1e-9
+"""Share of a number of executors that is taken for a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def parallelism(executors: int, cores: int, tasks: int) -> float:
     return tasks / math.ceil(tasks / slots) if slots > 0 else 0.0
 
 
-def busy(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
+def tells_capacity(overhead_s: float, rows: float, slots: float, duration_s: float) -> bool:
     """Return whether at least `BUSY_SHARE` of a batch's duration was beyond the overhead, so that it tells capacity.
 
     False without rows or slots. The service time learned so far plays no part, so a wrong model can still be corrected.
@@ -62,8 +65,8 @@ def busy(overhead_s: float, rows: float, slots: float, duration_s: float) -> boo
     return slots > 0 and rows > 0 and duration_s - overhead_s >= BUSY_SHARE * duration_s
 
 
-def slope(xx: float, xd: float, guess: float) -> float:
-    """Estimate the seconds of one slot per record, kept within a factor of `MOST_OFF` of `guess`.
+def estimate_per_record_s(xx: float, xd: float, guess: float) -> float:
+    """Estimate the seconds of one slot per record, kept within a factor of `MOST_CORRECTION` of `guess`.
 
     Ridge regression of (duration - overhead) on rows / slots; the guess weighs as much as `PRIOR_BATCHES` batches of
     one second of work, so that a slow batch of a few rows hardly moves it.
@@ -74,10 +77,10 @@ def slope(xx: float, xd: float, guess: float) -> float:
         guess: seconds per record, above 0.
     """
     prior = PRIOR_BATCHES / guess**2
-    return min(max((xd + prior * guess) / (xx + prior), guess / MOST_OFF), guess * MOST_OFF)
+    return min(max((xd + prior * guess) / (xx + prior), guess / MOST_CORRECTION), guess * MOST_CORRECTION)
 
 
-def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
+def learn_from_batch(model: BatchModel, rows: int, slots: float, duration_s: float) -> BatchModel:
     """Return the model after one more busy batch; only `per_record_s` and the sums change.
 
     Overhead stays at its prior: over the narrow range of one load the two cannot be told apart.
@@ -90,7 +93,7 @@ def learn(model: BatchModel, rows: int, slots: float, duration_s: float) -> Batc
     """
     x, d = rows / slots, max(duration_s - model.overhead_s, 0.0)
     xx, xd = DECAY * model.xx + x * x, DECAY * model.xd + x * d
-    return replace(model, per_record_s=slope(xx, xd, model.prior_per_record_s), xx=xx, xd=xd)
+    return replace(model, per_record_s=estimate_per_record_s(xx, xd, model.prior_per_record_s), xx=xx, xd=xd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ class Capacity:
     """What numbers of executors sustain, for many runs: `speed(n) / per_record_s * (1 - overhead_s / batch_s)`.
 
     Attributes:
-        speeds: (runs or 1, N + 1) slots that 0 to N executors are worth, never falling (`speeds`).
+        speeds: (runs or 1, N + 1) slots that 0 to N executors are worth, never falling (`speed_table`).
         overhead_s: (runs,) seconds of a batch that no executor shortens.
         per_record_s: (runs,) seconds of one slot per record, as learned so far.
         batch_s: seconds that batches should take.
@@ -115,7 +118,14 @@ class Capacity:
         rate: Floats = (1 - np.minimum(self.overhead_s / self.batch_s, 0.9)) / self.per_record_s
         return rate
 
-    def rps(self, executors: Floats) -> Floats:
+    @property
+    def useful_executors(self) -> Floats:
+        """(runs or 1,) number of executors beyond which another one would find no task."""
+        below = self.speeds < self.speeds[:, -1:]
+        count: Floats = below @ np.ones(below.shape[1])
+        return count
+
+    def sustained_rps(self, executors: Floats) -> Floats:
         """Return (runs,) records/s that (runs,) executors sustain; numbers are clipped to 0 to N."""
         at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
         row = np.arange(len(at)) if len(self.speeds) > 1 else 0
@@ -138,12 +148,11 @@ class Capacity:
         one = len(self.speeds) == 1
         below = np.searchsorted(self.speeds[0], slots) if one else (self.speeds < slots[:, None]).sum(axis=1)
         found = below.astype(np.float64)
-        useful = (self.speeds < self.speeds[:, -1:]).sum(axis=1)
-        top = np.maximum(np.minimum(most, useful), least)
+        top = np.maximum(np.minimum(most, self.useful_executors), least)
         return np.clip(found, least, top), found > top
 
 
-def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
+def speed_table(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
     """Return (most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
 
     Args:
@@ -160,3 +169,9 @@ def speeds(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
     worth = np.array([parallelism(n, cores, tasks) ** scaling for n in range(most + 1)])
     rising: Floats = np.maximum.accumulate(worth)
     return rising
+
+
+def round_up(executors: Floats) -> Floats:
+    """Round (runs,) executors up; an excess of `ROUNDING_SHARE`, a rounding error, does not count as one more."""
+    up: Floats = np.ceil(executors - ROUNDING_SHARE * np.maximum(executors, 1.0))
+    return up

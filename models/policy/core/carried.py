@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from models.policy.core.view import Memory, Policy
+from models.policy.core.policy import Policy
+from models.policy.core.view import Memory
 
 
 def dump(memory: Memory) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from models.policy.core.view import Choice, Memory, Policy, View, chosen
+from models.policy.core.choice import Choice, make_choice
+from models.policy.core.policy import Policy
+from models.policy.core.view import Memory, View
 
 LATE_S = 1e-6
 """Seconds of tolerance for rounding when an interval is compared."""
@@ -49,13 +51,13 @@ class Paced:
             KeyError: the memory is not from `fresh` of this policy.
         """
         if np.isneginf(memory["paced_at"][0]):
-            return {**memory, "paced_at": np.full(view.runs, view.now_s)}, chosen(view.target)
+            return {**memory, "paced_at": np.full(view.runs, view.now_s)}, make_choice(view.target)
         due = view.now_s - memory["paced_at"][0] >= self.interval_s - LATE_S
         alone = memory["paced_seconds"][0] == 0
         if not (due and alone):
             memory = _gathered(memory, view)
         if not due:
-            return memory, chosen(view.target)
+            return memory, make_choice(view.target)
         memory, choice = self.policy.decide(memory, view if alone else _seen(memory, view))
         begun = dict.fromkeys(SUMS, np.zeros(view.runs))
         return {**memory, **begun, "paced_at": np.full(view.runs, view.now_s)}, choice

@@ -31,7 +31,7 @@ def fresh(runs: int, name: str, kinds: tuple[str, ...] = ("max", "sum", "count")
     return {f"{name}_period": np.full(runs, -np.inf), **empty}
 
 
-def push(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
+def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_s: float) -> Memory:
     """Add one value per run to a sliding window; older ones fall out at most an eleventh of `window_s` late.
 
     Args:

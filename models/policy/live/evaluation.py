@@ -8,12 +8,12 @@ from dataclasses import replace
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LISTENERS
 from models.policy.core import carried
-from models.policy.core.batches import looked
-from models.policy.core.view import Policy
+from models.policy.core.batches import close_look
+from models.policy.core.policy import Policy
 from models.policy.live.memory import Memory
 from models.policy.live.observation import Observation
-from models.policy.live.plan import Plan, plan
-from models.policy.received.outlook import Moment, outlook
+from models.policy.live.plan import Plan, make_plan
+from models.policy.received.outlook import Moment, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0
@@ -53,13 +53,13 @@ def evaluate(
     if now - memory.metric_at > contract.planning.metrics_age_s:
         return memory, None, None
     target = _target(memory, memory.executors, now, contract)
-    batches, batch_s = looked(memory.batches, memory.lag_records)
+    batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
     moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past)
     ahead, upper, note = None, None, ""
     if policy.name in LISTENERS:
         calibrator = calibrator if policy.name in BY_PEAKS else None
-        ahead, upper, note = outlook(memory.forecast, moment, contract.planning, calibrator)
+        ahead, upper, note = make_outlook(memory.forecast, moment, contract.planning, calibrator)
     seen = Observation(
         now_s=now, since_s=FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at,
         job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps, lag_records=memory.lag_records,
@@ -70,7 +70,7 @@ def evaluate(
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
         carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
     )  # fmt: skip
-    after, made = plan(seen, contract, policy)
+    after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),

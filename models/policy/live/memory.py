@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.contract import Contract
-from models.policy.core.batches import BatchSums, ended
-from models.policy.core.capacity import COLD_BATCHES, BatchModel, busy, learn, parallelism
+from models.policy.core.batches import BatchSums, add_batch
+from models.policy.core.capacity import COLD_BATCHES, BatchModel, learn_from_batch, parallelism, tells_capacity
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
-from models.policy.received.past import Past, saw
+from models.policy.received.past import Past, add_interval
 
 SILENT_S = 30.0
 """Wall seconds without a heartbeat (one per 10 s) or forecast after which a server is taken for gone."""
@@ -103,7 +103,7 @@ def fresh(contract: Contract) -> Memory:
     return Memory(BatchModel.guess(contract.planning.overhead_s, contract.planning.per_record_s))
 
 
-def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
+def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     """Return the memory after a metrics record of one interval.
 
     With more executors than before, the next `COLD_BATCHES` batches teach no capacity.
@@ -120,7 +120,9 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     return replace(
         memory,
         arrivals=(*memory.arrivals, sample["arrival_rps"])[-int(SMOOTH_S) :],
-        past=saw(memory.past, sample["wall_time"], sample["arrival_rps"], sample["span_s"] / sample["time_scale"]),
+        past=add_interval(
+            memory.past, sample["wall_time"], sample["arrival_rps"], sample["span_s"] / sample["time_scale"]
+        ),
         lag_records=sample["lag_records"] or 0,
         executors=executors if executors is not None else memory.executors,
         tasks=sample["task_ceiling"] or memory.tasks,
@@ -132,7 +134,7 @@ def saw_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     )
 
 
-def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
+def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
     """Return the memory after one micro-batch; the batch model learns from it if it was busy and no executor is cold.
 
     Args:
@@ -148,12 +150,12 @@ def saw_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Mem
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))
     worth = slots**contract.planning.scaling
     work_s = max(0.0, duration - memory.model.overhead_s)
-    memory = replace(memory, batches=ended(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
+    memory = replace(memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth))
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
-    if not executors or not memory.tasks or not busy(memory.model.overhead_s, rows, worth, duration):
+    if not executors or not memory.tasks or not tells_capacity(memory.model.overhead_s, rows, worth, duration):
         return memory
-    return replace(memory, model=learn(memory.model, rows, worth, duration))
+    return replace(memory, model=learn_from_batch(memory.model, rows, worth, duration))
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:
@@ -163,12 +165,12 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     return replace(memory, unknown_at=None)
 
 
-def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
+def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     """Return the memory after one more forecast, held or ignored.
 
     Of two forecasts that of the higher `epoch` (fencing number of the server) is held, at equal epochs the one of later
-    `time`. One of a job time not reached yet (`ahead`) is ignored; a held one that no server has confirmed for
-    `SILENT_S` wall seconds is replaced in any case.
+    `time`. One that `begins_too_late` is ignored. A held one that no server has confirmed for `SILENT_S` wall seconds
+    is replaced in any case.
 
     Args:
         memory: so far; not changed.
@@ -178,15 +180,15 @@ def saw_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
         KeyError: a field is missing.
     """
     held = memory.forecast
-    if ahead(memory, forecast):
+    if begins_too_late(memory, forecast):
         return memory
-    stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not ahead(memory, held)
+    stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not begins_too_late(memory, held)
     if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
         return memory
     return replace(memory, forecast=forecast)
 
 
-def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
+def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
     """Return whether a forecast begins over `AHEAD_S` wall seconds after the job's own time; False before any metrics.
 
     Args:
@@ -202,7 +204,7 @@ def ahead(memory: Memory, forecast: dict[str, Any]) -> bool:
     return bool(forecast["time"] > shown + AHEAD_S * memory.time_scale)
 
 
-def saw_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
+def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
     """Return the memory after a heartbeat: one of the server of the held forecast makes that as fresh as the heartbeat.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from configs.contract import Contract
-from models.policy.core.capacity import Capacity, speeds
+from models.policy.core.capacity import Capacity, speed_table
 from models.policy.core.view import View
 from models.policy.received.outlook import Outlook
 
@@ -69,11 +69,11 @@ class Observation:
     stand_in: str = ""
 
     def inputs(self) -> dict[str, Any]:
-        """Return the fields as JSON values, by name; `of` is the inverse."""
+        """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def of(cls, inputs: dict[str, Any]) -> Observation | None:
+    def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:
         """Rebuild an observation from a decision's `inputs`; None if a field is missing (it was made without one).
 
         Raises:
@@ -82,15 +82,15 @@ class Observation:
         names = [f.name for f in dataclasses.fields(cls)]
         if any(name not in inputs for name in names):
             return None
-        return cls(**{**{name: inputs[name] for name in names}, "ahead": Outlook.of(inputs["ahead"])})
+        return cls(**{**{name: inputs[name] for name in names}, "ahead": Outlook.from_json_values(inputs["ahead"])})
 
-    def view(self, contract: Contract) -> View:
+    def to_view(self, contract: Contract) -> View:
         """Return the observation as a policy's view of one run: every array is (1,), None becomes NaN.
 
         Executors still to come or to go are the difference of `target` and `executors`.
         """
         bounds, planning = contract.executors, contract.planning
-        worth = speeds(bounds.max, bounds.cores, self.tasks, planning.scaling)
+        worth = speed_table(bounds.max, bounds.cores, self.tasks, planning.scaling)
         numbers = {
             **{name: getattr(self, name) for name in _SEEN},
             "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
@@ -98,6 +98,7 @@ class Observation:
         }  # fmt: skip
         capacity = Capacity(worth[None], np.array([self.overhead_s]), np.array([self.per_record_s]), planning.batch_s)
         return View(
-            now_s=self.now_s, since_s=self.since_s, capacity=capacity, ahead=self.ahead.ahead() if self.ahead else None,
+            now_s=self.now_s, since_s=self.since_s, capacity=capacity,
+            ahead=self.ahead.to_arrays() if self.ahead else None,
             **{name: np.array([value], float) for name, value in numbers.items()},  # None is NaN
         )  # fmt: skip

@@ -9,7 +9,10 @@ import numpy as np
 from configs.contract import Contract
 from configs.policies import BLIND
 from models.policy.core import carried
-from models.policy.core.view import Choice, Floats, Memory, Policy, Why, decide
+from models.policy.core.capacity import Floats
+from models.policy.core.choice import Choice, Why
+from models.policy.core.policy import Policy, decide
+from models.policy.core.view import Memory
 from models.policy.live.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
@@ -24,7 +27,7 @@ class Plan:
     Attributes:
         executors: to ask for.
         reason: one line for a person.
-        codes: the same for programs; see `explanation`.
+        codes: the same for programs; see `explain`.
         needed_observed, needed_forecast: executors that load or forecast ask for; None where the policy does not say.
         capacity_rps, current_capacity_rps: records/s that `executors` and those of now sustain.
         utilisation: arrivals over `capacity_rps`; None where that is 0.
@@ -40,7 +43,7 @@ class Plan:
     utilisation: float | None
 
 
-def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory, Plan]:
+def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory, Plan]:
     """Let a policy decide about an observed job; the same inputs give the same decision.
 
     Returns:
@@ -49,18 +52,18 @@ def plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Memory,
     Raises:
         ValueError, TypeError: `seen.carried` holds something that is no number.
     """
-    view = seen.view(contract)
+    view = seen.to_view(contract)
     memory, choice = decide(policy, carried.restore(seen.carried, policy), view)
     target = int(choice.target[0])
-    capacity = float(view.capacity.rps(choice.target)[0])
-    reason, codes = explanation(policy, choice, contract, seen)
+    capacity = float(view.capacity.sustained_rps(choice.target)[0])
+    reason, codes = explain(policy, choice, contract, seen)
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
-        float(view.capacity.rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,
+        float(view.capacity.sustained_rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,
     )  # fmt: skip
 
 
-def explanation(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:
+def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observation) -> tuple[str, list[str]]:
     """Explain a choice about one job.
 
     Returns:

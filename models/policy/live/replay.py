@@ -11,16 +11,16 @@ import numpy as np
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build
-from models.policy.core.view import Policy
+from models.policy.core.policy import Policy
 from models.policy.live.observation import Observation
-from models.policy.live.plan import plan
+from models.policy.live.plan import make_plan
 from models.policy.rules.fixed import DAY_S, Timetable
 
 Contracts = Mapping[str, Contract]
 """Contracts by their hash, `Contract.hash`."""
 
 
-def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: float) -> Policy:
+def build_policy_at(name: str, contract: Contract, now_s: float, job_s: float, scale: float) -> Policy:
     """Build a policy that needs no agent, for one job at one moment.
 
     Args:
@@ -43,7 +43,7 @@ def policy_of(name: str, contract: Contract, now_s: float, job_s: float, scale: 
     return build(name, contract, Timetable(np.array(rps), DAY_S / scale, job_s / scale - now_s))
 
 
-def contracts_of(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
+def parse_contracts(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
     """Parse the contracts of a log, by their hash.
 
     Args:
@@ -56,7 +56,7 @@ def contracts_of(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 
-def replayed(
+def replay_decision(
     decision: Mapping[str, Any], contracts: Contracts, policy: Policy | None = None
 ) -> tuple[int, str, list[str]] | None:
     """Decide again from a logged decision's inputs.
@@ -75,7 +75,7 @@ def replayed(
         ValueError: the inputs hold an invalid contract.
     """
     inputs = decision["inputs"]
-    seen = Observation.of(inputs)
+    seen = Observation.from_inputs(inputs)
     if seen is None:
         return None
     if "contract" in inputs:
@@ -84,6 +84,6 @@ def replayed(
         contract = contracts[named]
     else:
         raise LookupError(f"contract {named} is not known; its text is on the topic `contracts` and in the lake")
-    policy = policy or policy_of(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale)
-    _, made = plan(seen, contract, policy)
+    policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale)
+    _, made = make_plan(seen, contract, policy)
     return made.executors, made.reason, made.codes

@@ -31,7 +31,7 @@ class Standing:
     vouched: int = 0
 
 
-def repeated(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
+def count_repeat(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
     """Count an evaluation as a repeat of the standing decision, if it is one.
 
     Args:

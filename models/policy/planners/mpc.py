@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from configs.contract import Contract
 from models.policy.core import window
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, flags
+from models.policy.core.choice import Choice, why_flags
+from models.policy.core.policy import Rule
+from models.policy.core.view import Memory, View
 from models.policy.planners.planner import backlog
 
 _LEAST_BUDGET = 1e-4
@@ -29,7 +31,7 @@ _DEAR, _LENIENT = 0.5, 0.08
 """For each factor of ten that the price is below 10^_DEAR, the planned utilisation rises by the share _LENIENT."""
 
 
-def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
+def cheapest_capacity(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
     """Return (runs,) records/s of capacity `x` that minimise `per_rps * x + price * P(peak > x)`.
 
     Never below the lowest quantile. Between quantiles the chance of exceedance falls exponentially, beyond the last as
@@ -58,7 +60,7 @@ def cheapest(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, pric
     return np.where(np.isfinite(quantiles).all(axis=1), best, np.nan)
 
 
-def unserved(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
+def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
     """Return (runs,) records that pile up while the load goes linearly from `now` to `then` at constant capacity.
 
     Args:
@@ -138,10 +140,10 @@ class Mpc(Rule):
         observed, cut = self._executors(view, rate, piled)
         forecast, keeps = np.full(view.runs, np.nan), observed
         if view.ahead is not None:
-            whole, then = view.ahead.peak(self.ahead_s), view.ahead.peak(self.ahead_s, self.lead_s)
+            whole, then = view.ahead.peak_rps(self.ahead_s), view.ahead.peak_rps(self.ahead_s, self.lead_s)
             usable = np.asarray(np.isfinite(whole).all(axis=1) & (whole >= 0).all(axis=1))
-            coming = view.ahead.upper(0.5, self.lead_s)
-            left = unserved(rate, coming, view.capacity.rps(view.ready + view.starting), self.lead_s)
+            coming = view.ahead.peak_rps_at(0.5, self.lead_s)
+            left = unserved_records(rate, coming, view.capacity.sustained_rps(view.ready + view.starting), self.lead_s)
             later = piled + np.where(usable, left, 0.0)
             asked, cut_too = self._executors(view, self._worth(view, then, usable), later)
             kept, _ = self._executors(view, self._worth(view, whole, usable), later)
@@ -149,11 +151,11 @@ class Mpc(Rule):
             keeps = np.where(usable, np.maximum(kept, observed), observed)
         plan = np.fmax(observed, forecast)
         keeps = np.maximum(keeps, plan)
-        memory = window.push(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
+        memory = window.push_values(memory, "plan", np.where(known, keeps, np.nan), view.now_s, self.hold_s)
         caught = (plan < view.target) & (piled > 0)
         lowered = np.minimum(np.maximum(window.highest(memory, "plan"), keeps), view.target)
         target = np.where(plan >= view.target, plan, np.where(caught, view.target, lowered))
-        why = flags(
+        why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
             delayed_down=(plan < view.target) & ~caught & (lowered >= view.target), no_forecast=np.isnan(forecast),
             not_a_number=~known,
@@ -163,9 +165,9 @@ class Mpc(Rule):
     def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_]) -> Floats:
         """(runs,) records/s to provide for; 0 without a usable forecast."""
         assert view.ahead is not None, "what is heard has quantiles"
-        per_rps = view.most / (view.capacity.rps(view.most) * self.busy)
+        per_rps = view.most / (view.capacity.sustained_rps(view.most) * self.busy)
         price = 10.0 ** np.asarray(self.violation_cost, float) * view.most
-        return np.where(usable, cheapest(quantiles, view.ahead.levels, per_rps, price), 0.0)
+        return np.where(usable, cheapest_capacity(quantiles, view.ahead.levels, per_rps, price), 0.0)
 
     def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         need = rps / self.busy + piled / self.catch_up_s

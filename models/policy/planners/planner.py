@@ -13,7 +13,10 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core import window
-from models.policy.core.view import Choice, Floats, Memory, Rule, View, flags
+from models.policy.core.capacity import Floats
+from models.policy.core.choice import Choice, why_flags
+from models.policy.core.policy import Rule
+from models.policy.core.view import Memory, View
 
 LAG_ALLOWANCE_BATCHES = 1.5
 """Batches of arrivals that count as in flight; only lag beyond them is a backlog."""
@@ -80,7 +83,7 @@ class Planner(Rule):
         observed, cut = self._executors(view, view.arrival_rps, piled)
         forecast, listens = np.full(view.runs, np.nan), self.name == "forecast"
         if listens and view.ahead is not None:
-            forecast, cut_too = self._executors(view, view.ahead.upper(self.quantile, self.ahead_s), piled)
+            forecast, cut_too = self._executors(view, view.ahead.peak_rps_at(self.quantile, self.ahead_s), piled)
             cut = cut | cut_too
         wanted = np.fmax(observed, forecast)
         recent = window.highest(memory, "need")
@@ -93,11 +96,11 @@ class Planner(Rule):
         lowered = np.maximum(allowed, view.target - self.step_down)
         target = np.where(up & ~soon, raised, np.where(down & ~caught & ~late, lowered, view.target))
         known = np.isfinite(view.arrival_rps) & (view.arrival_rps >= 0)
-        why = flags(
+        why = why_flags(
             forecast=up & (observed <= view.target), backlog=piled > 0, ceiling=cut, cooldown=up & soon,
             catch_up=caught, delayed_down=late, no_forecast=listens & np.isnan(forecast), not_a_number=~known,
         )  # fmt: skip
-        memory = window.push(memory, "need", np.where(known, wanted, np.nan), view.now_s, self.down_delay_s)
+        memory = window.push_values(memory, "need", np.where(known, wanted, np.nan), view.now_s, self.down_delay_s)
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
     def _executors(self, view: View, rps: Floats, piled: Floats) -> tuple[Floats, np.ndarray]:

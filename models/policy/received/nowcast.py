@@ -39,7 +39,7 @@ class ForecastRows:
         return int(np.argmin(np.abs(np.array(self.levels) - level)))
 
 
-def offsets(lead_s: float, hold_s: float) -> Floats:
+def forecast_offsets(lead_s: float, hold_s: float) -> Floats:
     """Return (K,) rising seconds from now at which a policy is told the forecast; the last is lead + hold.
 
     `WITHIN` equal parts of the lead time and `BEYOND` of the hold; without a lead time (0) the hold's alone.
@@ -49,7 +49,7 @@ def offsets(lead_s: float, hold_s: float) -> Floats:
     return np.unique(np.concatenate([within, beyond]))
 
 
-def path(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
+def interpolate_forecasts(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
     """Interpolate forecasts linearly between the middles of their steps.
 
     Before the first step's middle the line comes from that of `last`; beyond the last step's it stays level.
@@ -74,7 +74,7 @@ def path(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
     return line, wide
 
 
-def corrected(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
+def correct_by_rate(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_s: float) -> Floats:
     """Move forecasts to the present rate: their error of now is added, fading as `exp(-offset / memory_s)`.
 
     Args:
@@ -87,8 +87,8 @@ def corrected(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memory_
         (N, K, Q) records/s, at least 0. The spread about the median shrinks by `sqrt(1 - exp(-2 offset / memory_s))`,
         the deviation of a first-order process: none now, the forecaster's own far ahead.
     """
-    now, _ = path(curves, np.zeros(1))
-    line, wide = path(curves, offsets_s)
+    now, _ = interpolate_forecasts(curves, np.zeros(1))
+    line, wide = interpolate_forecasts(curves, offsets_s)
     fading = np.exp(-offsets_s / memory_s)
     centre = line + (rate_now[:, None] - now) * fading
     unsure = np.sqrt(1 - fading**2)

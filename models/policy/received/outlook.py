@@ -10,8 +10,8 @@ import numpy as np
 
 from configs.contract import Planning
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Ahead
-from models.policy.received.nowcast import ForecastRows, corrected, offsets
+from models.policy.core.view import LoadAhead
+from models.policy.received.nowcast import ForecastRows, correct_by_rate, forecast_offsets
 from models.policy.received.past import Past
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
@@ -37,12 +37,12 @@ class Outlook:
     levels: tuple[float, ...]
     rps: tuple[tuple[float, ...], ...]
 
-    def ahead(self) -> Ahead:
+    def to_arrays(self) -> LoadAhead:
         """Return the same as the arrays that a policy's view holds, for one run."""
-        return Ahead(np.array(self.offsets_s), self.levels, np.array([self.rps]))
+        return LoadAhead(np.array(self.offsets_s), self.levels, np.array([self.rps]))
 
     @classmethod
-    def of(cls, data: Any) -> Outlook | None:
+    def from_json_values(cls, data: Any) -> Outlook | None:
         """Rebuild it from its JSON values; None or {} is returned as it is.
 
         Raises:
@@ -70,7 +70,7 @@ class Moment:
     past: Past
 
 
-def outlook(
+def make_outlook(
     held: dict[str, Any], moment: Moment, planning: Planning, calibrator: PeakCalibrator | None = None
 ) -> tuple[Outlook | None, float | None, str]:
     """Turn the newest forecast into the load ahead as a policy is told it now, moved to the present rate.
@@ -105,14 +105,14 @@ def outlook(
     if calibrator is not None and peaked:
         ends, levels, what = calibrator.ends_s, tuple(PEAK_LEVELS), " of the peak"
         before = [moment.past.rate(moment.now - ago, SMOOTH_S) for ago in TRENDS_S]
-        said = calibrator.at(Moments(curves, rate, moment.arrival_rps - np.array([before])))
+        said = calibrator.quantiles_rps(Moments(curves, rate, moment.arrival_rps - np.array([before])))
     else:
         ends, levels, what = _ends(curves, planning), curves.levels, ""
-        said = corrected(curves, ends, rate, MEMORY_STEPS * curves.step_s)
+        said = correct_by_rate(curves, ends, rate, MEMORY_STEPS * curves.step_s)
     # Rounded before the decision, so that the short numbers in the log are exactly those that were decided on.
     rows = tuple(tuple(float(f"{value:.6g}") for value in row) for row in said[0].tolist())
     made = Outlook(tuple(ends.tolist()), levels, rows)
-    upper = float(made.ahead().upper(planning.quantile, planning.lead_s + planning.hold_s)[0])
+    upper = float(made.to_arrays().peak_rps_at(planning.quantile, planning.lead_s + planning.hold_s)[0])
     if not math.isfinite(upper) or upper < 0:
         return None, None, f"no forecast: its upper quantile is {upper}"
     level = min(levels, key=lambda one: abs(one - planning.quantile))
@@ -130,6 +130,6 @@ def _curves(held: dict[str, Any], moment: Moment) -> ForecastRows:
 
 def _ends(curves: ForecastRows, planning: Planning) -> Floats:
     """Those of a backtest, and the middles of steps between them: there a line turns."""
-    ends = offsets(planning.lead_s, planning.hold_s)
+    ends = forecast_offsets(planning.lead_s, planning.hold_s)
     middles = (np.arange(curves.quantiles.shape[1]) + 0.5) * curves.step_s - curves.age_s[0]
     return np.unique(np.concatenate([ends, middles[(middles > 0) & (middles < ends[-1])]]))

@@ -44,7 +44,7 @@ class Past:
         return self.total[right - 1] + share * (self.total[right] - self.total[right - 1])
 
 
-def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
+def add_interval(past: Past, at: float, rps: float, seconds: float) -> Past:
     """Add an interval to the running total; what is older than `KEPT_S` is dropped.
 
     One that ends no later than the newest is ignored; one more than `BACK_S` before it means that the clock was set,
@@ -59,7 +59,7 @@ def saw(past: Past, at: float, rps: float, seconds: float) -> Past:
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))
     if at < past.at[-1] - BACK_S:
-        return saw(Past(), at, rps, seconds)
+        return add_interval(Past(), at, rps, seconds)
     if at <= past.at[-1]:
         return past
     # A gap without metrics is filled with the present rate, not with silence.

@@ -11,7 +11,7 @@ import numpy as np
 
 from configs.contract import Planning
 from models.policy.core.capacity import Floats
-from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretches
+from models.policy.received.peaks import LEVELS, Line, Moments, Peaks, stretch_ends
 
 _CLOSE = 1e-6
 
@@ -39,11 +39,11 @@ class PeakCalibrator:
     @property
     def ends_s(self) -> Floats:
         """(2,) ends of both stretches, wall seconds from now."""
-        return stretches(self.lead_s, self.hold_s)
+        return stretch_ends(self.lead_s, self.hold_s)
 
-    def at(self, moments: Moments) -> Floats:
+    def quantiles_rps(self, moments: Moments) -> Floats:
         """Return (N, 2, levels) records/s that the load stays under in both stretches, at `peaks.LEVELS`."""
-        return np.stack([peaks.at(moments) for peaks in (self.soon, self.then)], axis=1)
+        return np.stack([peaks.quantiles_rps(moments) for peaks in (self.soon, self.then)], axis=1)
 
     def fits(self, planning: Planning, scale: float) -> bool:
         """Return whether lead, hold and time scale (job seconds per wall second) are those it was fitted for."""

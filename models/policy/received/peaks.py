@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.policy.core.capacity import Floats
-from models.policy.received.nowcast import ForecastRows, corrected
+from models.policy.received.nowcast import ForecastRows, correct_by_rate
 
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995)
 TRENDS_S = (30, 60, 120, 300, 900)
@@ -35,7 +35,7 @@ _SMALLEST = 1e-3  # units: an error below it counts as this
 _STIFF = 1e-4  # weight of the ridge penalty, as a share of the rows
 
 
-def stretches(lead_s: float, hold_s: float) -> Floats:
+def stretch_ends(lead_s: float, hold_s: float) -> Floats:
     """Return (2,) ends of the stretches whose peaks are forecast, seconds from now: `lead_s`, and `lead_s + hold_s`."""
     return np.array([lead_s, lead_s + hold_s])
 
@@ -54,7 +54,7 @@ class Moments:
     rate_now: Floats
     trends: Floats
 
-    def some(self, rows: NDArray[np.bool_]) -> Moments:
+    def select(self, rows: NDArray[np.bool_]) -> Moments:
         """Return the moments that an (N,) mask selects."""
         c = self.curves
         curves = replace(c, quantiles=c.quantiles[rows], last=c.last[rows], age_s=c.age_s[rows])
@@ -81,10 +81,10 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Peaks:
-    """A fitted forecast of the peak load in one stretch ahead. `fit` makes it.
+    """A fitted forecast of the peak load in one stretch ahead. `fit_peaks` makes it.
 
     Attributes:
-        centre: regression of the rise over the present rate, in units (`unit`); None: the present rate alone is used.
+        centre: regression of the rise over the present rate, in units of `unit_rps`; None: the present rate alone.
         scale: regression of the logarithm of the error of `centre`; None with it.
         scores: (levels,) quantiles, at `LEVELS`, of (past rise minus centre) / scale.
         least: records/s, the smallest unit.
@@ -102,16 +102,16 @@ class Peaks:
     gain: float = 1.0
     foretold: bool = False
 
-    def at(self, moments: Moments) -> Floats:
+    def quantiles_rps(self, moments: Moments) -> Floats:
         """Return (N, levels) records/s that the peak stays under, at `LEVELS`; at least 0."""
-        now, unit = moments.rate_now[:, None], self.unit(moments)
+        now, unit = moments.rate_now[:, None], self.unit_rps(moments)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)
         rises, widths = _rows(moments, self.offsets_s, unit)
         off = np.exp(self.scale(widths))[:, None]
         return np.maximum(now + unit * (self.centre(rises)[:, None] + off * self.scores), 0.0)
 
-    def unit(self, moments: Moments) -> Floats:
+    def unit_rps(self, moments: Moments) -> Floats:
         """Return (N, 1) records/s, the unit of a rise: the present rate, at least `least`.
 
         With `foretold` the highest forecast median where that is more.
@@ -119,12 +119,12 @@ class Peaks:
         known = np.maximum(moments.rate_now, self.least)
         if self.foretold:
             curves = moments.curves
-            ahead = corrected(curves, self.offsets_s, moments.rate_now, curves.step_s)[:, :, curves.nearest(0.5)]
+            ahead = correct_by_rate(curves, self.offsets_s, moments.rate_now, curves.step_s)[:, :, curves.nearest(0.5)]
             known = np.fmax(known, ahead.max(axis=1))
         return known[:, None]
 
 
-def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
+def fit_peaks(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
     """Fit the peak forecast on past moments, in time order.
 
     Moments without a peak or a whole forecast are left out. From 200 on, regression on the forecast is tried in two
@@ -140,7 +140,7 @@ def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
         The forecast; without any moment its quantiles are the present rate.
     """
     known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
-    moments, peaks = moments.some(known), peaks[known]
+    moments, peaks = moments.select(known), peaks[known]
     least = _LEAST_LEVEL * float(np.mean(moments.rate_now)) + 1e-9 if len(peaks) else 1e-9
     nobody = Peaks(None, None, np.zeros(len(LEVELS)), least, offsets_s)
     if not len(peaks):
@@ -151,7 +151,7 @@ def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
         return _plain(nobody, moments, peaks)
     tried = (_plain, nobody), (_regressed, nobody), (_regressed, replace(nobody, foretold=True))
     losses = [
-        _loss(fitted(one, moments.some(~newer), peaks[~newer]), peaks[newer], moments.some(newer))
+        _loss(fitted(one, moments.select(~newer), peaks[~newer]), peaks[newer], moments.select(newer))
         for fitted, one in tried
     ]
     gains = [float(np.mean(loss / np.maximum(losses[0], 1e-12))) for loss in losses]
@@ -162,12 +162,12 @@ def fit(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
 
 def _plain(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
     """By the present rate alone."""
-    risen = (peaks - moments.rate_now) / nobody.unit(moments)[:, 0]
+    risen = (peaks - moments.rate_now) / nobody.unit_rps(moments)[:, 0]
     return replace(nobody, scores=np.quantile(risen, LEVELS))
 
 
 def _regressed(nobody: Peaks, moments: Moments, peaks: Floats) -> Peaks:
-    unit = nobody.unit(moments)
+    unit = nobody.unit_rps(moments)
     rises, widths = _rows(moments, nobody.offsets_s, unit)
     risen = (peaks - moments.rate_now) / unit[:, 0]
     usual = np.minimum(risen, np.quantile(risen, LEVELS[-2]))  # a rare jump must not bend the regression
@@ -182,7 +182,7 @@ def _rows(moments: Moments, offsets_s: Floats, unit: Floats) -> tuple[Floats, Fl
     """What the rise is regressed on, (N, F), and what its error is, (N, G)."""
     now, memories = moments.rate_now[:, None], [memory * moments.curves.step_s for memory in MEMORIES]
     middle, upper = moments.curves.nearest(0.5), moments.curves.nearest(_UPPER)
-    ahead = [corrected(moments.curves, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
+    ahead = [correct_by_rate(moments.curves, offsets_s, moments.rate_now, memory_s) for memory_s in memories]
     said = [one[:, :, middle] for one in ahead]
     spread = [one[:, :, upper].max(axis=1) - one[:, :, middle].max(axis=1) for one in ahead]
     rises = [moments.trends, *(np.stack([one.max(axis=1), one[:, -1]], axis=1) - now for one in said)]
@@ -204,6 +204,6 @@ def _ridge(rows: Floats, wanted: Floats) -> Line:
 
 def _loss(one: Peaks, peaks: Floats, moments: Moments) -> Floats:
     """(JUDGED,) mean pinball losses."""
-    above = peaks[:, None] - one.at(moments)[:, [LEVELS.index(level) for level in JUDGED]]
+    above = peaks[:, None] - one.quantiles_rps(moments)[:, [LEVELS.index(level) for level in JUDGED]]
     losses: Floats = np.maximum(above * np.array(JUDGED), above * (np.array(JUDGED) - 1)).mean(axis=0)
     return losses

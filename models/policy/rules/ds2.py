@@ -12,8 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, whole, within
+from models.policy.core.capacity import Floats, round_up
+from models.policy.core.choice import Choice
+from models.policy.core.policy import Rule, clipped_choice
+from models.policy.core.view import Memory, View
 
 INTERVAL_S, WARM_UP, SLACK = 10.0, 2, 1.0
 """Of the default configuration: seconds from one decision to the next (`policy_interval`), intervals without a decision
@@ -33,7 +35,7 @@ def instances_needed(instances: Floats, processing_rps: Floats, arriving_rps: Fl
     """
     known = (processing_rps > 0) & (instances > 0)
     share = np.where(known, arriving_rps / np.where(known, processing_rps, 1.0), np.nan)
-    return whole(share * instances * (1 + np.asarray(over)))
+    return round_up(share * instances * (1 + np.asarray(over)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,4 +66,6 @@ class Ds2(Rule):
         small = (needed <= view.target) & (needed >= view.target - SLACK)
         wanted = np.where(warming | small, view.target, needed)
         idle = np.isnan(needed) & np.isfinite(view.processed_rps + view.arrival_rps)
-        return memory, within(view, np.where(idle, view.target, wanted), cooldown=warming & (needed > view.target))
+        return memory, clipped_choice(
+            view, np.where(idle, view.target, wanted), cooldown=warming & (needed > view.target)
+        )

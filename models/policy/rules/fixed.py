@@ -14,7 +14,9 @@ import numpy as np
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, chosen, flags, within
+from models.policy.core.choice import Choice, make_choice, why_flags
+from models.policy.core.policy import Rule, clipped_choice
+from models.policy.core.view import Memory, View
 
 DAY_S = 86400.0
 QUANTILE = 0.95
@@ -36,7 +38,7 @@ class Timetable(NamedTuple):
     day_s: float = DAY_S
     origin_s: float = 0.0
 
-    def at(self, now_s: float) -> Floats:
+    def rate_at(self, now_s: float) -> Floats:
         """Return the records/s of the slot at `now_s` (seconds of the policy's clock), (1,) or (runs,)."""
         slots = self.rps.shape[-1]
         slot = int(((now_s + self.origin_s) % self.day_s) / self.day_s * slots)
@@ -44,7 +46,7 @@ class Timetable(NamedTuple):
         return rate
 
 
-def learned(
+def learn_timetable(
     times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S
 ) -> Timetable:
     """Make a timetable of a history: per slot of the day a quantile of its rates, or of all rates where it has none.
@@ -85,7 +87,7 @@ class Static(Rule):
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose the fixed number, cut to the bounds, whatever is seen; the memory stays empty."""
-        return memory, within(view, np.broadcast_to(np.asarray(self.executors, float), view.target.shape))
+        return memory, clipped_choice(view, np.broadcast_to(np.asarray(self.executors, float), view.target.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ class Schedule(Rule):
             SettingsError: `learned` is no timetable.
         """
         if not isinstance(learned, Timetable):
-            raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (fixed.learned).")
+            raise SettingsError(f"policy {name!r} was given {learned!r}: it needs a timetable (fixed.learn_timetable).")
         return cls(name, learned, contract.planning.target_utilisation, contract.planning.lead_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
@@ -124,7 +126,7 @@ class Schedule(Rule):
 
         Sets `Why.CEILING` where bounds or the task count cut the number short; the memory stays empty.
         """
-        rps = np.maximum(self.timetable.at(view.now_s), self.timetable.at(view.now_s + self.ahead_s))
+        rps = np.maximum(self.timetable.rate_at(view.now_s), self.timetable.rate_at(view.now_s + self.ahead_s))
         need = np.broadcast_to(rps / self.utilisation, view.target.shape)
         found, cut = view.capacity.executors_for(need, view.least, view.most)
-        return memory, chosen(found, flags(ceiling=cut))
+        return memory, make_choice(found, why_flags(ceiling=cut))

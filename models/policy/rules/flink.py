@@ -14,8 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from models.policy.core import window
-from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, whole, within
+from models.policy.core.capacity import Floats, round_up
+from models.policy.core.choice import Choice
+from models.policy.core.policy import Rule, clipped_choice
+from models.policy.core.view import Memory, View
 
 INTERVAL_S = 60.0
 """Seconds from one decision to the next (the operator's reconcile interval)."""
@@ -96,19 +98,19 @@ class Flink(Rule):
         ready = (stable >= self.window_s) & ~np.isnan(true_rps)
         needed = capacity_needed(rate, view.lag_records, self.utilisation, self.catch_up_s, self.restart_s)
         factor = np.clip(needed / true_rps, 1 - self.down_factor, 1 + self.up_factor)
-        recommended = whole(np.where(ready, factor * view.ready, view.target))
+        recommended = round_up(np.where(ready, factor * view.ready, view.target))
         recommended = np.where(np.isnan(recommended), view.target, recommended)
         bounded = np.minimum(np.maximum(recommended, view.least), view.most)
         outside = self._outside(view, rate, true_rps)
         up, down = bounded > view.target, bounded < view.target
         since = np.where(down, np.minimum(memory["down_since"], view.now_s), np.inf)
-        memory = window.push(memory, "lower", np.where(down, bounded, np.nan), view.now_s, self.down_interval_s)
+        memory = window.push_values(memory, "lower", np.where(down, bounded, np.nan), view.now_s, self.down_interval_s)
         waited = down & (view.now_s - since >= self.down_interval_s)
         lowest = np.minimum(window.highest(memory, "lower"), view.target)
         lowered = waited & outside & (lowest < view.target)
         wanted = np.where(up & outside, recommended, np.where(lowered, lowest, view.target))
         since = np.where(lowered, np.inf, since)
-        return {**memory, "down_since": since}, within(view, wanted, delayed_down=down & ~waited)
+        return {**memory, "down_since": since}, clipped_choice(view, wanted, delayed_down=down & ~waited)
 
     def _measured(self, memory: Memory, view: View) -> Memory:
         """One more value of each rate, but none while stabilising."""
@@ -117,7 +119,7 @@ class Flink(Rule):
             [view.arrival_rps, view.processed_rps, view.busy, np.where(far_behind, view.processed_rps, np.nan)], axis=-1
         )
         seen[view.since_change_s < self.stabilisation_s] = np.nan
-        memory = window.push(memory, "rates", seen, view.now_s, self.window_s)
+        memory = window.push_values(memory, "rates", seen, view.now_s, self.window_s)
         return {**memory, "born": np.minimum(memory["born"], view.now_s)}
 
     @staticmethod

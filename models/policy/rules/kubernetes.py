@@ -16,8 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from models.policy.core import window
-from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, useful, whole, within
+from models.policy.core.capacity import Floats, round_up
+from models.policy.core.choice import Choice
+from models.policy.core.policy import Rule, clipped_choice
+from models.policy.core.view import Memory, View
 
 SYNC_S = 15.0
 """Seconds from one decision to the next (`--horizontal-pod-autoscaler-sync-period`)."""
@@ -56,7 +58,7 @@ class Hpa(_PodAutoscaler):
         Raises:
             KeyError: the memory is not from `fresh`.
         """
-        return stabilised(memory, view, recommended(view, view.busy / self.target))
+        return stabilise(memory, view, recommend_pods(view, view.busy / self.target))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +81,15 @@ class Keda(_PodAutoscaler):
         Raises:
             KeyError: the memory is not from `fresh`.
         """
-        threshold = np.maximum(view.capacity.rps(np.ones(view.runs)) * self.seconds, 1e-9)
-        partitions = useful(view.capacity)
+        threshold = np.maximum(view.capacity.sustained_rps(np.ones(view.runs)) * self.seconds, 1e-9)
+        partitions = view.capacity.useful_executors
         share = np.minimum(view.lag_records / threshold, partitions)
         near = np.abs(share - view.target) <= TOLERANCE * view.target
-        desired = np.where(near, view.target, whole(share))
-        return stabilised(memory, view, np.where(np.isnan(share), np.nan, desired))
+        desired = np.where(near, view.target, round_up(share))
+        return stabilise(memory, view, np.where(np.isnan(share), np.nan, desired))
 
 
-def recommended(view: View, ratio: Floats) -> Floats:
+def recommend_pods(view: View, ratio: Floats) -> Floats:
     """Return (runs,) pods that bring utilisation to its target, as Kubernetes does; NaN where unknown.
 
     On the way up starting pods count as idle, on the way down they are left out. A ratio that this brings within the
@@ -101,12 +103,12 @@ def recommended(view: View, ratio: Floats) -> Floats:
     rising = ratio > 1
     counted = np.where(rising, ratio * ready / np.maximum(pods, 1.0), ratio)
     near = (np.abs(1 - counted) <= TOLERANCE + 1e-12) | (rising & (counted < 1))
-    desired = whole(ratio * ready)
+    desired = round_up(ratio * ready)
     desired = np.where(rising, np.maximum(desired, view.target), desired)
     return np.where(np.isnan(ratio), np.nan, np.where(near, view.target, desired))
 
 
-def stabilised(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choice]:
+def stabilise(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choice]:
     """Apply Kubernetes' default behaviour to a recommendation: limited on the way up, delayed on the way down.
 
     One raise at most doubles or adds four pods; a decrease goes to the highest recommendation of the last
@@ -125,9 +127,9 @@ def stabilised(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Cho
     """
     new = np.isneginf(window.highest(memory, "recommended"))
     noted = np.where(new, np.fmax(desired, view.target), desired)
-    memory = window.push(memory, "recommended", noted, view.now_s, DOWN_WINDOW_S)
+    memory = window.push_values(memory, "recommended", noted, view.now_s, DOWN_WINDOW_S)
     limit = np.maximum(UP_FACTOR * view.target, view.target + UP_PODS)
     up, down = desired > view.target, desired < view.target
     lowest = np.minimum(window.highest(memory, "recommended"), view.target)
     wanted = np.where(up, np.minimum(desired, limit), np.where(down, lowest, desired))
-    return memory, within(view, wanted, delayed_down=down & (lowest >= view.target))
+    return memory, clipped_choice(view, wanted, delayed_down=down & (lowest >= view.target))

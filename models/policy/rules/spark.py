@@ -24,7 +24,9 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core.capacity import Floats
-from models.policy.core.view import Choice, Memory, Rule, View, useful, within
+from models.policy.core.choice import Choice
+from models.policy.core.policy import Rule, clipped_choice
+from models.policy.core.view import Memory, View
 
 INTERVAL_S = 60.0
 """Seconds from one decision to the next (`spark.streaming.dynamicAllocation.scalingInterval`)."""
@@ -64,7 +66,7 @@ class SparkDstream(Rule):
         added = view.ready + np.maximum(np.floor(ratio + 0.5), 1.0)
         fewer = np.where(view.ready > view.least, view.target - 1, view.target)
         down = ratio <= self.up_ratio * self.down_share
-        return memory, within(view, np.where(ratio >= self.up_ratio, added, np.where(down, fewer, view.target)))
+        return memory, clipped_choice(view, np.where(ratio >= self.up_ratio, added, np.where(down, fewer, view.target)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,8 @@ class SparkMicrobatch(Rule):
         allowed = self.share * self.trigger_s
         known = np.isfinite(view.batch_s) | (view.in_batch == 0)
         late, idle = lasted > allowed, known & (lasted < self.idle_share * allowed)
-        added = np.maximum(np.minimum(view.target + memory["step"], useful(view.capacity)), view.target)
+        added = np.maximum(np.minimum(view.target + memory["step"], view.capacity.useful_executors), view.target)
         fewer = view.target - np.maximum(np.floor(self.release * view.ready), 1.0)
         wanted = np.where(late, added, np.where(idle, fewer, view.target))
         step = np.where(late, np.minimum(memory["step"] * 2, 2.0**20), 1.0)
-        return {**memory, "step": step}, within(view, np.maximum(wanted, view.least))
+        return {**memory, "step": step}, clipped_choice(view, np.maximum(wanted, view.least))

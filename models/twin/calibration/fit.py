@@ -58,7 +58,7 @@ class _Plain(NamedTuple):
     duration: Floats
 
 
-def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int = DRAWS) -> Fitted:
+def fit_job(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int = DRAWS) -> Fitted:
     """Fit a job's parameters to its measured batches and executor start-ups.
 
     Durations of batches without a new executor are fitted by robust least squares of their logarithms (`normal_s`);
@@ -79,7 +79,7 @@ def fit(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws: int
     """
     usual = (batches.rows >= 1) & (batches.executors >= 1) & (batches.duration_s > 0) & (batches.number > 0)
     usual[startups.batch[startups.batch >= 0]] = False
-    delays, warm = startups.leads_s(), batches.of(usual)
+    delays, warm = startups.lead_times_s(), batches.select(usual)
     _enough(len(warm.rows), len(delays))
     seen = _Plain(warm.rows, _slots(known, warm.executors), warm.number, warm.duration_s)
     fresh = int((seen.number < EARLY).sum()) >= FRESH
@@ -173,7 +173,7 @@ def _longer(batches: MeasuredBatches, startups: Startups, job: TwinJob) -> Float
     for batch, registered, asked in zip(startups.batch, startups.registered_s, startups.requested_s, strict=True):
         if batch >= 0 and np.isfinite(asked):
             last[int(batch)] = max(registered, last.get(int(batch), -math.inf))
-    joined_s, cold = np.array(list(last.values()), float), batches.of(np.array(list(last), np.int64))
+    joined_s, cold = np.array(list(last.values()), float), batches.select(np.array(list(last), np.int64))
     begun = np.where(joined_s > cold.start_s, joined_s, cold.start_s + normal_s(job, cold))
     return np.maximum(cold.end_s - begun, 0.0)
 

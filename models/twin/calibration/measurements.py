@@ -36,7 +36,7 @@ class MeasuredBatches(NamedTuple):
         """(B,) seconds from start to end of each batch."""
         return self.end_s - self.start_s
 
-    def of(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
+    def select(self, which: Integers | NDArray[np.bool_]) -> MeasuredBatches:
         """Select batches by mask or indices."""
         return MeasuredBatches(*(part[which] for part in self))
 
@@ -61,7 +61,7 @@ class Startups(NamedTuple):
         """(S,) whether it was registered."""
         return np.ones(len(self.batch), bool) if self.censored is None else ~self.censored
 
-    def leads_s(self) -> Floats:
+    def lead_times_s(self) -> Floats:
         """Return the rising seconds from request to registration of the executors that were requested; may be empty.
 
         One that had not come counts with the median of the known times longer than it was waited for, or, where there
@@ -75,7 +75,7 @@ class Startups(NamedTuple):
         return np.sort(np.concatenate([known, np.array(late, float)]))
 
 
-def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
+def concatenate_runs(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
     """Concatenate the measurements of several runs; `Startups.batch` is shifted to match, clocks are not.
 
     Raises:
@@ -91,7 +91,7 @@ def joined(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredB
     return MeasuredBatches(*next(every)), Startups(*next(every))
 
 
-def trigger(batches: MeasuredBatches) -> float | None:
+def estimate_trigger_s(batches: MeasuredBatches) -> float | None:
     """Estimate the trigger interval: the median seconds between starts of batches that waited for their trigger.
 
     Returns:
@@ -103,7 +103,7 @@ def trigger(batches: MeasuredBatches) -> float | None:
     return round(float(np.median(between)), 1) if len(between) >= 3 else None
 
 
-def most_rows(batches: MeasuredBatches) -> float:
+def estimate_most_rows(batches: MeasuredBatches) -> float:
     """Estimate the limit of records per batch: the largest batch, if at least three are within 1 % of it; else inf."""
     highest = float(batches.rows.max(initial=0.0))
     return highest if (batches.rows >= 0.99 * highest).sum() >= 3 else math.inf

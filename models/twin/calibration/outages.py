@@ -67,7 +67,7 @@ class Outages(NamedTuple):
     calm_s: float
 
 
-def outages(seen: Recording) -> Outages:
+def measure_outages(seen: Recording) -> Outages:
     """Measure every change of workers that stands alone and whose latency was calm again within `ALONE_S` (45 s).
 
     A change stands alone if no other lies within 45 s before and after it. It is left out if latency did not double.
@@ -88,7 +88,7 @@ def outages(seen: Recording) -> Outages:
     return Outages._make([*np.array(rows, np.float64).reshape(-1, 5).T, calm])
 
 
-def capacity(seen: Recording) -> tuple[float, float]:
+def estimate_capacity(seen: Recording) -> tuple[float, float]:
     """Estimate what workers sustain, from stretches of at least 120 s after a change.
 
     Per number of workers: the median of the load divided by the busy share (mean of 30 s). A line through the
@@ -116,7 +116,7 @@ def capacity(seen: Recording) -> tuple[float, float]:
     return float(np.exp(np.median(y - scaling * x))), scaling
 
 
-def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJob:
+def fit_restarting_job(seen: Recording, least: int, most: int, target_s: float) -> TwinJob:
     """Fit the job of an engine that restarts at every change, such as Flink, from a recording.
 
     Restart times are those of single changes, from the change to the highest latency; what latency rose beyond that is
@@ -132,13 +132,13 @@ def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJ
         UnfinishedFitError: no calm stretch, or fewer than 10 changes that stand alone.
         TwinError: bounds or a target that no `TwinJob` can have.
     """
-    found = outages(seen)
+    found = measure_outages(seen)
     if len(found.lost_s) < CHANGES:
         raise UnfinishedFitError(
             f"unfinished fit: {len(found.lost_s)} changes of workers stand {ALONE_S} s apart from others and were "
             f"recovered from; {CHANGES} are needed: take a longer recording"
         )
-    slot_rps, scaling = capacity(seen)
+    slot_rps, scaling = estimate_capacity(seen)
     return TwinJob(
         overhead_s=0.0, per_record_s=1 / slot_rps, least=least, most=most, tasks=most * _FINE, scaling=scaling,
         trigger_s=SLICE_S, batch_rows=max(slot_rps * most**scaling * SLICE_S, 1.0),
@@ -147,12 +147,12 @@ def restarting(seen: Recording, least: int, most: int, target_s: float) -> TwinJ
     )  # fmt: skip
 
 
-def over(latency_s: Floats, target_s: float) -> float:
+def share_over_target(latency_s: Floats, target_s: float) -> float:
     """Return the share of the seconds with a sample in which latency is over the target; NaN without samples."""
     known = latency_s[np.isfinite(latency_s)]
     return float((known > target_s).mean()) if len(known) else float("nan")
 
 
-def as_latency(waiting_s: Floats, calm_s: float) -> Floats:
+def latency_from_waiting(waiting_s: Floats, calm_s: float) -> Floats:
     """Raise the twin's waiting times (..., T) by what their median lacks to the measured calm latency, in seconds."""
     return waiting_s + max(calm_s - float(np.median(waiting_s)), 0.0)

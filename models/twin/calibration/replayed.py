@@ -9,7 +9,7 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, act, advance
+from models.twin.sim.run import Load, advance, set_targets
 from models.twin.sim.state import begin
 
 
@@ -30,7 +30,7 @@ class ReplayedCurves(NamedTuple):
     waiting_s: Floats
 
 
-def replayed(
+def replay_recording(
     job: TwinJob, arrived: Floats, at_s: Floats, targets: Sequence[int] | Integers, executors: int, seeds: Integers,
     step_s: float = 0.1, batches: int = 0,
 ) -> ReplayedCurves:  # fmt: skip
@@ -66,7 +66,7 @@ def replayed(
     for step in range(seconds * steps):
         second, until = step // steps, (step + 1) / steps
         if step in decided:
-            act(state, jobs, np.full(runs, decided[step]), step / steps)
+            set_targets(state, jobs, np.full(runs, decided[step]), step / steps)
         ends, done = state.x["batch_end"].copy(), state.x["done"].copy()
         advance(state, jobs, load, step / steps, until)
         for run in np.flatnonzero(state.x["done"] > done):

@@ -11,15 +11,15 @@ import numpy as np
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.capacity import Floats
-from models.twin.experiment.contenders import Contender, Lane
-from models.twin.experiment.evaluation import Sheet, compete
-from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, coarseness, issued
+from models.twin.experiment.contenders import Contender, Sweep
+from models.twin.experiment.evaluation import SweepResults, run_sweeps
+from models.twin.experiment.foresight import FORECASTERS, IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.results import ALLOWED, OPTIMUM, TraceResult
-from models.twin.experiment.scenario import Scenario, issued_from, parts, scenario
+from models.twin.experiment.scenario import Scenario, build_scenario, first_forecast_step, split_trace
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.tuning import refined, tuned
-from models.twin.oracle.bound import bound
-from models.twin.oracle.optimum import clairvoyant
+from models.twin.experiment.tuning import refine_knobs, tune
+from models.twin.oracle.bound import lower_bound
+from models.twin.oracle.optimum import plan_clairvoyantly
 from models.twin.sim.job import stack
 from models.twin.sim.run import Load, simulate
 
@@ -32,11 +32,11 @@ BUDGETS = (0.001, 0.003, 0.01, 0.05)
 
 
 class BenchmarkCase(NamedTuple):
-    """A trace to compare policies on, and its forecasts by forecaster, in the trace's own unit (see `listened`)."""
+    """A trace to compare policies on, and its forecasts by forecaster, in the trace's unit (`forecast_trace`)."""
 
     name: str
     series: Series
-    said: dict[str, IssuedForecasts]
+    forecasts: dict[str, IssuedForecasts]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Effort:
     oracle: bool = True
 
 
-def listened(
+def forecast_trace(
     name: str, series: Series, setup: Setup, forecasters: Sequence[str] = FORECASTERS
 ) -> dict[str, IssuedForecasts]:
     """Forecast a trace over its tuning and test parts, and over the past from which peaks are learned.
@@ -70,17 +70,18 @@ def listened(
         Forecasts by forecaster, in the unit of the series and on its clock.
 
     Raises:
-        TwinError: the trace is too short, or a rate is missing or negative (`scenario.parts`).
+        TwinError: the trace is too short, or a rate is missing or negative (`scenario.split_trace`).
         SeriesError: an infinite rate.
     """
-    tune, _ = parts(name, series, setup)
-    many = coarseness(setup.step_s(series), sum(setup.planned_s))
+    tune, _ = split_trace(name, series, setup)
+    many = steps_per_forecast_step(setup.step_s(series), sum(setup.planned_s))
     return {
-        forecaster: issued(forecaster, series, issued_from(series, tune, setup), many) for forecaster in forecasters
+        forecaster: issue_forecasts(forecaster, series, first_forecast_step(series, tune, setup), many)
+        for forecaster in forecasters
     }
 
 
-def judged(
+def run_benchmark(
     cases: Sequence[BenchmarkCase], setup: Setup, contenders: Sequence[Contender], effort: Effort,
     tell: Callable[[str], None] = lambda line: None,
 ) -> list[TraceResult]:  # fmt: skip
@@ -103,37 +104,41 @@ def judged(
         SettingsError: a policy is unknown or cannot be built.
         KeyError: a case lacks the forecasts that a contender hears.
     """
-    cut = [(case, *parts(case.name, case.series, setup)) for case in cases]
-    tuning = [scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.said) for c, tune, _ in cut]
+    cut = [(case, *split_trace(case.name, case.series, setup)) for case in cases]
+    tuning = [
+        build_scenario(c.name, c.series, tune, setup, range(TUNE_SEED, TUNE_SEED + 1), c.forecasts)
+        for c, tune, _ in cut
+    ]
     found = [
-        TraceResult(scenario(c.name, c.series, test, setup, range(effort.seeds), c.said), {}) for c, _, test in cut
+        TraceResult(build_scenario(c.name, c.series, test, setup, range(effort.seeds), c.forecasts), {})
+        for c, _, test in cut
     ]
     swept = max(effort.knobs - effort.knobs // 2, 2)  # between two values others can be placed, beside one they cannot
     for contender in contenders:
-        upstream = CATALOGUE[contender.policy].upstream if contender.name == contender.policy else None
-        more = [] if upstream is None else [upstream]
-        lanes = [
-            Lane(one.scenario, lane.setting, np.concatenate([lane.knobs, more]))
-            for one, lane in zip(found, tuned(contender, tuning, swept), strict=True)
+        vendor_default = CATALOGUE[contender.policy].vendor_default if contender.name == contender.policy else None
+        more = [] if vendor_default is None else [vendor_default]
+        sweeps = [
+            Sweep(one.scenario, sweep.setting, np.concatenate([sweep.knobs, more]))
+            for one, sweep in zip(found, tune(contender, tuning, swept), strict=True)
         ]
-        sheets = compete(contender, lanes)
+        results = run_sweeps(contender, sweeps)
         for left in range(effort.knobs - swept, 0, -ROUND):
             closer = [
-                lane._replace(knobs=refined(sheet.knobs, sheet.means[0], min(ROUND, left)))
-                for lane, sheet in zip(lanes, sheets, strict=True)
+                sweep._replace(knobs=refine_knobs(result.knobs, result.means[0], min(ROUND, left)))
+                for sweep, result in zip(sweeps, results, strict=True)
             ]
-            sheets = [sheet.plus(more) for sheet, more in zip(sheets, compete(contender, closer), strict=True)]
-        for one, lane, sheet in zip(found, lanes, sheets, strict=True):
-            one.sheets[contender.name], one.settings[contender.name] = sheet, lane.setting
+            results = [result.plus(more) for result, more in zip(results, run_sweeps(contender, closer), strict=True)]
+        for one, sweep, result in zip(found, sweeps, results, strict=True):
+            one.results[contender.name], one.settings[contender.name] = result, sweep.setting
         tell(contender.name)
     for one in found if effort.oracle else []:
-        one.sheets[OPTIMUM] = optimum(one.scenario)
-        one.bound.update(zip(ALLOWED, least_hours(one.scenario, ALLOWED).tolist(), strict=True))
+        one.results[OPTIMUM] = optimum_results(one.scenario)
+        one.bound.update(zip(ALLOWED, least_executor_hours(one.scenario, ALLOWED).tolist(), strict=True))
         tell(f"optimum of {one.scenario.name}")
     return found
 
 
-def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
+def optimum_results(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> SweepResults:
     """Compute the clairvoyant optimum of a scenario under the load of its first seed, one plan per budget.
 
     Plans cover all seconds of the scenario; cost and late seconds count after its warm-up, as for every policy.
@@ -151,12 +156,12 @@ def optimum(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) -> Sheet:
     """
     row, knobs = np.zeros(len(budgets), np.int64), np.array(budgets)
     load = Load(scenario.arrived[:1], row, counts=np.array([scenario.warm_s]))
-    jobs, looks = stack([scenario.setup.the_job] * len(row)), scenario.setup.looks
-    outcome = simulate(jobs, load, clairvoyant(jobs, load, looks, row, knobs), looks, row)
-    return Sheet.of(knobs, 1, outcome, slice(None), len(outcome.targets))
+    jobs, looks = stack([scenario.setup.twin_job] * len(row)), scenario.setup.looks
+    outcome = simulate(jobs, load, plan_clairvoyantly(jobs, load, looks, row, knobs), looks, row)
+    return SweepResults.from_outcome(knobs, 1, outcome, slice(None), len(outcome.targets))
 
 
-def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
+def least_executor_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
     """Compute executor-hours that no policy can stay below, (budgets,), under the load of the first seed after warm-up.
 
     Args:
@@ -168,4 +173,7 @@ def least_hours(scenario: Scenario, budgets: tuple[float, ...]) -> Floats:
     """
     arrived = scenario.arrived[:1, scenario.warm_s :]
     load = Load(arrived - arrived[:, :1], np.zeros(len(budgets), np.int64))
-    return bound(stack([scenario.setup.the_job] * len(budgets)), load, scenario.setup.looks, np.array(budgets)) / 3600
+    return (
+        lower_bound(stack([scenario.setup.twin_job] * len(budgets)), load, scenario.setup.looks, np.array(budgets))
+        / 3600
+    )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.policies import LEARNED, LISTENERS
-from models.policy.catalogue import build, named
+from models.policy.catalogue import build, select_names
 from models.policy.core.capacity import Floats
 from models.twin.experiment.foresight import LEVELS
 from models.twin.experiment.scenario import Scenario
@@ -67,7 +67,7 @@ class Contender:
     Attributes:
         name: in the results.
         policy: its name in the catalogue.
-        hears: the forecaster it receives: one of `foresight.FORECASTERS`, `TRUTH`, or empty for none.
+        forecaster: the forecaster it receives: one of `foresight.FORECASTERS`, `TRUTH`, or empty for none.
         setting: hyper-parameters to begin with.
         axes: grids of hyper-parameters that are searched on the tuning part, one after the other.
         learned: what the policy needs beside a contract, such as an agent; a timetable is learned from each trace
@@ -76,18 +76,18 @@ class Contender:
 
     name: str
     policy: str
-    hears: str = ""
+    forecaster: str = ""
     setting: Setting = Setting()
     axes: tuple[Axis, ...] = ()
     learned: Any = None
 
     @property
-    def listens(self) -> bool:
+    def uses_forecast(self) -> bool:
         """Whether the policy receives any forecast."""
-        return bool(self.hears) and self.policy in LISTENERS
+        return bool(self.forecaster) and self.policy in LISTENERS
 
 
-class Lane(NamedTuple):
+class Sweep(NamedTuple):
     """A policy's runs on one scenario: its hyper-parameters there, and (N,) values of its knob (swept parameter)."""
 
     scenario: Scenario
@@ -95,7 +95,7 @@ class Lane(NamedTuple):
     knobs: Floats
 
 
-def contenders(
+def select_contenders(
     names: Iterable[str], contract: Contract, learned: dict[str, Any] | None = None, live: bool = False
 ) -> tuple[list[Contender], dict[str, str]]:
     """Select the policies to compare, with their variants.
@@ -117,8 +117,8 @@ def contenders(
     """
     asked = list(names)
     found, left_out = [], {}
-    for name in named(asked):
-        one = contender(name, (learned or {}).get(name))
+    for name in select_names(asked):
+        one = make_contender(name, (learned or {}).get(name))
         reason = "" if name == "schedule" else _missing(one, contract)
         if reason and name in asked:
             raise SettingsError(reason)
@@ -127,8 +127,8 @@ def contenders(
         else:
             found.append(one)
     if "mpc" in {one.name for one in found}:
-        found += [with_forecaster(contender("mpc"), hears) for hears in ("", LAST_VALUE)]
-    found.append(replace(with_forecaster(contender("forecast"), TRUTH), name=TRUE_FUTURE))
+        found += [with_forecaster(make_contender("mpc"), forecaster) for forecaster in ("", LAST_VALUE)]
+    found.append(replace(with_forecaster(make_contender("forecast"), TRUTH), name=TRUE_FUTURE))
     return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
 
 
@@ -138,23 +138,23 @@ def ablations(found: Iterable[Contender]) -> list[Contender]:
     return [with_forecaster(one, other[one.name]) for one in found if one.name in other]
 
 
-def contender(name: str, learned: Any = None) -> Contender:
+def make_contender(name: str, learned: Any = None) -> Contender:
     """Return the policy of that name with the blend as forecaster, if it uses one, and the grids it is tuned over."""
     setting = Setting(level=0.9) if name == "forecast" else Setting()
     return Contender(name, name, "blend" if name in OURS else "", setting, AXES.get(name, ()), learned)
 
 
-def with_forecaster(one: Contender, hears: str) -> Contender:
+def with_forecaster(one: Contender, forecaster: str) -> Contender:
     """Return the same policy with another forecaster, named `<name>:<forecaster>`.
 
     Args:
         one: to copy.
-        hears: a forecaster, `TRUTH`, or empty for none (named `<name>:none`).
+        forecaster: a forecaster, `TRUTH`, or empty for none (named `<name>:none`).
     """
-    axes = tuple(axis for axis in one.axes if axis != HEARING or hears not in (TRUTH, ""))
-    if one.policy == "mpc" and not hears:
+    axes = tuple(axis for axis in one.axes if axis != HEARING or forecaster not in (TRUTH, ""))
+    if one.policy == "mpc" and not forecaster:
         axes = tuple(ALONE if axis == USE else axis for axis in axes)
-    return replace(one, name=f"{one.name}:{hears or 'none'}", hears=hears, axes=axes)
+    return replace(one, name=f"{one.name}:{forecaster or 'none'}", forecaster=forecaster, axes=axes)
 
 
 def _as_live(one: Contender, contract: Contract) -> Contender:

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from configs.policies import BY_PEAKS
 from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers
+from models.policy.core.choice import Why
 from models.policy.core.paced import Paced
-from models.policy.core.view import Policy, Why
-from models.policy.received.nowcast import offsets
+from models.policy.core.policy import Policy
+from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
-from models.policy.received.peaks import stretches
-from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learned
-from models.twin.experiment.contenders import TRUTH, Contender, Lane
-from models.twin.experiment.foresight import LEVELS, received, true
+from models.policy.received.peaks import stretch_ends
+from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learn_timetable
+from models.twin.experiment.contenders import TRUTH, Contender, Sweep
+from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks
 from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
 from models.twin.sim.run import Foresight, Load, SimOutcome, simulate
@@ -34,7 +35,7 @@ NEAR = 10.0
 """Factor between two violations up to which costs between them are interpolated on that axis."""
 
 
-def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
+def pareto_frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
     """Return the Pareto-optimal points, those that no other beats in both, by rising violation: (violation, cost)."""
     order = np.lexsort((cost, violation))
     paid = cost[order]
@@ -42,7 +43,7 @@ def frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
     return violation[kept], cost[kept]
 
 
-def cheapest_at(violation: Floats, cost: Floats, allowed: float) -> float:
+def least_cost_at(violation: Floats, cost: Floats, allowed: float) -> float:
     """Interpolate the least cost at an allowed violation along the Pareto frontier of a policy's points.
 
     Points whose violations differ by a factor of 10 at most are joined by a line over the logarithm of the violation,
@@ -59,7 +60,7 @@ def cheapest_at(violation: Floats, cost: Floats, allowed: float) -> float:
     Raises:
         IndexError: no points.
     """
-    share, paid = frontier(np.asarray(violation, float), np.asarray(cost, float))
+    share, paid = pareto_frontier(np.asarray(violation, float), np.asarray(cost, float))
     if share[0] > allowed:
         return float("nan")
     last = int(np.searchsorted(share, allowed, side="right"))
@@ -78,7 +79,7 @@ RUNS = 384
 """Most runs in one simulation: more are no faster and take memory."""
 
 
-class Sheet(NamedTuple):
+class SweepResults(NamedTuple):
     """Results of one policy on one scenario, arrays of shape (knobs, seeds) but for `knobs`.
 
     Attributes:
@@ -100,7 +101,7 @@ class Sheet(NamedTuple):
     clamped: Integers
 
     @classmethod
-    def of(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> Sheet:
+    def from_outcome(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> SweepResults:
         """Take `runs` of a simulation, ordered by knob value and then seed, and count in their first `looks` decisions.
 
         Raises:
@@ -111,9 +112,9 @@ class Sheet(NamedTuple):
         values = (found.executor_s / 3600, found.violation, found.p99_s, found.worst_s, found.changes, *counts)
         return cls(knobs, *(value[runs].reshape(shape) for value in values))
 
-    def plus(self, other: Sheet) -> Sheet:
+    def plus(self, other: SweepResults) -> SweepResults:
         """Append the results of further knob values."""
-        return Sheet(*(np.concatenate(both) for both in zip(self, other, strict=True)))
+        return SweepResults(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
     @property
     def means(self) -> tuple[Floats, Floats]:
@@ -122,71 +123,73 @@ class Sheet(NamedTuple):
 
     def hours_at(self, allowed: float) -> float:
         """Interpolate mean executor-hours at an allowed violation; NaN where every knob value violates more."""
-        return cheapest_at(*self.means, allowed)
+        return least_cost_at(*self.means, allowed)
 
 
-def compete(contender: Contender, lanes: Sequence[Lane]) -> list[Sheet]:
+def run_sweeps(contender: Contender, sweeps: Sequence[Sweep]) -> list[SweepResults]:
     """Simulate a policy on several scenarios, each with its own hyper-parameters and knob values.
 
     Args:
         contender: the policy.
-        lanes: with the same setup, as many seeds and as many knob values each.
+        sweeps: with the same setup, as many seeds and as many knob values each.
 
     Returns:
-        One sheet per lane, in their order.
+        One result per sweep, in their order.
 
     Raises:
         SettingsError: the policy is unknown or cannot be built, or a past from which a timetable is learned is empty.
         KeyError: a scenario lacks the forecasts that the policy receives.
         TwinError: a scenario is shorter than one look.
     """
-    found: dict[int, Sheet] = {}
-    for chunk in _chunks(contender, lanes):
-        some = [lanes[i] for i in chunk]
+    found: dict[int, SweepResults] = {}
+    for chunk in _chunks(contender, sweeps):
+        some = [sweeps[i] for i in chunk]
         setup, seeds, each = some[0].scenario.setup, some[0].scenario.seeds, len(some[0].knobs) * some[0].scenario.seeds
-        jobs, chance = stack([setup.the_job] * (each * len(some)), setup.belief), _rows([0] * len(some), some)
-        ahead = foresight(contender, some) if contender.listens else None
+        jobs, chance = stack([setup.twin_job] * (each * len(some)), setup.belief), _rows([0] * len(some), some)
+        ahead = collect_forecasts(contender, some) if contender.uses_forecast else None
         outcome = simulate(jobs, _load(some), _policy(contender, some), setup.looks, chance, ahead)
-        for at, (i, lane) in enumerate(zip(chunk, some, strict=True)):
-            runs, looks = slice(at * each, (at + 1) * each), len(lane.scenario.looks_s)
-            found[i] = Sheet.of(lane.knobs, seeds, outcome, runs, looks)
-    return [found[i] for i in range(len(lanes))]
+        for at, (i, sweep) in enumerate(zip(chunk, some, strict=True)):
+            runs, looks = slice(at * each, (at + 1) * each), len(sweep.scenario.looks_s)
+            found[i] = SweepResults.from_outcome(sweep.knobs, seeds, outcome, runs, looks)
+    return [found[i] for i in range(len(sweeps))]
 
 
-def _chunks(contender: Contender, lanes: Sequence[Lane]) -> Iterable[list[int]]:
-    """Lanes of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
+def _chunks(contender: Contender, sweeps: Sequence[Sweep]) -> Iterable[list[int]]:
+    """Sweeps of the same fields and calibrator, longest first, in simulations of at most `RUNS` runs."""
     groups: dict[Any, list[int]] = {}
-    for i in sorted(range(len(lanes)), key=lambda i: -lanes[i].scenario.seconds):
-        groups.setdefault((lanes[i].setting.fields, _by_peaks(contender, lanes[i])), []).append(i)
+    for i in sorted(range(len(sweeps)), key=lambda i: -sweeps[i].scenario.seconds):
+        groups.setdefault((sweeps[i].setting.fields, _by_peaks(contender, sweeps[i])), []).append(i)
     for group in groups.values():
-        many = max(1, RUNS // (len(lanes[group[0]].knobs) * lanes[group[0]].scenario.seeds))
+        many = max(1, RUNS // (len(sweeps[group[0]].knobs) * sweeps[group[0]].scenario.seeds))
         yield from (group[at : at + many] for at in range(0, len(group), many))
 
 
-def _rows(firsts: Iterable[int], lanes: Sequence[Lane]) -> Integers:
-    """(runs,) rows, one per seed from the first of each lane on, the same for all its knob values."""
-    seeds = np.arange(lanes[0].scenario.seeds)
-    return np.concatenate([np.tile(first + seeds, len(lane.knobs)) for first, lane in zip(firsts, lanes, strict=True)])
+def _rows(firsts: Iterable[int], sweeps: Sequence[Sweep]) -> Integers:
+    """(runs,) rows, one per seed from the first of each sweep on, the same for all its knob values."""
+    seeds = np.arange(sweeps[0].scenario.seeds)
+    return np.concatenate(
+        [np.tile(first + seeds, len(sweep.knobs)) for first, sweep in zip(firsts, sweeps, strict=True)]
+    )
 
 
-def _load(lanes: list[Lane]) -> Load:
-    scenarios = list(dict.fromkeys(lane.scenario for lane in lanes))
+def _load(sweeps: list[Sweep]) -> Load:
+    scenarios = list(dict.fromkeys(sweep.scenario for sweep in sweeps))
     seeds, longest = scenarios[0].seeds, max(one.seconds for one in scenarios)
     arrived = [np.pad(one.arrived, ((0, 0), (0, longest - one.seconds)), mode="edge") for one in scenarios]
     lasts, counts = np.repeat([(one.seconds, one.warm_s) for one in scenarios], seeds, axis=0).T
-    row = _rows((scenarios.index(lane.scenario) * seeds for lane in lanes), lanes)
+    row = _rows((scenarios.index(sweep.scenario) * seeds for sweep in sweeps), sweeps)
     return Load(np.concatenate(arrived), row, lasts, counts)
 
 
-def _policy(contender: Contender, lanes: list[Lane]) -> Policy:
-    setup, seeds = lanes[0].scenario.setup, lanes[0].scenario.seeds
+def _policy(contender: Contender, sweeps: list[Sweep]) -> Policy:
+    setup, seeds = sweeps[0].scenario.setup, sweeps[0].scenario.seeds
     known = contender.learned
     if contender.policy == "schedule":
-        tables = np.stack([_timetable(lane.scenario) for lane in lanes])
-        known = Timetable(np.repeat(tables, len(lanes[0].knobs) * seeds, axis=0), DAY_S / setup.speed)
-    knob = np.concatenate([np.repeat(lane.knobs, seeds) for lane in lanes])
+        tables = np.stack([_timetable(sweep.scenario) for sweep in sweeps])
+        known = Timetable(np.repeat(tables, len(sweeps[0].knobs) * seeds, axis=0), DAY_S / setup.speed)
+    knob = np.concatenate([np.repeat(sweep.knobs, seeds) for sweep in sweeps])
     policy: Any = build(contender.policy, setup.contract, known, knob)
-    fields: Any = dict(lanes[0].setting.fields)
+    fields: Any = dict(sweeps[0].setting.fields)
     if fields and isinstance(policy, Paced):
         inner: Any = policy.policy
         fields = {"policy": replace(inner, **fields)}
@@ -198,50 +201,52 @@ def _timetable(scenario: Scenario) -> Floats:
     past, day_s = scenario.past, DAY_S / scenario.setup.speed
     many = math.ceil(past.step_s / (day_s / SLOTS))  # a long step says something of every slot that it covers
     since = past.start + past.step_s / many * np.arange(len(past) * many, dtype=np.float64) - scenario.begins_s
-    return learned(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
+    return learn_timetable(since % day_s, np.repeat(past.values, many), slots=SLOTS, day_s=day_s).rps
 
 
-def foresight(contender: Contender, lanes: list[Lane]) -> Foresight:
+def collect_forecasts(contender: Contender, sweeps: list[Sweep]) -> Foresight:
     """Collect the forecasts that a policy receives on some scenarios, a row per scenario, hyper-parameters and seed.
 
     Args:
         contender: the policy, which listens to a forecaster or the truth.
-        lanes: with the same setup; all or none of them with learned peaks.
+        sweeps: with the same setup; all or none of them with learned peaks.
 
     Returns:
         At the times of the longest scenario's looks; NaN after the end of shorter ones.
 
     Raises:
-        KeyError: a scenario lacks the forecasts of `contender.hears`.
+        KeyError: a scenario lacks the forecasts of `contender.forecaster`.
         ValueError: a level that is none of `foresight.LEVELS`.
     """
-    setup, seeds, level = lanes[0].scenario.setup, lanes[0].scenario.seeds, lanes[0].setting.level
-    ends = asked_at = offsets(*setup.planned_s)
+    setup, seeds, level = sweeps[0].scenario.setup, sweeps[0].scenario.seeds, sweeps[0].setting.level
+    ends = asked_at = forecast_offsets(*setup.planned_s)
     levels: tuple[float, ...] = LEVELS if level is None else (level,)
-    if all(_by_peaks(contender, lane) for lane in lanes):
-        ends, levels = stretches(*setup.planned_s), PEAK_LEVELS
-    kinds = [(id(lane.scenario), lane.setting.memory_steps, lane.setting.level) for lane in lanes]
-    first = dict(zip(kinds, lanes, strict=True))
-    looks = max(len(lane.scenario.looks_s) for lane in lanes)
+    if all(_by_peaks(contender, sweep) for sweep in sweeps):
+        ends, levels = stretch_ends(*setup.planned_s), PEAK_LEVELS
+    kinds = [(id(sweep.scenario), sweep.setting.memory_steps, sweep.setting.level) for sweep in sweeps]
+    first = dict(zip(kinds, sweeps, strict=True))
+    looks = max(len(sweep.scenario.looks_s) for sweep in sweeps)
     rps: Any = np.full((len(first) * seeds, looks, len(ends), len(levels)), np.nan, np.float32)
-    for at, lane in enumerate(first.values()):
-        rps[at * seeds : (at + 1) * seeds, : len(lane.scenario.looks_s)] = _received(contender, lane, asked_at)
-    # Lanes may differ in a single level: the policy takes the only one there is, whatever its value.
-    return Foresight(ends, levels, rps, _rows((list(first).index(kind) * seeds for kind in kinds), lanes))
+    for at, sweep in enumerate(first.values()):
+        rps[at * seeds : (at + 1) * seeds, : len(sweep.scenario.looks_s)] = _received(contender, sweep, asked_at)
+    # Sweeps may differ in a single level: the policy takes the only one there is, whatever its value.
+    return Foresight(ends, levels, rps, _rows((list(first).index(kind) * seeds for kind in kinds), sweeps))
 
 
-def _received(contender: Contender, lane: Lane, ends: Floats) -> NDArray[np.floating[Any]]:
-    scenario, setting = lane.scenario, lane.setting
-    if contender.hears == TRUTH:
+def _received(contender: Contender, sweep: Sweep, ends: Floats) -> NDArray[np.floating[Any]]:
+    scenario, setting = sweep.scenario, sweep.setting
+    if contender.forecaster == TRUTH:
         every = np.concatenate([scenario.rate, scenario.after])
-        return true(every, scenario.looks_s, ends)[None, :, :, None]  # the same at every level
-    if _by_peaks(contender, lane):
-        return scenario.forecast_peaks[contender.hears]
-    issued, moments = scenario.issued[contender.hears], scenario.begins_s + scenario.looks_s.astype(np.float64)
+        return true_peaks(every, scenario.looks_s, ends)[None, :, :, None]  # the same at every level
+    if _by_peaks(contender, sweep):
+        return scenario.forecast_peaks[contender.forecaster]
+    issued, moments = scenario.issued[contender.forecaster], scenario.begins_s + scenario.looks_s.astype(np.float64)
     memory_s = setting.memory_steps * issued.step_s
-    return np.stack([received(issued, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]])
+    return np.stack(
+        [correct_at_looks(issued, moments, now, ends, memory_s, setting.level) for now in scenario.looked_back[0]]
+    )
 
 
-def _by_peaks(contender: Contender, lane: Lane) -> bool:
+def _by_peaks(contender: Contender, sweep: Sweep) -> bool:
     """Whether the policy receives the peaks whose quantiles the past has kept, instead of the forecaster's own."""
-    return contender.policy in BY_PEAKS and contender.hears in lane.scenario.peaks
+    return contender.policy in BY_PEAKS and contender.forecaster in sweep.scenario.peaks

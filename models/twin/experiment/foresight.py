@@ -15,7 +15,7 @@ from models.forecast.core.forecaster import Forecaster, Task, fill_gaps
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.policy.core.capacity import Floats, Integers
-from models.policy.received.nowcast import ForecastRows, corrected
+from models.policy.received.nowcast import ForecastRows, correct_by_rate
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 HORIZON = 12
@@ -48,7 +48,7 @@ class IssuedForecasts(NamedTuple):
         step_s, begins_s = self.step_s / speed, self.begins_s / speed
         return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
-    def curves(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
+    def newest_at(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
         """Return the newest forecast at each moment, with its age.
 
         Args:
@@ -67,7 +67,7 @@ class IssuedForecasts(NamedTuple):
         )
 
 
-def coarseness(step_s: float, reach_s: float) -> int:
+def steps_per_forecast_step(step_s: float, reach_s: float) -> int:
     """Return how many steps of a series one forecast step must cover so that its 12 steps reach far enough.
 
     Args:
@@ -77,7 +77,7 @@ def coarseness(step_s: float, reach_s: float) -> int:
     return max(1, math.ceil(reach_s / (REACH * step_s)))
 
 
-def issued(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
+def issue_forecasts(forecaster: str, series: Series, first: int, many: int = 1) -> IssuedForecasts:
     """Run a forecaster over a series and record what it issues, step by step, from one step on.
 
     Args:
@@ -96,10 +96,10 @@ def issued(forecaster: str, series: Series, first: int, many: int = 1) -> Issued
     begins = series.start + first * series.step_s
     task = Task(step_s, HORIZON, LEVELS)
     model: Forecaster = Blend(task) if forecaster == "blend" else Naive(task, False, False)
-    return followed(model, Series(begins - len(older) * step_s, step_s, older), held)
+    return issue_stepwise(model, Series(begins - len(older) * step_s, step_s, older), held)
 
 
-def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
+def issue_stepwise(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
     """Step a forecaster through (N,) held-back values after a history, and record what it issues before each.
 
     Args:
@@ -122,7 +122,7 @@ def followed(model: Forecaster, older: Series, held: Floats) -> IssuedForecasts:
     return IssuedForecasts(quantiles.astype(float), last, older.step_s, older.end, model.levels)
 
 
-def received(
+def correct_at_looks(
     said: IssuedForecasts, moments_s: Floats, rate_now: Floats, offsets_s: Floats, memory_s: float, level: float | None
 ) -> Floats:
     """Return the forecasts a policy receives at its decisions: the newest, corrected by the rate observed then.
@@ -131,7 +131,7 @@ def received(
         said: by the forecaster.
         moments_s: (D,) epoch seconds of the decisions.
         rate_now: (D,) records/s of the last seconds.
-        offsets_s: (K,) seconds from a decision (`nowcast.offsets`).
+        offsets_s: (K,) seconds from a decision (`nowcast.forecast_offsets`).
         memory_s: seconds after which 1/e of the correction is left.
         level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
 
@@ -142,12 +142,12 @@ def received(
         ValueError: a level that is none of `LEVELS`.
     """
     if level is None:
-        return corrected(said.curves(moments_s), offsets_s, rate_now, memory_s)
-    few = said.curves(moments_s, (LEVELS.index(0.5), LEVELS.index(level)))
-    return corrected(few, offsets_s, rate_now, memory_s)[:, :, 1:]
+        return correct_by_rate(said.newest_at(moments_s), offsets_s, rate_now, memory_s)
+    few = said.newest_at(moments_s, (LEVELS.index(0.5), LEVELS.index(level)))
+    return correct_by_rate(few, offsets_s, rate_now, memory_s)[:, :, 1:]
 
 
-def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
+def true_peaks(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
     """Return the highest true rate of each stretch ahead of the decisions, (D, K) records/s.
 
     Args:
@@ -158,12 +158,12 @@ def true(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
     for k, offset in enumerate(offsets_s):
         end = max(round(float(offset)), before + 1)
-        found[:, k] = highest(rates, end - before)[np.minimum(looks_s + before, len(rates) - 1)]
+        found[:, k] = rolling_maximum(rates, end - before)[np.minimum(looks_s + before, len(rates) - 1)]
         before = end
     return found
 
 
-def highest(rates: Floats, size: int) -> Floats:
+def rolling_maximum(rates: Floats, size: int) -> Floats:
     """Return the forward rolling maximum: (..., T) the highest of `size` rates from each second on.
 
     After the end the last rate holds.

@@ -10,12 +10,12 @@ from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
-from models.policy.received.nowcast import offsets
+from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
-from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit
-from models.twin.experiment.foresight import IssuedForecasts, followed, highest
-from models.twin.sim.arrivals import filled, rates, summed
+from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit_peaks
+from models.twin.experiment.foresight import IssuedForecasts, issue_stepwise, rolling_maximum
+from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
 
 DAYS = 14.0
 """Newest days of a past that are learned from."""
@@ -30,7 +30,7 @@ STEPS = 20_000
 """Most steps of a forecaster that are learned from for a running job."""
 
 
-def peaks_learned(
+def learn_peaks(
     said: IssuedForecasts, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
     many: int = MOMENTS,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
@@ -49,7 +49,7 @@ def peaks_learned(
     Returns:
         How the peaks of the two stretches are forecast; None if less than half a day of the past can be used.
     """
-    lead_s, offsets_s = times_s[0], offsets(*times_s)
+    lead_s, offsets_s = times_s[0], forecast_offsets(*times_s)
     reach = int(offsets_s[-1])
     first = max(said.begins_s - begins_s, len(rate) - DAYS * 86_400.0, float(smooth_s))
     last = len(rate) - reach - 1
@@ -58,15 +58,15 @@ def peaks_learned(
     moments = np.arange(first, last, max(EVERY_S, (last - first) / many)).astype(np.int64)
     chance = np.random.default_rng(seed)
     noisy = np.maximum(rate + chance.standard_normal(len(rate)) * np.sqrt(rate), 0.0)
-    now, trends = looked_back(summed(noisy), moments, smooth_s)
-    known = Moments(said.curves(begins_s + moments.astype(float)), now, trends)
+    now, trends = recent_rates(running_totals(noisy), moments, smooth_s)
+    known = Moments(said.newest_at(begins_s + moments.astype(float)), now, trends)
     soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
     lead = int(lead_s)
-    peaks = highest(rate, lead + 1)[moments], highest(rate, reach - lead + 1)[moments + lead]
-    return fit(known, soon, peaks[0]), fit(known, then, peaks[1])
+    peaks = rolling_maximum(rate, lead + 1)[moments], rolling_maximum(rate, reach - lead + 1)[moments + lead]
+    return fit_peaks(known, soon, peaks[0]), fit_peaks(known, then, peaks[1])
 
 
-def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
+def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
     """Learn from a job's past how the forecaster that serves it tells of peaks.
 
     As in a backtest of the job, but by the forecaster's own steps and with the smoothing of a live job. A third of the
@@ -93,13 +93,13 @@ def calibrator_of(forecaster: Forecaster, series: Series, planning: Planning, sc
     if (many - first) * step_s < LEAST_S or np.isfinite(series.values).sum() < 2:
         return None
     older = Series(series.start, series.step_s, series.values[:first])
-    said = followed(forecaster, older, series.values[first:]).scaled(1.0, scale)
-    rate = rates(filled(series.values)[first:], said.step_s)
-    both = peaks_learned(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
+    said = issue_stepwise(forecaster, older, series.values[first:]).scaled(1.0, scale)
+    rate = rates_per_second(fill_gaps(series.values)[first:], said.step_s)
+    both = learn_peaks(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
     return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)
 
 
-def looked_back(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
+def recent_rates(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
     """Average arrivals before each moment, and compare with the averages some time earlier.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
 from models.twin.experiment.contenders import Setting
-from models.twin.experiment.evaluation import Sheet, cheapest_at
+from models.twin.experiment.evaluation import SweepResults, least_cost_at
 from models.twin.experiment.scenario import Scenario
 
 ALLOWED = (0.001, 0.01, 0.05)
@@ -27,13 +27,13 @@ class TraceResult:
 
     Attributes:
         scenario: on which they ran.
-        sheets: results by policy; the clairvoyant optimum's under "optimum", where it was computed.
+        results: results by policy; the clairvoyant optimum's under "optimum", where it was computed.
         settings: chosen hyper-parameters by policy.
         bound: executor-hours that no policy can go below, by allowed violation (share of the seconds over the target).
     """
 
     scenario: Scenario
-    sheets: dict[str, Sheet]
+    results: dict[str, SweepResults]
     settings: dict[str, Setting] = field(default_factory=dict)
     bound: dict[float, float] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class TraceResult:
         Raises:
             KeyError: no policy of that name took part.
         """
-        return self.sheets[name].hours_at(allowed)
+        return self.results[name].hours_at(allowed)
 
     def seeds_at(self, name: str, allowed: float) -> Floats:
         """Interpolate a policy's executor-hours at an allowed violation, (seeds,); NaN where it violates more.
@@ -51,8 +51,8 @@ class TraceResult:
         Raises:
             KeyError: no policy of that name took part.
         """
-        sheet = self.sheets[name]
-        return np.array([cheapest_at(v, h, allowed) for v, h in zip(sheet.violation.T, sheet.hours.T, strict=True)])
+        result = self.results[name]
+        return np.array([least_cost_at(v, h, allowed) for v, h in zip(result.violation.T, result.hours.T, strict=True)])
 
     def between(self, name: str, allowed: float) -> tuple[float, float]:
         """Return the lowest and the highest of `seeds_at`, without NaN; both NaN where no seed has a cost.
@@ -75,20 +75,20 @@ class TraceResult:
         Raises:
             KeyError: no policy of that name took part.
         """
-        sheet = self.sheets[name]
-        violation, hours = sheet.means
+        result = self.results[name]
+        violation, hours = result.means
         return [
             {
-                "knob": sheet.knobs[i], "executor_hours": hours[i], "violation": violation[i],
-                "p99_latency_s": sheet.p99_s[i].mean(), "worst_latency_s": sheet.worst_s[i].max(),
-                "actions": sheet.actions[i].mean(), "ratio_to_optimum": self._ratio(hours[i], violation[i]),
-                "between": {"executor_hours": _range(sheet.hours[i]), "violation": _range(sheet.violation[i])},
-                "clamped": sheet.clamped[i].sum(), "not_a_number": sheet.none[i].sum(),
+                "knob": result.knobs[i], "executor_hours": hours[i], "violation": violation[i],
+                "p99_latency_s": result.p99_s[i].mean(), "worst_latency_s": result.worst_s[i].max(),
+                "actions": result.actions[i].mean(), "ratio_to_optimum": self._ratio(hours[i], violation[i]),
+                "between": {"executor_hours": _range(result.hours[i]), "violation": _range(result.violation[i])},
+                "clamped": result.clamped[i].sum(), "not_a_number": result.none[i].sum(),
             }
-            for i in np.argsort(sheet.knobs, kind="stable")
+            for i in np.argsort(result.knobs, kind="stable")
         ]  # fmt: skip
 
-    def shipped(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
+    def at_vendor_default(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
         """Return a policy at its vendor's default parameter, and what rivals cost at the same violation.
 
         Args:
@@ -103,25 +103,25 @@ class TraceResult:
             SettingsError: the catalogue has no such policy.
             KeyError: the policy or a rival did not take part.
         """
-        knob, sheet = entry(name).upstream, self.sheets[name]
+        knob, result = entry(name).vendor_default, self.results[name]
         if knob is None:
             return None
-        at = int(np.argmin(np.abs(sheet.knobs - knob)))
-        violation, hours = (float(mean[at]) for mean in sheet.means)
+        at = int(np.argmin(np.abs(result.knobs - knob)))
+        violation, hours = (float(mean[at]) for mean in result.means)
         theirs = {rival: self.hours_at(rival, max(violation, AS_GOOD_AS_NONE)) for rival in rivals}
         return {"knob": knob, "executor_hours": hours, "violation": violation, "others": theirs}
 
     def _ratio(self, hours: float, violation: float) -> float:
-        best = self.sheets.get(OPTIMUM)
+        best = self.results.get(OPTIMUM)
         return hours / best.hours_at(max(violation, best.means[0].min())) if best else math.nan
 
 
-def plain(value: Any) -> Any:
+def to_json_values(value: Any) -> Any:
     """Convert nested dicts, lists and numpy scalars to JSON values: keys to strings, NaN and infinities to None."""
     if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_json_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json_values(part) for part in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

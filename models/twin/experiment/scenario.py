@@ -13,9 +13,9 @@ from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts
-from models.twin.experiment.peak_training import DAYS, looked_back, peaks_learned
+from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates
 from models.twin.experiment.setup import DAY_S, Setup
-from models.twin.sim.arrivals import drawn, filled, rates
+from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
 from models.twin.sim.job import TwinError
 
 TEST_SHARE = 0.2
@@ -69,22 +69,24 @@ class Scenario:
     @cached_property
     def looked_back(self) -> tuple[Floats, Floats]:
         """(S, D) records/s observed at every decision, and (S, D, 5) how much more than `TRENDS_S` seconds before."""
-        both = [looked_back(arrived, self.looks_s, self.setup.looks.smooth_s) for arrived in self.arrived]
+        both = [recent_rates(arrived, self.looks_s, self.setup.looks.smooth_s) for arrived in self.arrived]
         return np.stack([rate for rate, _ in both]), np.stack([trends for _, trends in both])
 
     @cached_property
     def forecast_peaks(self) -> dict[str, NDArray[np.float32]]:
-        """By forecaster, (S, D, 2, levels) records/s that the peaks of both `peaks.stretches` stay under."""
+        """By forecaster, (S, D, 2, levels) records/s that the peaks of both `peaks.stretch_ends` stay under."""
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
-            curves = self.issued[of].curves(moments)
+            curves = self.issued[of].newest_at(moments)
             every = [Moments(curves, now, trends) for now, trends in zip(*self.looked_back, strict=True)]
-            found[of] = np.array([[one.at(each) for one in peaks] for each in every], np.float32).swapaxes(1, 2)
+            found[of] = np.array([[one.quantiles_rps(each) for one in peaks] for each in every], np.float32).swapaxes(
+                1, 2
+            )
         return found
 
 
-def parts(name: str, series: Series, setup: Setup) -> tuple[range, range]:
+def split_trace(name: str, series: Series, setup: Setup) -> tuple[range, range]:
     """Split a trace in time, into steps to tune hyper-parameters on and newer steps to compare policies on.
 
     The test part is the newest fifth, at most `test_days` long; the tuning part lies before it, as long, at most
@@ -136,7 +138,7 @@ def _check(name: str, series: Series, first: int) -> None:
         )
 
 
-def scenario(
+def build_scenario(
     name: str, series: Series, steps: range, setup: Setup, seeds: range, said: dict[str, IssuedForecasts] | None = None
 ) -> Scenario:
     """Build the scenario of some steps of a trace: scale it to the job, draw its arrivals, learn peaks from its past.
@@ -152,26 +154,26 @@ def scenario(
     Raises:
         TwinError: a negative or infinite rate, fewer than two known steps, or a trace that is 0 at its 99.9 % quantile.
     """
-    factor, step, start = setup.factor(series), setup.step_s(series), series.start / setup.speed
-    values = filled(series.values) * factor
+    factor, step, start = setup.scale_factor(series), setup.step_s(series), series.start / setup.speed
+    values = fill_gaps(series.values) * factor
     more = math.ceil(sum(setup.planned_s) / step) + 1
     warm_s = min(setup.warm_s, int(steps.start * step // setup.looks.every_s) * setup.looks.every_s)
     low, high = max(steps.start - 1 - math.ceil(warm_s / step), 0), min(steps.stop + more, len(values))
-    every = rates(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
+    every = rates_per_second(values[low:high], step)[round((steps.start - low) * step) - warm_s :]
     seconds = round(len(steps) * step) + warm_s
     rate, after = every[:seconds], every[seconds:]
-    arrived = np.stack([drawn(rate, seed) for seed in seeds])
+    arrived = np.stack([draw_arrivals(rate, seed) for seed in seeds])
     past = Series(start, step, series.values[: steps.start] * factor)
     issued = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
     since = max(steps.start - math.ceil((DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
-    before = rates(values[since : steps.start], step) if issued and steps.start > since + 1 else np.zeros(0)
+    before = rates_per_second(values[since : steps.start], step) if issued and steps.start > since + 1 else np.zeros(0)
     how = before, start + since * step, setup.planned_s, setup.looks.smooth_s, seeds.start
-    known = {of: peaks_learned(one, *how) for of, one in issued.items()}
+    known = {of: learn_peaks(one, *how) for of, one in issued.items()}
     peaks = {of: one for of, one in known.items() if one is not None}
     return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, issued, peaks)
 
 
-def issued_from(series: Series, tune: range, setup: Setup) -> int:
+def first_forecast_step(series: Series, tune: range, setup: Setup) -> int:
     """Return the first step that needs a forecast so that peaks can be learned before the tuning part.
 
     That is 14 days before it, but not in the first third of the steps before it, which are history for the forecaster.

@@ -10,7 +10,7 @@ import numpy as np
 
 from configs.contract import Contract, Executors, Planning
 from models.forecast.core.series import Series
-from models.twin.sim.arrivals import filled
+from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
 from models.twin.sim.run import Looks
 
@@ -40,7 +40,7 @@ class Setup:
         as_is: the trace is in records/s of the job already and is not scaled.
         test_days, tune_days: longest test part, and longest tuning part before it; days of the job's own clock.
         speed: seconds of the trace that pass in one of the job's, where a demonstration runs faster than its trace.
-        own: the job's own contract, by which its live policies decide; None: one is made.
+        contract_of_job: the job's own contract, by which its live policies decide; None: one is made.
         every_s: most seconds between two looks, as a live job's learned policy decides more often than a backtest's.
 
     Raises:
@@ -56,7 +56,7 @@ class Setup:
     test_days: float = 5.0
     tune_days: float = 4.0
     speed: float = 1.0
-    own: Contract | None = None
+    contract_of_job: Contract | None = None
     every_s: float = math.inf
 
     def __post_init__(self) -> None:
@@ -92,17 +92,19 @@ class Setup:
         Two batches then fit into the target, because a record may wait for one batch and be in the next.
         """
         every = int(np.clip(self.lead_s // 2, 1, 15))
-        batch_s = self.own.planning.batch_s if self.own else 0.4 * self.the_job.latency_target_s
+        batch_s = (
+            self.contract_of_job.planning.batch_s if self.contract_of_job else 0.4 * self.twin_job.latency_target_s
+        )
         return Looks(int(min(every, self.every_s)), max(every, 10), batch_s)
 
     @property
     def hold_s(self) -> float:
         """Seconds after the lead time for which executors asked for now must do: the contract's, else two looks."""
-        return self.own.planning.hold_s if self.own else 2.0 * self.looks.every_s
+        return self.contract_of_job.planning.hold_s if self.contract_of_job else 2.0 * self.looks.every_s
 
     @property
     def planned_s(self) -> tuple[float, float]:
-        """(lead, hold) in seconds that policies plan with; how long executors really take is in `the_job`."""
+        """(lead, hold) in seconds that policies plan with; how long executors really take is in `twin_job`."""
         return max(self.contract.planning.lead_s, 1.0), self.hold_s
 
     @cached_property
@@ -111,7 +113,7 @@ class Setup:
         return Belief.of(self.contract.planning)
 
     @cached_property
-    def the_job(self) -> TwinJob:
+    def twin_job(self) -> TwinJob:
         """The simulated job: the given one, or one whose `peak_executors` carry 3000 records/s; its query is warm.
 
         Start-up delays are 0.85 to 1.15 of the lead time, unless the given job's own have it as their median. Bounds
@@ -124,8 +126,8 @@ class Setup:
         if self.job is not None:
             as_fitted = abs(float(np.median(self.job.startup_s)) - self.lead_s) < 0.01 * self.lead_s
             found = replace(self.job, warmup=0.0, startup_s=self.job.startup_s if as_fitted else times)
-            if self.own:
-                bounds, target_s = self.own.executors, self.own.latency_target_s
+            if self.contract_of_job:
+                bounds, target_s = self.contract_of_job.executors, self.contract_of_job.latency_target_s
                 found = replace(found, least=bounds.min, most=bounds.max, latency_target_s=target_s)
             return replace(found, restart_s=times) if self.restarts and not self.job.restart_s else found
         overhead, batch_s = 0.5, 0.4 * self.latency_target_s
@@ -142,9 +144,9 @@ class Setup:
         A made contract limits neither steps nor cooldown, and its guesses of overhead and service time are 1.2 and 2
         times the truth, so policies have to measure.
         """
-        if self.own:
-            return self.own
-        job, most = self.the_job, self.the_job.most
+        if self.contract_of_job:
+            return self.contract_of_job
+        job, most = self.twin_job, self.twin_job.most
         planning = Planning(
             lead_s=self.lead_s, hold_s=self.hold_s, catch_up_s=60.0, batch_s=self.looks.batch_s,
             scale_down_delay_s=300.0, cooldown_s=0.0, max_step_up=most, max_step_down=most,
@@ -154,7 +156,7 @@ class Setup:
         bounds = Executors(min=job.least, max=most, cores=job.cores)
         return Contract(job="backtest", latency_target_s=job.latency_target_s, executors=bounds, planning=planning)
 
-    def factor(self, series: Series) -> float:
+    def scale_factor(self, series: Series) -> float:
         """Return the factor that turns the trace's values into records/s of the job; 1 for `as_is`.
 
         With it, the trace's 99.9 % quantile is what `peak_executors` sustain.
@@ -164,8 +166,8 @@ class Setup:
         """
         if self.as_is:
             return 1.0
-        high = float(np.quantile(filled(series.values), PEAK_QUANTILE))
+        high = float(np.quantile(fill_gaps(series.values), PEAK_QUANTILE))
         if high <= 0:
             raise TwinError(f"the trace's {PEAK_QUANTILE:.1%} quantile is {high:g}: it cannot be scaled to a job")
-        capacity = stack([self.the_job]).capacity(self.looks.batch_s)
-        return float(capacity.rps(np.array([self.peak_executors]))[0]) / high
+        capacity = stack([self.twin_job]).capacity(self.looks.batch_s)
+        return float(capacity.sustained_rps(np.array([self.peak_executors]))[0]) / high

@@ -9,8 +9,8 @@ import numpy as np
 
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
-from models.twin.experiment.contenders import Contender, Lane
-from models.twin.experiment.evaluation import Sheet, compete
+from models.twin.experiment.contenders import Contender, Sweep
+from models.twin.experiment.evaluation import SweepResults, run_sweeps
 from models.twin.experiment.scenario import Scenario
 
 JUDGED = (0.01, 0.001)
@@ -22,7 +22,7 @@ AIMED = (*JUDGED, 0.05)
 _LEAST, _STEEP = 1e-5, 30.0
 
 
-def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Lane]:
+def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Sweep]:
     """Choose for each scenario the hyper-parameters with the least cost at equal violation, and the knob values to run.
 
     The contender's grids are searched one after the other, each over the catalogue's whole sweep of the knob.
@@ -33,28 +33,29 @@ def tuned(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> li
         knobs: values of the knob per scenario.
 
     Returns:
-        One lane per scenario, whose setting and knobs are for the test part.
+        One sweep per scenario, whose setting and knobs are for the test part.
 
     Raises:
         SettingsError: the policy is unknown or cannot be built.
         KeyError: a scenario lacks the forecasts that the policy receives.
     """
-    wide = np.sort(np.array(entry(contender.policy).sweep(scenarios[0].setup.contract), float))
-    lanes = [Lane(scenario, contender.setting, wide) for scenario in scenarios]
-    sheets = compete(contender, lanes) if not contender.axes else []
+    wide = np.sort(np.array(entry(contender.policy).knob_values(scenarios[0].setup.contract), float))
+    sweeps = [Sweep(scenario, contender.setting, wide) for scenario in scenarios]
+    results = run_sweeps(contender, sweeps) if not contender.axes else []
     for axes in contender.axes:
         choices = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
-        tried = [Lane(lane.scenario, lane.setting.plus(choice), wide) for lane in lanes for choice in choices]
-        found = compete(contender, tried)
-        scores = np.array([_score(sheet) for sheet in found]).reshape(-1, len(choices))
+        tried = [Sweep(sweep.scenario, sweep.setting.plus(choice), wide) for sweep in sweeps for choice in choices]
+        found = run_sweeps(contender, tried)
+        scores = np.array([_score(result) for result in found]).reshape(-1, len(choices))
         best = scores.argmin(axis=1) + np.arange(0, len(tried), len(choices))
-        lanes, sheets = [tried[i] for i in best], [found[i] for i in best]
+        sweeps, results = [tried[i] for i in best], [found[i] for i in best]
     return [
-        lane._replace(knobs=narrowed(wide, sheet.means[0], knobs)) for lane, sheet in zip(lanes, sheets, strict=True)
+        sweep._replace(knobs=narrow_knobs(wide, result.means[0], knobs))
+        for sweep, result in zip(sweeps, results, strict=True)
     ]
 
 
-def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
+def narrow_knobs(wide: Floats, violation: Floats, count: int) -> Floats:
     """Choose knob values where violations are between 0.0002 and 0.03 (`NARROW`), evenly along the sweep.
 
     One further value lies halfway to each end of the sweep. Violations are taken as rising or falling as a whole.
@@ -78,7 +79,7 @@ def narrowed(wide: Floats, violation: Floats, count: int) -> Floats:
     return np.interp(places, place, wide)
 
 
-def refined(knobs: Floats, violation: Floats, count: int) -> Floats:
+def refine_knobs(knobs: Floats, violation: Floats, count: int) -> Floats:
     """Choose further knob values, to narrow the violations around those at which costs are compared (`AIMED`).
 
     Each value aims for the violation whose known neighbours, below and above, are farthest from it on a logarithmic
@@ -131,9 +132,9 @@ def _place(violation: Floats, level: float) -> float:
     return place[-1] - at if falling else at
 
 
-def _score(sheet: Sheet) -> float:
+def _score(result: SweepResults) -> float:
     """Mean logarithm of the cost at equal violation; what keeps no promise that well counts by how far it is off."""
-    violation, hours = sheet.means
+    violation, hours = result.means
     at = int(np.argmin(violation))
-    costs = [(sheet.hours_at(allowed), hours[at] * violation[at] / allowed) for allowed in JUDGED]
+    costs = [(result.hours_at(allowed), hours[at] * violation[at] / allowed) for allowed in JUDGED]
     return float(np.mean([np.log(missed if np.isnan(cost) else cost) for cost, missed in costs]))

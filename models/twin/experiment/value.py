@@ -24,7 +24,7 @@ OPTIMUM_LEAD_S, OPTIMUM_AT = 60.0, 0.01
 """Lead time at which the clairvoyant optimum is computed, and violation at which ours are compared with it."""
 
 
-def cells(one: TraceResult) -> list[Cell]:
+def compare_policies(one: TraceResult) -> list[Cell]:
     """Compare the policies on a trace at its lead time, one cell per allowed violation (0.01 and 0.001).
 
     Returns:
@@ -40,8 +40,8 @@ def cells(one: TraceResult) -> list[Cell]:
 
 
 def _cell(one: TraceResult, allowed: float) -> Cell:
-    hours = {name: one.hours_at(name, allowed) for name in one.sheets}
-    reactive = cheapest(hours, REACTIVE)
+    hours = {name: one.hours_at(name, allowed) for name in one.results}
+    reactive = cheapest_policy(hours, REACTIVE)
     base, known = hours.get(reactive or "", math.nan), hours[TRUE_FUTURE]
     ours = {name: hours[name] for name in (*OURS, *UNFORECAST) if name in hours}
     gap = 1 - known / base
@@ -53,28 +53,28 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
     }  # fmt: skip
 
 
-def as_shipped(one: TraceResult) -> list[dict[str, Any]]:
+def compare_at_vendor_defaults(one: TraceResult) -> list[dict[str, Any]]:
     """Compare a trace's policies at their vendors' defaults with ours at the same violation.
 
     Returns:
         Per policy of `DEFAULTS` that took part: "trace", "lead_s", "policy", "knob" (the default), "executor_hours",
         "violation" and "ratio": by policy of ours its hours over the default's, NaN where it violates more.
     """
-    ours = [name for name in (*OURS, *UNFORECAST) if name in one.sheets]
+    ours = [name for name in (*OURS, *UNFORECAST) if name in one.results]
     where, found = {"trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s}, []
     for name in DEFAULTS:
-        if name in one.sheets and (said := one.shipped(name, ours)):
+        if name in one.results and (said := one.at_vendor_default(name, ours)):
             ratio = {rival: cost / said["executor_hours"] for rival, cost in said.pop("others").items()}
             found.append({**where, "policy": name, **said, "ratio": ratio})
     return found
 
 
-def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def summarise(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Summarise each of our policies over all cells; where it violates more than allowed, its cost counts as infinite.
 
     Args:
-        found: of `cells`.
-        shipped: of `as_shipped`.
+        found: of `compare_policies`.
+        shipped: of `compare_at_vendor_defaults`.
 
     Returns:
         By policy: "cells" compared, "gap_cells" among them, "captured" (median share of the gap),
@@ -89,7 +89,7 @@ def summary(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[st
     return {name: _summed(name, found, shipped) for name in names}
 
 
-def forecast_adds(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
+def compare_without_forecaster(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
     """Compare `mpc` with its variants without a forecaster (`UNFORECAST`), over the cells with a gap of 0.05 or more.
 
     Returns:
@@ -148,7 +148,7 @@ def _dearness(name: str, compared: Sequence[Cell]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cheapest(hours: dict[str, float], names: Iterable[str]) -> str | None:
+def cheapest_policy(hours: dict[str, float], names: Iterable[str]) -> str | None:
     """Return the name of the policy with the fewest hours; None where none of `names` has a finite cost."""
     known = [name for name in names if math.isfinite(hours.get(name, math.nan))]
     return min(known, key=lambda name: hours[name], default=None)

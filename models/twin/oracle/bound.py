@@ -40,7 +40,7 @@ SPREAD = 2 * 1.7320508
 """The luckiest draw of the twin's batch noise, in deviations."""
 
 
-def bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
+def lower_bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
     """Compute executor-seconds that no policy can stay below while its share of late seconds is within the budget.
 
     Args:
@@ -58,7 +58,7 @@ def bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Floats:
     found = np.zeros(len(budgets))
     for at in jobs.groups(load.row):
         arrived = load.arrived[load.row[at[0]], : load.produced.ends[at[0]] + 1]
-        found[at] = _bound(jobs.of(at[:1]), arrived, looks.every_s, budgets[at])
+        found[at] = _bound(jobs.select(at[:1]), arrived, looks.every_s, budgets[at])
     return found
 
 

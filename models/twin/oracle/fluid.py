@@ -58,7 +58,7 @@ class _Table(NamedTuple):
     late: Any
 
 
-def plans(job: Fluid, prices: Floats, first: float) -> Integers:
+def plan_executors(job: Fluid, prices: Floats, first: float) -> Integers:
     """Plan the executors of a job with a known load, at the least cost for each price of a late second.
 
     Args:

@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
-from models.policy.core.view import Choice, Memory, Rule, View, chosen
-from models.twin.oracle.fluid import PRICES, Fluid, plans
-from models.twin.oracle.polish import followed, polished
+from models.policy.core.choice import Choice, make_choice
+from models.policy.core.policy import Rule
+from models.policy.core.view import Memory, View
+from models.twin.oracle.fluid import PRICES, Fluid, plan_executors
+from models.twin.oracle.polish import edit_plans, simulate_plans
 from models.twin.sim.job import TwinJobs
 from models.twin.sim.run import Load, Looks, first_executors
 
@@ -67,7 +69,7 @@ class Pool(NamedTuple):
             return int(np.argmin(np.where(self.violation <= budget, self.cost, np.inf)))
         return int(np.lexsort((self.cost, self.violation))[0])
 
-    def rival(self, budget: float) -> int:
+    def cheaper_later(self, budget: float) -> int:
         """Return the index of the plan to mix with `best`: later, but cheaper, with the most saved per late second.
 
         Where no plan is cheaper than `best`, it is `best` itself.
@@ -81,8 +83,8 @@ class Pool(NamedTuple):
         return int(np.argmax(worth)) if worth.max() > 0 else best
 
     def near(self, budgets: Floats | list[float]) -> list[int]:
-        """Return the rising indices of `best` and `rival` for all budgets, each once."""
-        return sorted({at for budget in budgets for at in (self.best(budget), self.rival(budget))})
+        """Return the rising indices of `best` and `cheaper_later` for all budgets, each once."""
+        return sorted({at for budget in budgets for at in (self.best(budget), self.cheaper_later(budget))})
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +108,13 @@ class Trials:
     def _many(self, count: int) -> tuple[TwinJobs, Load, int, Integers, Floats]:
         rows = np.zeros(count, np.int64)
         load = Load(self.load.arrived, rows, counts=self.load.counts)
-        return self.job.of(rows), load, self.every_s, np.full(count, self.seed), np.full(count, self.executors)
+        return self.job.select(rows), load, self.every_s, np.full(count, self.seed), np.full(count, self.executors)
 
-    def pool(self, plans: Floats, prices: Floats) -> Pool:
+    def simulate(self, plans: Floats, prices: Floats) -> Pool:
         """Simulate (D, n) plans, made for (n,) prices of a late second, and return them with cost and violation."""
-        return Pool(plans, *followed(plans, *self._many(plans.shape[1])), prices)
+        return Pool(plans, *simulate_plans(plans, *self._many(plans.shape[1])), prices)
 
-    def better(self, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
+    def with_edits(self, pool: Pool, near: list[int], factors: tuple[float, ...]) -> Pool:
         """Edit plans of a pool where that pays in the twin, and return the pool with the edited plans appended.
 
         Args:
@@ -122,7 +124,7 @@ class Trials:
         """
         at = np.repeat(near, len(factors))
         prices = pool.prices[at] * np.tile(factors, len(near))
-        return pool.plus(self.pool(polished(pool.plans[:, at], prices, *self._many(len(at))), prices))
+        return pool.plus(self.simulate(edit_plans(pool.plans[:, at], prices, *self._many(len(at))), prices))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +142,10 @@ class Optimum(Rule):
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Return the plan's targets at this time, whatever is observed; after the end of the plan, its last ones."""
-        return memory, chosen(self.targets[min(round(view.now_s / self.every_s), len(self.targets) - 1)])
+        return memory, make_choice(self.targets[min(round(view.now_s / self.every_s), len(self.targets) - 1)])
 
 
-def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
+def plan_clairvoyantly(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budgets: Floats) -> Optimum:
     """Find for each run, with its future load known, the cheapest plan within its budget of late seconds.
 
     Only seconds that count (`Load.counts`) are held against the budget. Where no plan meets it, as under a load beyond
@@ -168,7 +170,7 @@ def clairvoyant(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers, budge
     for group in jobs.groups(load.row, seeds):
         one, end = group[:1], load.produced.ends[group[0]]
         alone = Load(load.arrived[load.row[one], : end + 1], np.zeros(1, np.int64), counts=load.begins[one])
-        run = Trials(jobs.of(one), alone, looks.every_s, int(seeds[group[0]]), executors[group[0]])
+        run = Trials(jobs.select(one), alone, looks.every_s, int(seeds[group[0]]), executors[group[0]])
         targets[: looks.count(end), group] = _planned(run, budgets[group])
     return Optimum("optimum", targets, looks.every_s)
 
@@ -177,9 +179,9 @@ def _planned(run: Trials, budgets: Floats) -> Floats:
     """(D, n) a plan per budget."""
     prices = np.geomspace(CHEAPEST, DEAREST, PRICES)
     pool = _made(run, prices)
-    pool = run.better(pool, pool.near(budgets), FACTORS)
+    pool = run.with_edits(pool, pool.near(budgets), FACTORS)
     if missed := [budget for budget in budgets if not pool.meets(budget)]:
-        pool = run.better(pool, sorted({pool.best(budget) for budget in missed}), DEARER)
+        pool = run.with_edits(pool, sorted({pool.best(budget) for budget in missed}), DEARER)
     if missed := [budget for budget in missed if not pool.meets(budget)]:
         pool = _roomy(run, pool, prices, missed)
     mixed = [(_mixed(run, pool, budget), budget) for budget in budgets]
@@ -194,30 +196,30 @@ def _roomy(run: Trials, pool: Pool, prices: Floats, budgets: list[float]) -> Poo
         pool = pool.plus(_made(run, prices, room))
     least, most = (int(run.job.facts[0][name]) for name in ("least", "most"))
     still = np.tile(np.arange(least, most + 1, dtype=float), (len(pool.plans), 1))
-    pool = pool.plus(run.pool(still, np.full(still.shape[1], DEAREST)))
-    return run.better(pool, pool.near(budgets), FACTORS)
+    pool = pool.plus(run.simulate(still, np.full(still.shape[1], DEAREST)))
+    return run.with_edits(pool, pool.near(budgets), FACTORS)
 
 
 def _made(run: Trials, prices: Floats, room: float = 1.0) -> Pool:
     """The plans for prices, tried; executors are asked for so early that they run when the plan wants them."""
     fluid = _fluid(run, room)
-    running = plans(fluid, prices, run.executors)
+    running = plan_executors(fluid, prices, run.executors)
     targets = running.copy()
     for ahead in range(1, fluid.startup + 1):
         np.maximum(targets[:, :-ahead], running[:, ahead:], out=targets[:, :-ahead])
-    return run.pool(np.ascontiguousarray(targets.T, float), prices)
+    return run.simulate(np.ascontiguousarray(targets.T, float), prices)
 
 
 def _mixed(run: Trials, pool: Pool, budget: float) -> Pool:
     """The pool and plans that go from its best to its rival at one moment, which fills the budget."""
-    best, rival = pool.best(budget), pool.rival(budget)
+    best, rival = pool.best(budget), pool.cheaper_later(budget)
     if best == rival or pool.violation[best] > budget:
         return pool
     early, late = 0, len(pool.plans)
     for _ in range(2):
         moments = np.unique(np.linspace(early, late, SWITCHES + 2).astype(int)[1:-1])
         switched = np.stack([np.append(pool.plans[:m, best], pool.plans[m:, rival]) for m in moments], axis=1)
-        tried = run.pool(switched, np.full(len(moments), pool.prices[best]))
+        tried = run.simulate(switched, np.full(len(moments), pool.prices[best]))
         pool = pool.plus(tried)
         # The later the switch, the more of the plan within the budget: take the first moment that is.
         within = np.flatnonzero(tried.violation <= budget)

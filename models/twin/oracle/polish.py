@@ -21,7 +21,7 @@ REACH = 8
 """Looks by which an executor may be dismissed earlier than planned, in one edit."""
 
 
-def followed(
+def simulate_plans(
     plans: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> tuple[Floats, Floats]:
     """Simulate plans and return what they cost, as `simulate` would find it.
@@ -43,7 +43,7 @@ def followed(
     return state.x["paid"], state.x["over"] / (load.seconds - begins)
 
 
-def polished(
+def edit_plans(
     plans: Floats, prices: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> Floats:
     """Edit plans look by look wherever a small change is cheaper in the twin, and return the new plans.
@@ -65,7 +65,7 @@ def polished(
     better = np.ascontiguousarray(plans.T)
     for run, plan in enumerate(better):
         one = np.array([run])
-        alone, job = Produced(load.arrived, load.row[one], load.produced.ends[one]), jobs.of(one)
+        alone, job = Produced(load.arrived, load.row[one], load.produced.ends[one]), jobs.select(one)
         _polish(begin(job, executors[one], seeds[one]), job, alone, plan, every_s, prices[run], late[run])
     return np.ascontiguousarray(better.T)
 

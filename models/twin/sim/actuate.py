@@ -12,7 +12,7 @@ from models.twin.sim.state import SimState
 
 
 @numba.njit(inline="always")
-def uniform(chance: Any, run: int) -> float:
+def draw_uniform(chance: Any, run: int) -> float:
     """Draw the next random number in [0, 1) of a run (xorshift64*, Vigna 2016); its state in `chance` changes.
 
     Args:
@@ -35,7 +35,7 @@ def _call(x: Any, ready_at: Any, more: int, now: float, startup_s: Any, chance: 
     for _ in range(more - int(kept)):
         for k in range(len(ready_at)):
             if ready_at[k] == np.inf:
-                ready_at[k] = now + startup_s[int(uniform(chance, run) * DRAWS)]
+                ready_at[k] = now + startup_s[int(draw_uniform(chance, run) * DRAWS)]
                 x.waiting += 1.0
                 x.next_ready = min(x.next_ready, ready_at[k])
                 break
@@ -83,7 +83,7 @@ def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
         if jobs.restart_s[run, 0] >= 0:
             x.executors, x.batch_end, x.reread = target, np.inf, 1.0
             if x.halt_until <= now:
-                x.halt_until = now + jobs.restart_s[run, int(uniform(state.chance, run) * DRAWS)]
+                x.halt_until = now + jobs.restart_s[run, int(draw_uniform(state.chance, run) * DRAWS)]
             continue
         more = int(target - (x.executors - x.leaving + x.waiting))
         if more > 0:

@@ -9,7 +9,7 @@ from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import TwinError
 
 
-def filled(values: Floats) -> Floats:
+def fill_gaps(values: Floats) -> Floats:
     """Fill missing steps (NaN) of (T,) rates by linear interpolation; at the ends the nearest known rate holds.
 
     Raises:
@@ -25,7 +25,7 @@ def filled(values: Floats) -> Floats:
     return np.interp(steps, steps[known], values[known])
 
 
-def restored(values: Floats) -> Floats:
+def subtract_offset(values: Floats) -> Floats:
     """Subtract 95 % of the least value from (T,) rates, for a trace whose publisher added an unpublished offset.
 
     What is left has the ratio of peak to trough of a load that nearly sleeps at night. NaN stays NaN.
@@ -33,14 +33,14 @@ def restored(values: Floats) -> Floats:
     return values - 0.95 * np.nanmin(values)
 
 
-def rates(values: Floats, step_s: float) -> Floats:
+def rates_per_second(values: Floats, step_s: float) -> Floats:
     """Turn rates per step into rates per second: smooth, at least 0, and with the given mean over each step.
 
     They are differences of the monotone cubic (Fritsch and Carlson 1980) through the running total at the ends of
     steps.
 
     Args:
-        values: (T,) records/s, mean of each step; NaN is filled as by `filled`.
+        values: (T,) records/s, mean of each step; NaN is filled as by `fill_gaps`.
         step_s: seconds per step.
 
     Returns:
@@ -49,14 +49,14 @@ def rates(values: Floats, step_s: float) -> Floats:
     Raises:
         TwinError: a negative or infinite rate, or fewer than two known steps.
     """
-    total = summed(filled(values) * step_s)
+    total = running_totals(fill_gaps(values) * step_s)
     if step_s == 1:
         return np.diff(total)
     ends = np.arange(len(total)) * float(step_s)
     return np.maximum(np.diff(PchipInterpolator(ends, total)(np.arange(int(ends[-1]) + 1))), 0.0)
 
 
-def drawn(rate: Floats, seed: int) -> Floats:
+def draw_arrivals(rate: Floats, seed: int) -> Floats:
     """Draw Poisson arrivals around (T,) records/s; the same for the same seed.
 
     Returns:
@@ -65,9 +65,9 @@ def drawn(rate: Floats, seed: int) -> Floats:
     Raises:
         ValueError: a negative rate, or NaN.
     """
-    return summed(np.random.default_rng(seed).poisson(rate))
+    return running_totals(np.random.default_rng(seed).poisson(rate))
 
 
-def summed(counts: Floats | Integers) -> Floats:
+def running_totals(counts: Floats | Integers) -> Floats:
     """Sum (..., S) counts per second up to (..., S + 1) counts before each second, 0 first."""
     return np.concatenate([np.zeros((*counts.shape[:-1], 1)), np.cumsum(counts, axis=-1)], axis=-1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from configs.contract import Planning
 from configs.errors import CorrectableError
-from models.policy.core.capacity import Capacity, Floats, Integers, speeds
+from models.policy.core.capacity import Capacity, Floats, Integers, speed_table
 
 DRAWS = 32
 """Quantiles that measured times are reduced to; the twin draws from these."""
@@ -163,7 +163,7 @@ class TwinJobs(NamedTuple):
         """Return the true capacity of the jobs, for batches of `batch_s` seconds."""
         return Capacity(self.speeds, self.facts["overhead_s"], self.facts["per_record_s"], batch_s)
 
-    def of(self, rows: Integers) -> TwinJobs:
+    def select(self, rows: Integers) -> TwinJobs:
         """Select runs by index; `alike` is kept as it was."""
         return TwinJobs._make([*(part[rows] for part in self[:-1]), self.alike])
 
@@ -201,14 +201,14 @@ def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = N
     known = {one: i for i, one in enumerate(dict.fromkeys(both))}
     most = max(job.most for job, _ in known)
     facts = [(*(getattr(job, name) for name in TRUTH), belief.overhead_s, belief.per_record_s) for job, belief in known]
-    believed = np.array([speeds(most, job.cores, job.tasks, belief.scaling) for job, belief in known])
+    believed = np.array([speed_table(most, job.cores, job.tasks, belief.scaling) for job, belief in known])
     each = TwinJobs(
-        np.array(facts, FACTS), np.array([speeds(most, job.cores, job.tasks, job.scaling) for job, _ in known]),
+        np.array(facts, FACTS), np.array([speed_table(most, job.cores, job.tasks, job.scaling) for job, _ in known]),
         believed, np.array([_parts(job.startup_s) for job, _ in known]),
         np.array([_parts(job.restart_s or (math.nan,)) for job, _ in known]),
         bool((believed == believed[0]).all()),
     )  # fmt: skip
-    return each.of(np.array([known[one] for one in both], np.int64))
+    return each.select(np.array([known[one] for one in both], np.int64))
 
 
 def _parts(measured: Sequence[float]) -> Floats:

@@ -12,14 +12,14 @@ import numba
 import numpy as np
 
 from models.policy.core import capacity
-from models.twin.sim.actuate import uniform
+from models.twin.sim.actuate import draw_uniform
 from models.twin.sim.job import TwinJobs
 from models.twin.sim.state import BINS, FINE_S, LINEAR, SimState
 
 WARM = 1e-4
 """A warm-up that has shrunk to this share is dropped."""
-_busy = numba.njit(inline="always")(capacity.busy)
-_slope = numba.njit(inline="always")(capacity.slope)
+_busy = numba.njit(inline="always")(capacity.tells_capacity)
+_slope = numba.njit(inline="always")(capacity.estimate_per_record_s)
 _UNTAUGHT, _DECAY = float(capacity.COLD_BATCHES), capacity.DECAY
 
 
@@ -49,7 +49,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.over += over
     x.newest = slowest if slowest > 0 else x.newest
     x.worst = max(x.worst, worst)
-    # Sums for the next look and the learned service time, as `batches.ended` and `live.memory.saw_batch` do live.
+    # Sums for the next look and the learned service time, as `batches.add_batch` and `live.memory.with_batch` do live.
     slots, work = believed[int(x.executors)], max(duration - job.believed_overhead_s, 0.0)
     span = max(duration, end - x.ended_at) if x.ended_at > -np.inf else duration
     x.ended_at = end
@@ -91,7 +91,12 @@ def _start(x: Any, job: Any, speeds: Any, chance: Any, run: int, now: float, wai
         duration += job.cold_s
         x.cold = 2.0
     if job.noise > 0:
-        u = uniform(chance, run) + uniform(chance, run) + uniform(chance, run) + uniform(chance, run)
+        u = (
+            draw_uniform(chance, run)
+            + draw_uniform(chance, run)
+            + draw_uniform(chance, run)
+            + draw_uniform(chance, run)
+        )
         duration *= math.exp(job.noise * (u - 2.0) * 1.7320508)
     x.batch_start, x.rows, x.batch_end = now, rows, now + max(duration, 1e-3)
     x.next_start = _triggered(now, job)

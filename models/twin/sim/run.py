@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.policy.core.batches import shares
+from models.policy.core.batches import measure_shares
 from models.policy.core.capacity import Capacity, Floats, Integers
-from models.policy.core.view import Ahead, Policy, View, decide
+from models.policy.core.policy import Policy, decide
+from models.policy.core.view import LoadAhead, View
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
 from models.twin.sim.job import TwinError, TwinJobs
@@ -81,13 +82,13 @@ class Foresight(NamedTuple):
     rps: Floats
     row: Integers
 
-    def at(self, decision: int) -> Ahead:
+    def at(self, decision: int) -> LoadAhead:
         """Return what all runs receive at a decision (index from 0).
 
         Raises:
             IndexError: there are fewer decisions.
         """
-        return Ahead(self.offsets_s, self.levels, self.rps[self.row, decision].astype(float))
+        return LoadAhead(self.offsets_s, self.levels, self.rps[self.row, decision].astype(float))
 
 
 @dataclass(frozen=True)
@@ -158,14 +159,14 @@ def simulate(
         if load.counts is not None:
             _begin_to_count(state, load, now)
         ahead = foresight.at(number) if foresight else None
-        memory, choice = decide(policy, memory, view(state, jobs, load, looks, now, ahead))
-        act(state, jobs, np.where(now < load.produced.ends, choice.target, state.x["target"]), now)
+        memory, choice = decide(policy, memory, observe(state, jobs, load, looks, now, ahead))
+        set_targets(state, jobs, np.where(now < load.produced.ends, choice.target, state.x["target"]), now)
         targets[number], why[number] = choice.target, choice.why
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
-    return ended(state, jobs, load, targets, why)
+    return summarise(state, jobs, load, targets, why)
 
 
-def act(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
+def set_targets(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
     """Set the targets of the runs at second `now`; `state` changes in place.
 
     Args:
@@ -182,7 +183,7 @@ def advance(state: SimState, jobs: TwinJobs, load: Load, begin: float, end: floa
     kernel.advance(state, jobs, load.produced, float(begin), float(end))
 
 
-def ended(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Integers) -> SimOutcome:
+def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Integers) -> SimOutcome:
     """Close runs at the end of their load and summarise them; `state` changes in place, so call it once.
 
     Records that still wait count with the latency they have by then.
@@ -200,10 +201,10 @@ def ended(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Int
     return SimOutcome(x["paid"], violation, p99_s, x["worst"], x["changes"], targets, why)
 
 
-def view(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: Ahead | None) -> View:
+def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: LoadAhead | None) -> View:
     """Return what a policy observes at second `now`, measured by the same code as in a live job.
 
-    The shares of this look are kept in `state`, so call it once per look and before `act`, which resets the sums.
+    The shares of this look are kept in `state`, so call it once per look, before `set_targets` resets the sums.
 
     Args:
         state: of the runs.
@@ -216,7 +217,7 @@ def view(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ah
     x, facts, table = state.x, jobs.facts, state.table
     start = max(now - looks.smooth_s, 0)
     lag, new = load.arrived[load.row, now] - x["done"], load.arrived[load.row, max(now, 1)]
-    known = table[:, KNOWN] = shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
+    known = table[:, KNOWN] = measure_shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
     return View(
         now_s=float(now), since_s=float(max(min(looks.every_s, now), 1)),
         arrival_rps=(new - load.arrived[load.row, start]) / max(now - start, 1),

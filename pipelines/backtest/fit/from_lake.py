@@ -9,7 +9,7 @@ import pandas as pd
 
 from configs.contract import Contract
 from models.twin.calibration.fit import UnfinishedFitError
-from models.twin.calibration.measurements import MeasuredBatches, Startups, most_rows, trigger
+from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit.measured import configured_twin
 from pipelines.report.actions import APPLIED
@@ -99,4 +99,8 @@ def measurements_from_rows(
     startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
     tasks = rows["task_ceiling"].dropna()
     many = int(tasks.iloc[-1]) if len(tasks) else 64
-    return batches, startups, configured_twin(contract, many, trigger(batches) or 1.0, most_rows(batches))
+    return (
+        batches,
+        startups,
+        configured_twin(contract, many, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
+    )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit
-from models.twin.calibration.measurements import joined
-from models.twin.calibration.replayed import normalised_error, replayed
+from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit_job
+from models.twin.calibration.measurements import concatenate_runs
+from models.twin.calibration.replayed import normalised_error, replay_recording
 from pipelines.backtest.fit.measured import MeasuredRun
 from pipelines.html.columns import aligned
 
@@ -28,7 +28,7 @@ def fit_runs(runs: Sequence[MeasuredRun]) -> Fitted:
     """
     if not runs:
         raise UnfinishedFitError("unfinished fit: no finished run; `tidecast run` makes one")
-    return fit(*joined([(run.batches, run.startups) for run in runs]), runs[-1].known)
+    return fit_job(*concatenate_runs([(run.batches, run.startups) for run in runs]), runs[-1].known)
 
 
 def cross_validate(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
@@ -56,7 +56,7 @@ def compare_with_twin(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
     Raises:
         TwinError: the run's targets are out of the job's bounds.
     """
-    twin = replayed(
+    twin = replay_recording(
         found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
         np.arange(SEEDS), batches=run.done,
     )  # fmt: skip

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.twin.calibration.outages import Recording, as_latency, outages, over, restarting
-from models.twin.calibration.replayed import replayed
+from models.twin.calibration.outages import (
+    Recording,
+    fit_restarting_job,
+    latency_from_waiting,
+    measure_outages,
+    share_over_target,
+)
+from models.twin.calibration.replayed import replay_recording
 from pipelines.report.recorded.lines import RunError
 
 TARGET_S, MOST, SEEDS = 2.0, 24, 10
@@ -68,17 +74,17 @@ def cross_check_halves(seen: Recording) -> list[dict[str, Any]]:
     middle, found = len(seen.rate) // 2, []
     first, second = seen.part(0, middle), seen.part(middle, len(seen.rate))
     for name, mine, other in (("second", first, second), ("first", second, first)):
-        job, calm_s, changes = restarting(mine, 1, MOST, TARGET_S), outages(mine).calm_s, other.changes
-        twin = replayed(
+        job, calm_s, changes = fit_restarting_job(mine, 1, MOST, TARGET_S), measure_outages(mine).calm_s, other.changes
+        twin = replay_recording(
             job, np.concatenate([[0.0], np.cumsum(other.rate)]), changes.astype(float),
             other.workers[changes].astype(np.int64), int(other.workers[0]), np.arange(SEEDS), _STEP_S,
         )  # fmt: skip
-        shares = np.array([over(one, TARGET_S) for one in as_latency(twin.waiting_s, calm_s)])
-        measured, simulated = over(other.latency_s, TARGET_S), float(shares.mean())
+        shares = np.array([share_over_target(one, TARGET_S) for one in latency_from_waiting(twin.waiting_s, calm_s)])
+        measured, simulated = share_over_target(other.latency_s, TARGET_S), float(shares.mean())
         found.append({
-            "checked_on": name, "changes": len(changes), "alone": len(outages(mine).lost_s), "measured": measured,
-            "twin": simulated, "twin_deviation": float(shares.std()), "ratio": simulated / measured,
-            "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
+            "checked_on": name, "changes": len(changes), "alone": len(measure_outages(mine).lost_s),
+            "measured": measured, "twin": simulated, "twin_deviation": float(shares.std()),
+            "ratio": simulated / measured, "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
             "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
         })  # fmt: skip
     return found

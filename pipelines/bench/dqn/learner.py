@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from models.dqn.agent.actions import STAY
-from models.dqn.environment.randomisation import drawn
+from models.dqn.environment.randomisation import draw_runs
 from models.dqn.environment.vector import GroupedEnvironment
-from models.dqn.evaluation import Choose, rolled
+from models.dqn.evaluation import Choose, run_to_end
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 
@@ -86,9 +86,9 @@ def mean_reward(choose: Choose) -> float:
         choose: gives the environment's runs their actions, (runs,) indices.
     """
     chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
-    made = (drawn(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
-    found = [rolled(one, choose) for one in made]
-    return float(np.mean([(gained * weight).sum(axis=1) for gained, weight in found]))
+    made = (draw_runs(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
+    found = [run_to_end(one, choose) for one in made]
+    return float(np.mean([(reward * weight).sum(axis=1) for reward, weight in found]))
 
 
 def time_call(learn: Callable[[], Any]) -> dict[str, float]:

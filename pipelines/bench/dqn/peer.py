@@ -57,7 +57,7 @@ class Vector(VecEnv):
         # A cut run is no ended one: its value goes on (`TimeLimit.truncated`), as in our learner.
         infos = [{"terminal_observation": last[i], "TimeLimit.truncated": True} if cut else {}
                  for i, cut in enumerate(came.cut)]  # fmt: skip
-        return self.reset(), (came.gained * weight).sum(axis=1), came.cut.astype(bool), infos
+        return self.reset(), (came.reward * weight).sum(axis=1), came.cut.astype(bool), infos
 
     def close(self) -> None: ...
 

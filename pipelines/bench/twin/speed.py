@@ -12,7 +12,7 @@ import numpy as np
 from models.policy.catalogue import build, entry
 from models.policy.received.peaks import LEVELS
 from models.twin.experiment.setup import Setup
-from models.twin.sim.arrivals import drawn
+from models.twin.sim.arrivals import draw_arrivals
 from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import Foresight, Load, Looks, simulate
 
@@ -43,12 +43,12 @@ def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[s
     seconds, looks = int(hours * 3600), Looks(every_s=15, batch_s=4.0)
     times = np.arange(seconds)
     rate = PEAK_RPS * (1.1 + np.sin(2 * np.pi * times / DAY_S)) / 2
-    load = Load(np.stack([drawn(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
+    load = Load(np.stack([draw_arrivals(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
     job = TwinJob(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
     jobs, seeds, contract = stack([job] * RUNS), np.arange(RUNS), Setup(job=job).contract
     found: dict[str, Any] = {}
     for name in policies:
-        knobs = np.resize(np.array(entry(name).sweep(contract), float), RUNS)
+        knobs = np.resize(np.array(entry(name).knob_values(contract), float), RUNS)
         policy, ahead = build(name, contract, knob=knobs), _ahead(rate, looks)
         simulate(jobs, Load(load.arrived[:, :31].copy(), load.row), policy, looks, seeds, ahead)
         figures = []

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation import AGENT, CHAMPION, MARGINS, RIVALS
-from models.twin.experiment.evaluation import frontier
+from models.twin.experiment.evaluation import pareto_frontier
 from models.twin.experiment.results import ALLOWED, TraceResult
 from pipelines.train.agent.training_set import TrainingSet
 
@@ -82,7 +82,7 @@ def _table(result: TraceResult, levels: Sequence[float]) -> str:
         f"| executor-hours at | {' | '.join(f'{100 * a:.3g} %' for a in levels)} |",
         "|---" * (len(levels) + 1) + "|",
     ]
-    costs = {name: [sheet.hours_at(allowed) for allowed in levels] for name, sheet in result.sheets.items()}
+    costs = {name: [swept.hours_at(allowed) for allowed in levels] for name, swept in result.results.items()}
     for name in sorted(costs, key=lambda name: (math.isnan(costs[name][-1]), costs[name][-1])):
         rows.append(f"| {name} | {' | '.join(f'{c:.4g}' if math.isfinite(c) else '' for c in costs[name])} |")
     return "\n".join(rows)
@@ -99,8 +99,8 @@ def frontiers(result: TraceResult, allowed: float) -> Figure:
     """
     figure, (panel,) = _panels(1, (8, 5))
     for name, colour in _COLOURS.items():
-        if name in result.sheets:
-            share, paid = frontier(*result.sheets[name].means)
+        if name in result.results:
+            share, paid = pareto_frontier(*result.results[name].means)
             panel.plot(100 * np.maximum(share, _LEAST), paid, marker="o", markersize=3, color=colour, label=name,
                        linewidth=2.2 if name == AGENT else 1.3)  # fmt: skip
     panel.axvline(100 * allowed, color="#1f2933", linewidth=0.8, linestyle=":", label="compared at")

@@ -11,7 +11,7 @@ from typing import Any
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.agent.model import DqnModel
-from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, against, judged, level
+from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, comparison_level, judge_agent, select_rivals
 from models.dqn.learner.settings import FINE, TrainingLength
 from models.dqn.training import train as learn
 from models.forecast.selection.gate import Rival
@@ -96,10 +96,10 @@ def _challenge(
     version, champion, remark = _champion(registry, job)
     result = compared(known, agent, champion, training)
     agent = as_judged(agent, result)
-    allowed = level(result.hours_at, known.contract.error_budget)
-    costs = {name: sheet.hours_at(allowed) for name, sheet in result.sheets.items()}
-    rivals = against(lambda name: result.seeds_at(name, allowed), result.sheets, training.tolerance)
-    reason = judged(costs[AGENT], rivals, allowed).reason
+    allowed = comparison_level(result.hours_at, known.contract.error_budget)
+    costs = {name: swept.hours_at(allowed) for name, swept in result.results.items()}
+    rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, training.tolerance)
+    reason = judge_agent(costs[AGENT], rivals, allowed).reason
     run.metrics({"gate.violation": allowed})
     run.metrics({f"gate.{name}": one.at_most for name, one in rivals.items() if math.isfinite(one.at_most)})
     run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
@@ -196,7 +196,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             for name in (*RIVALS, CHAMPION)
             if name in costs
         }
-        decided = judged(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
+        decided = judge_agent(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
     compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
     found = ruling(job, run_id, tags, decided, hours=compared)
     if found["version"] is not None:

@@ -11,17 +11,17 @@ from configs.contract import Contract, load_contract
 from configs.sections import AgentTraining
 from configs.settings import Settings
 from models.dqn.agent.model import DqnModel
-from models.dqn.agent.observation import pace_for
+from models.dqn.agent.observation import decision_interval_s
 from models.dqn.agent.policy import maker
-from models.dqn.environment.recorded import recorded
+from models.dqn.environment.recorded import with_forecasts
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.evaluation import AGENT, CHAMPION
 from models.forecast.core.series import Series
-from models.twin.calibration.fit import UnfinishedFitError, fit
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
-from models.twin.experiment.contenders import contenders
+from models.twin.calibration.fit import UnfinishedFitError, fit_job
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
+from models.twin.experiment.contenders import select_contenders
 from models.twin.experiment.results import TraceResult
-from models.twin.experiment.scenario import parts
+from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import from_lake
@@ -63,9 +63,9 @@ class TrainingSet:
             TwinError: the load is too short or has gaps.
         """
         series = self.source.series
-        tune, _ = parts(self.contract.job, series, self.setup)
+        tune, _ = split_trace(self.contract.job, series, self.setup)
         own = Series(series.start, series.step_s, series.values[: tune.start])
-        return [recorded(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
+        return [with_forecasts(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
     def jobs(self, seed: int) -> list[TwinJob]:
         """Return the twin and `ALIKE` variants of it, whose times per batch and per record are drawn about its own.
@@ -73,7 +73,7 @@ class TrainingSet:
         Args:
             seed: the same gives the same jobs.
         """
-        job, chance = self.setup.the_job, np.random.default_rng(seed)
+        job, chance = self.setup.twin_job, np.random.default_rng(seed)
         both = np.exp(SPREAD * chance.standard_normal((ALIKE, 2))) * (job.overhead_s, job.per_record_s)
         return [job, *(replace(job, overhead_s=a, per_record_s=b) for a, b in both.tolist())]
 
@@ -92,7 +92,7 @@ def read(settings: Settings, job: str) -> TrainingSet:
     contract = load_contract(job, settings.contracts_dir)
     twin, origin = twin_of(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
-    others = [recorded(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
+    others = [with_forecasts(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
     return TrainingSet(contract, source, setup_of(settings, contract, twin), origin, others)
 
 
@@ -110,7 +110,7 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
         JarsError: the jars of Delta are missing.
     """
     try:
-        found = fit(*from_lake.read_measurements(settings.lake_dir, contract.job, contract))
+        found = fit_job(*from_lake.read_measurements(settings.lake_dir, contract.job, contract))
         return found.job, f"fitted to {found.batches} batches and {found.startups} start-ups in the lake"
     except (UnfinishedFitError, LakeError) as error:
         path = settings.var_dir / "twins" / f"{contract.job}.json"
@@ -127,8 +127,8 @@ def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
     """
     lead_s = max(contract.planning.lead_s, 1.0)
     return Setup(
-        lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), own=contract,
-        every_s=pace_for(lead_s, 1.0),
+        lead_s=lead_s, job=twin, as_is=True, speed=settings.speed(contract.job), contract_of_job=contract,
+        every_s=decision_interval_s(lead_s, 1.0),
     )  # fmt: skip
 
 
@@ -155,9 +155,9 @@ def compared(known: TrainingSet, agent: DqnModel, champion: DqnModel | None, tra
         TwinError: the load is too short or has gaps.
     """
     job, series, setup = known.contract.job, known.source.series, known.setup
-    found, _ = contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)
+    found, _ = select_contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
         found += [replace(one, name=CHAMPION, learned=maker(champion)) for one in found if one.name == AGENT]
-    case = BenchmarkCase(job, series, listened(job, series, setup))
-    return judged([case], setup, found, Effort(training.knobs, training.seeds))[0]
+    case = BenchmarkCase(job, series, forecast_trace(job, series, setup))
+    return run_benchmark([case], setup, found, Effort(training.knobs, training.seeds))[0]

@@ -9,7 +9,7 @@ from configs.settings import Settings
 from models.forecast.core.forecaster import DAY_S, Forecaster
 from models.forecast.core.series import Series
 from models.policy.received.peak_calibrator import PeakCalibrator
-from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, calibrator_of
+from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, learn_calibrator
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> Pea
     Raises:
         TwinError: a load is negative or infinite.
     """
-    return None if live is None else calibrator_of(forecaster, series, live.planning, live.scale)
+    return None if live is None else learn_calibrator(forecaster, series, live.planning, live.scale)
 
 
 def explained(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:

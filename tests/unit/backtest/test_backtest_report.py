@@ -85,7 +85,7 @@ def of_job(run, tmp_path, job, *options):
 def test_the_lead_time_of_a_fitted_job_is_the_median_of_its_start_ups(run, tmp_path):
     lead_s = of_job(run, tmp_path, {**JOB, "startup_s": [5.0, 9.0]})["lead_s"]
     assert lead_s == 7
-    assert Setup(lead_s=lead_s, job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).the_job.startup_s == (5.0, 9.0)
+    assert Setup(lead_s=lead_s, job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).twin_job.startup_s == (5.0, 9.0)
 
 
 def test_a_latency_target_that_is_given_holds_for_a_fitted_job_too(run, tmp_path):

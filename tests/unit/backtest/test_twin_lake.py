@@ -60,7 +60,11 @@ def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
     _, startups, _ = measurements_from_rows(metrics, more, load_contract("word_count", load().contracts_dir))
     assert startups.came.tolist() == [True, True, False]
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5, 150.0, 100.0]
-    assert startups.leads_s().tolist() == [2.5, 150.0, 150.0]  # after 100 s in vain, it is like those that took longer
+    assert startups.lead_times_s().tolist() == [
+        2.5,
+        150.0,
+        150.0,
+    ]  # after 100 s in vain, it is like those that took longer
 
 
 def test_a_run_keeps_executors_that_never_came(tmp_path: Path) -> None:

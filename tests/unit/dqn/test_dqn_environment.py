@@ -3,15 +3,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.dqn.agent.actions import ACTION_S, MOVES, STAY, Advice, allowed, best, floor, near_advice, parts
-from models.dqn.agent.observation import FEATURES, needs, pace_for
+from models.dqn.agent.actions import (
+    ACTION_S,
+    MOVES,
+    STAY,
+    Advice,
+    allowed_moves,
+    best_moves,
+    least_executors,
+    moves_near_advice,
+    reward_parts,
+)
+from models.dqn.agent.observation import FEATURES, decision_interval_s, executors_needed
 from models.dqn.environment import synthetic_forecasts as foretold
-from models.dqn.environment.randomisation import drawn
-from models.dqn.environment.recorded import Recorded, piece, recorded, usable
+from models.dqn.environment.randomisation import draw_runs
+from models.dqn.environment.recorded import Recorded, draw_piece, with_forecasts, with_peaks
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
-from models.policy.core.capacity import Capacity, speeds
+from models.policy.core.capacity import Capacity, speed_table
 from models.twin.sim.job import TwinJob
 from models.twin.sim.run import Looks
 
@@ -20,48 +30,50 @@ JOB = TwinJob(overhead_s=0.3, per_record_s=0.01, most=12, startup_s=(60.0,))
 
 
 def test_bounds_mask_the_moves_that_would_leave_them() -> None:
-    mask = allowed(np.array([1.0, 5.0, 10.0]), np.ones(3), np.full(3, 10.0))
+    mask = allowed_moves(np.array([1.0, 5.0, 10.0]), np.ones(3), np.full(3, 10.0))
     at_least, between, at_most = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
     assert at_least == [0, 1, 2, 4]
     assert between == [-2, -1, 0, 1, 2, 4]
     assert at_most == [-2, -1, 0]
-    assert best(np.array([[9.0, 8, 7, 6, 5, 4]] * 3), mask).tolist() == [STAY, 0, 0]
+    assert best_moves(np.array([[9.0, 8, 7, 6, 5, 4]] * 3), mask).tolist() == [STAY, 0, 0]
 
 
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([5.0, 40.0, 700.0]))
 def test_whatever_is_done_bounds_and_floor_hold_and_observations_are_finite(seed: int, lead_s: float) -> None:
     chance = np.random.default_rng(seed)
-    vector = VectorEnvironment(drawn(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
+    vector = VectorEnvironment(draw_runs(3, 12, [TRACE], chance, lead_s=lead_s), np.arange(3))
     while not vector.over:
-        bottom = floor(vector.view, vector.drawn.baseline.busy)
-        gained = vector.step(chance.integers(len(MOVES), size=3))
+        bottom = least_executors(vector.view, vector.drawn.baseline.busy)
+        reward = vector.step(chance.integers(len(MOVES), size=3))
         view = vector.view
         assert ((view.target >= np.maximum(view.least, bottom)) & (view.target <= view.most)).all()
         assert np.isfinite(vector.seen).all()
         assert (np.abs(vector.seen) <= 4).all()
-        assert ((gained[:, 1] <= 0) & (gained[:, 1] >= -1)).all()
+        assert ((reward[:, 1] <= 0) & (reward[:, 1] >= -1)).all()
 
 
 def test_the_reward_is_in_executor_seconds() -> None:
     most, cost = np.array([20.0]), 150 + 0.5 * 20 * 3 + ACTION_S
-    apart = parts(np.array([[150.0], [3.0], [1.0]]), np.array([8.0]), most, 15.0)
+    apart = reward_parts(np.array([[150.0], [3.0], [1.0]]), np.array([8.0]), most, 15.0)
     assert apart[0] @ (1.0, 0.5) == pytest.approx((8 * 15 - cost) / (20 * 15))
 
 
 def test_needs_are_the_inverse_of_capacity() -> None:
-    capacity = Capacity(np.array([speeds(20, 2, 2000, 0.9)]), np.array([0.5]), np.array([0.01]), 2.0)
+    capacity = Capacity(np.array([speed_table(20, 2, 2000, 0.9)]), np.array([0.5]), np.array([0.01]), 2.0)
     counts = np.arange(1.0, 12.0)
-    rates = np.array([capacity.rps(np.array([n]))[0] for n in counts])
-    np.testing.assert_allclose(needs(capacity, rates[None, :])[0], counts)
-    between = needs(capacity, np.array([[rates[4:6].mean(), 2 * capacity.rps(np.array([20.0]))[0]]]))[0]
+    rates = np.array([capacity.sustained_rps(np.array([n]))[0] for n in counts])
+    np.testing.assert_allclose(executors_needed(capacity, rates[None, :])[0], counts)
+    between = executors_needed(
+        capacity, np.array([[rates[4:6].mean(), 2 * capacity.sustained_rps(np.array([20.0]))[0]]])
+    )[0]
     assert 5 < between[0] < 6
     assert between[1] == 40
 
 
 def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
     def seen(job: TwinJob) -> np.ndarray:
-        return VectorEnvironment(drawn(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
+        return VectorEnvironment(draw_runs(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
 
     faster = TwinJob(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
     np.testing.assert_allclose(seen(JOB), seen(faster), atol=0.15)  # what is left is Poisson noise
@@ -69,9 +81,9 @@ def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
 
 def test_a_job_without_a_forecast_is_told_so() -> None:
     chance = np.random.default_rng(2)
-    vector = VectorEnvironment(drawn(64, 2, (), chance, lead_s=60.0), np.arange(64))
+    vector = VectorEnvironment(draw_runs(64, 2, (), chance, lead_s=60.0), np.arange(64))
     heard = vector.seen[:, FEATURES.index("heard")]
-    silent = np.isnan(vector.drawn.said.rps[:, 0]).all(axis=(1, 2))
+    silent = np.isnan(vector.drawn.forecasts.rps[:, 0]).all(axis=(1, 2))
     assert 0 < silent.sum() < 40
     np.testing.assert_array_equal(heard, ~silent)
     same = vector.seen[silent][:, FEATURES.index("ahead_90")]
@@ -82,7 +94,7 @@ def test_what_is_foretold_spreads_as_its_errors_do() -> None:
     rate = 1000 * (1.2 + np.sin(np.arange(40_000) / 600))
     total = np.concatenate([[0.0], np.cumsum(rate)])[None, :].repeat(200, axis=0)
     looks = np.arange(0, 30_000, 300)
-    made = [foretold.foretell(total, looks, 600.0, 60.0, np.random.default_rng(seed)) for seed in range(8)]
+    made = [foretold.draw_forecasts(total, looks, 600.0, 60.0, np.random.default_rng(seed)) for seed in range(8)]
     assert {len(one.offsets_s) for one in made} == {2, 4, 6}
     for one in made:
         last = len(one.offsets_s) - 1
@@ -96,13 +108,19 @@ def test_what_is_foretold_spreads_as_its_errors_do() -> None:
 
 
 def test_the_pace_is_a_fifteenth_of_the_lead_time_in_whole_looks() -> None:
-    assert [pace_for(*pair) for pair in ((60, 1), (60, 15), (600, 15), (1800, 15), (6, 1))] == [4, 15, 45, 60, 1]
+    assert [decision_interval_s(*pair) for pair in ((60, 1), (60, 15), (600, 15), (1800, 15), (6, 1))] == [
+        4,
+        15,
+        45,
+        60,
+        1,
+    ]
 
 
 def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
     target, plan = np.array([10.0, 10.0, 10.0]), np.array([10.0, 6.0, 30.0])
     advice = Advice(np.array([10.0, 10.0, 30.0]), plan, np.zeros(3, np.int64), np.zeros((3, 3)))
-    mask = near_advice(np.ones((3, 6), bool), target, advice)
+    mask = moves_near_advice(np.ones((3, 6), bool), target, advice)
     near, waiting, far = ([MOVES[i] for i in np.flatnonzero(row)] for row in mask)
     assert near == [-1, 0, 1]
     assert waiting == [-2, -1, 0, 1]  # to let go before the baseline does is allowed
@@ -110,27 +128,27 @@ def test_moves_far_from_the_advice_are_left_out_and_the_nearest_stays() -> None:
 
 
 def test_following_the_advice_covers_what_it_asks_for() -> None:
-    made = drawn(16, 128, (), np.random.default_rng(1_000_003), lead_s=60.0, price=10.0)
+    made = draw_runs(16, 128, (), np.random.default_rng(1_000_003), lead_s=60.0, price=10.0)
     stay, follow = (VectorEnvironment(made, np.arange(16)) for _ in range(2))
-    gained = np.zeros((2, 16, 2))
+    reward = np.zeros((2, 16, 2))
     while not stay.over:
-        gained[0] += stay.step(np.full(16, STAY))
-        gained[1] += follow.step(follow.advice)
-    worth = (gained * stay.weight).sum(axis=2).mean(axis=1)
+        reward[0] += stay.step(np.full(16, STAY))
+        reward[1] += follow.step(follow.advice)
+    worth = (reward * stay.weight).sum(axis=2).mean(axis=1)
     assert worth[1] > worth[0]
 
 
 def test_a_recorded_load_is_heard_as_a_backtest_hears_it() -> None:
     hours = np.arange(6 * 24 * 12) / 12
     series = Series(0.0, 300.0, 500 * (1.3 + np.sin(2 * np.pi * hours / 24)))
-    one = recorded(series, 630.0)
+    one = with_forecasts(series, 630.0)
     assert isinstance(one, Recorded)
-    short = recorded(Series(0.0, 300.0, series.values[:100]), 630.0)
+    short = with_forecasts(Series(0.0, 300.0, series.values[:100]), 630.0)
     assert type(short) is RecordedLoad
     looks = Looks(15, 15, 4.0)
-    heard = usable([one], 600.0, looks)
+    heard = with_peaks([one], 600.0, looks)
     moments = np.arange(60) * 45
-    found = piece(heard, 6000, moments, 1000.0, looks, np.random.default_rng(1))
+    found = draw_piece(heard, 6000, moments, 1000.0, looks, np.random.default_rng(1))
     assert found.heard.shape == (60, 2, 10)
     assert (np.diff(found.heard, axis=2) >= 0).all()
     rate = np.diff(found.expected)

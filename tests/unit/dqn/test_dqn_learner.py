@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.dqn.learner.learner import Learner, Values, target
-from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, summed
+from models.dqn.learner.learner import Learner, Values, value_target
+from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, combine_steps
 from models.dqn.learner.settings import LearnerSettings
 
 STAY, SWITCH = 0, 1
@@ -28,10 +28,10 @@ class TwoStates:
         return np.eye(2, dtype=np.float32)[self._busy]
 
     def step(self, moves: np.ndarray) -> StepReturn:
-        gained = np.where(moves == SWITCH, -1.0, 1.0 - self._busy)[:, None]
+        reward = np.where(moves == SWITCH, -1.0, 1.0 - self._busy)[:, None]
         self._busy = np.where(moves == SWITCH, 1 - self._busy, self._busy)
         never = np.zeros(len(moves), bool)
-        return StepReturn(gained, self.seen, self.mask, never)
+        return StepReturn(reward, self.seen, self.mask, never)
 
 
 TOY = LearnerSettings(
@@ -70,17 +70,17 @@ def test_the_same_seed_gives_the_same_network() -> None:
 
 
 def test_the_target_is_the_reward_and_the_discounted_best_allowed_value() -> None:
-    gained, weight = torch.tensor([[0.5], [0.5]]), torch.ones(2, 1)
+    reward, weight = torch.tensor([[0.5], [0.5]]), torch.ones(2, 1)
     mask = torch.tensor([[True, True], [True, False]])
     held = torch.tensor([[1.0, 2.0]] * 2)[:, :, None]
-    y = target(gained, 0.99, weight, mask, held, held)
+    y = value_target(reward, 0.99, weight, mask, held, held)
     np.testing.assert_allclose(y[:, 0], [2.48, 1.49], rtol=1e-6)
 
 
 def test_double_dqn_chooses_with_one_network_and_values_with_the_other() -> None:
     held, chosen_by = torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[5.0], [4.0]]])
     one = torch.ones(1, 1)
-    y = target(0 * one, 1.0, one, torch.ones(1, 2, dtype=torch.bool), held, chosen_by)
+    y = value_target(0 * one, 1.0, one, torch.ones(1, 2, dtype=torch.bool), held, chosen_by)
     assert y.item() == 1.0
 
 
@@ -88,7 +88,7 @@ def test_parts_are_weighted_to_choose_and_carried_apart() -> None:
     held = torch.tensor([[[-1.0, -0.5], [-3.0, -0.1]]])
     mask = torch.ones(1, 2, dtype=torch.bool)
     for price, part in ((1.0, [-1.0, -0.5]), (10.0, [-3.0, -0.1])):
-        y = target(torch.zeros(1, 2), 1.0, torch.tensor([[1.0, price]]), mask, held, held)
+        y = value_target(torch.zeros(1, 2), 1.0, torch.tensor([[1.0, price]]), mask, held, held)
         np.testing.assert_allclose(y[0], part)
 
 
@@ -100,15 +100,17 @@ def path(gains: list[float], cut: list[bool]) -> Iterator[Decision]:
 
 
 def test_rewards_of_several_steps_are_summed() -> None:
-    made = summed(list(path([1, 2, 4], [False] * 3)), 0.5)
-    assert (made.gained[0, 0], made.after[0, 0]) == (3.0, 3.0)
+    made = combine_steps(list(path([1, 2, 4], [False] * 3)), 0.5)
+    assert (made.reward[0, 0], made.after[0, 0]) == (3.0, 3.0)
 
 
 def test_a_time_limit_is_no_end_and_no_step_beyond_it_is_counted() -> None:
-    assert len(summed(list(path([1, 2, 4], [False, False, True])), 0.5).moved) == 1  # what would have come is counted
-    assert len(summed(list(path([1, 2, 4], [True, False, False])), 0.5).moved) == 0
-    assert len(summed(list(path([1, 2, 4], [False, True, False])), 0.5).moved) == 0
-    assert len(summed(list(path([1], [True])), 0.5).moved) == 1
+    assert (
+        len(combine_steps(list(path([1, 2, 4], [False, False, True])), 0.5).moved) == 1
+    )  # what would have come is counted
+    assert len(combine_steps(list(path([1, 2, 4], [True, False, False])), 0.5).moved) == 0
+    assert len(combine_steps(list(path([1, 2, 4], [False, True, False])), 0.5).moved) == 0
+    assert len(combine_steps(list(path([1], [True])), 0.5).moved) == 1
 
 
 def test_the_oldest_transitions_go_first() -> None:

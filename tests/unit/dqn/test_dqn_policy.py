@@ -9,20 +9,22 @@ import torch
 from configs.contract import Contract
 from configs.errors import SettingsError
 from models.dqn import training
-from models.dqn.agent.actions import MOVES, PARTS, REACH, STAY, Advice, advise, floor, violation_cost_at
+from models.dqn.agent.actions import MOVES, PARTS, REACH, STAY, Advice, advise, least_executors, violation_cost_at
 from models.dqn.agent.model import AgentError, DqnModel, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
 from models.dqn.agent.policy import Dqn, maker
-from models.dqn.environment.randomisation import drawn
+from models.dqn.environment.randomisation import draw_runs
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
-from models.dqn.evaluation import MARGINS, margin_for, score, trials
+from models.dqn.evaluation import MARGINS, choose_margin, draw_trials, score
 from models.dqn.learner.learner import Values
 from models.dqn.learner.settings import FINE, LearnerSettings, TrainingLength
 from models.dqn.training import train
 from models.policy.catalogue import build
 from models.policy.core.carried import dump, restore
-from models.policy.core.view import View, Why, decide
+from models.policy.core.choice import Why
+from models.policy.core.policy import decide
+from models.policy.core.view import View
 from models.twin.sim.job import TwinJob
 from models.twin.sim.run import simulate
 
@@ -46,7 +48,7 @@ def agent(favourite: int, seed: int = 1) -> DqnModel:
 
 
 def view(runs: int = 4, **other: object) -> View:
-    vector = VectorEnvironment(drawn(runs, 2, (), np.random.default_rng(SEED), lead_s=60.0), np.arange(runs))
+    vector = VectorEnvironment(draw_runs(runs, 2, (), np.random.default_rng(SEED), lead_s=60.0), np.arange(runs))
     return replace(vector.view, **other)
 
 
@@ -82,7 +84,7 @@ def test_the_move_of_highest_value_is_made_among_those_near_the_advice() -> None
         said = advised(policy, seen)
         low, high = np.minimum(said.plan, said.target) - REACH, said.target + REACH
         target, why = asked(policy, seen)
-        bottom = floor(
+        bottom = least_executors(
             seen, replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost)).busy
         )
         near = (seen.target + move >= low) & (seen.target + move <= high)
@@ -108,7 +110,7 @@ def test_far_from_the_advice_the_move_that_comes_nearest_is_made() -> None:
     plan = advised(policy, far).target
     assert (plan - far.target > 4 + REACH).any()
     target, _ = asked(policy, far)
-    rises = np.maximum(far.target + 4, floor(far, policy.utilisation))
+    rises = np.maximum(far.target + 4, least_executors(far, policy.utilisation))
     np.testing.assert_array_equal(target[plan - far.target > 4 + REACH], rises[plan - far.target > 4 + REACH])
 
 
@@ -124,8 +126,8 @@ def test_another_move_than_the_advised_one_must_be_worth_enough_more() -> None:
     one, mask, price = agent(3), np.ones((2, len(MOVES)), bool), np.array([0.0, 99.0])
     seen, followed = np.zeros((2, len(FEATURES)), np.float32), np.array([STAY, STAY])
     near_advice = replace(one, margins=np.full(3, 0.5))
-    assert near_advice.moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
-    assert one.moves(seen, price, mask, followed).tolist() == [3, 3]
+    assert near_advice.choose_moves(seen, price, mask, followed).tolist() == [3, STAY]  # 1 against 0.5 and 5
+    assert one.choose_moves(seen, price, mask, followed).tolist() == [3, 3]
 
 
 def test_between_two_prices_the_more_heedful_counts() -> None:
@@ -138,11 +140,13 @@ def test_between_two_prices_the_more_heedful_counts() -> None:
 
 def test_the_target_is_never_below_what_the_observed_rate_needs() -> None:
     seen, policy = view(target=np.full(4, 2.0)), Dqn.of("dqn", CONTRACT, agent(0))
-    seen = replace(seen, arrival_rps=seen.capacity.rps(seen.most - 0.0) * 0.9)
+    seen = replace(seen, arrival_rps=seen.capacity.sustained_rps(seen.most - 0.0) * 0.9)
     target, _ = asked(policy, seen)
     assert (
         target
-        >= floor(seen, replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost)).busy)
+        >= least_executors(
+            seen, replace(policy.baseline, violation_cost=violation_cost_at(10.0**policy.violation_cost)).busy
+        )
     ).all()
     assert (target > 2).all()
 
@@ -153,8 +157,8 @@ def test_between_two_decisions_only_the_floor_moves_the_target() -> None:
     at_once = replace(seen, now_s=100.0 + policy.pace_s / 2, target=first.target)
     memory, choice = decide(policy, memory, at_once)
     np.testing.assert_array_equal(choice.target, first.target)
-    busy = replace(at_once, arrival_rps=seen.capacity.rps(first.target + 3))
-    held = np.maximum(first.target, floor(busy, policy.utilisation))
+    busy = replace(at_once, arrival_rps=seen.capacity.sustained_rps(first.target + 3))
+    held = np.maximum(first.target, least_executors(busy, policy.utilisation))
     assert (held > first.target).any()
     np.testing.assert_array_equal(decide(policy, memory, busy)[1].target, held)
     raised = replace(at_once, now_s=100.0 + policy.pace_s, target=first.target - 1)
@@ -174,8 +178,8 @@ def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
 def test_a_combination_never_seen_is_strange_though_each_number_was() -> None:
     chance = np.random.default_rng(1)
     base = chance.uniform(-1, 1, (500, 1))
-    known = Familiar.of(np.hstack([base, base + 0.01 * chance.standard_normal((500, 1))]))
-    assert known.strange(np.array([[0.9, 0.9], [0.9, -0.9], [5.0, 5.0]])).tolist() == [False, True, True]
+    known = Familiar.from_observations(np.hstack([base, base + 0.01 * chance.standard_normal((500, 1))]))
+    assert known.is_unfamiliar(np.array([[0.9, 0.9], [0.9, -0.9], [5.0, 5.0]])).tolist() == [False, True, True]
 
 
 def test_the_price_is_the_lowest_that_kept_the_budget() -> None:
@@ -187,7 +191,7 @@ def test_the_price_is_the_lowest_that_kept_the_budget() -> None:
 def test_an_agent_is_kept_as_plain_values() -> None:
     kept = json.loads(json.dumps(describe(agent(2, seed=3))))
     x = np.random.default_rng(1).uniform(-1, 1, (5, len(FEATURES)))
-    np.testing.assert_array_equal(revive(kept).values(x), agent(2, seed=3).values(x))
+    np.testing.assert_array_equal(revive(kept).action_values(x), agent(2, seed=3).action_values(x))
     for broken, said in (
         ({**kept, "features": ["load"]}, "features"),
         ({**kept, "moves": [-1, 0, 1]}, "moves"),
@@ -221,7 +225,7 @@ def test_numpy_and_torch_say_the_same() -> None:
     with torch.no_grad():
         said = network(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(
-        DqnModel(weights, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).values(x), said, atol=1e-5
+        DqnModel(weights, WIDE, np.ones(1), np.zeros(1), np.ones((1, 2))).action_values(x), said, atol=1e-5
     )
 
 
@@ -255,13 +259,13 @@ def test_the_best_network_is_kept_and_tried_on_rows_of_its_own(monkeypatch: pyte
         return noted
 
     monkeypatch.setattr(training, "GroupedEnvironment", noting(learned, training.GroupedEnvironment, 1))
-    monkeypatch.setattr(training, "trials", noting(tried, training.trials, 2))
+    monkeypatch.setattr(training, "draw_trials", noting(tried, training.draw_trials, 2))
     days = np.arange(3000.0) + 1
     made = train((), [RecordedLoad(days, 300.0)], SHORT, seed=4)
     assert len(learned) == 1 and len(tried) >= 1 + 1 + SHORT.prices
     assert all(not np.isin(rows, learned[0]).any() and rows.min() > learned[0].max() for rows in tried)
     # what is kept is the network that scored highest there, not the newest
-    again = trials(SHORT, (), [RecordedLoad(days, 300.0).parted(training.HELD)[1]], 5)
+    again = draw_trials(SHORT, (), [RecordedLoad(days, 300.0).parted(training.HELD)[1]], 5)
     plain = replace(made, prices=np.zeros(0), margins=np.zeros(0))
     assert score(plain, again) == max(row["score"] for row in made.curve)
 
@@ -282,7 +286,7 @@ def test_what_it_carries_survives_as_json() -> None:
 def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
     trained = agent(2)
     trained.weights["last"][0][:] = np.random.default_rng(1).standard_normal(trained.weights["last"][0].shape)
-    made = drawn(3, 20, (), np.random.default_rng(3), lead_s=60.0)
+    made = draw_runs(3, 20, (), np.random.default_rng(3), lead_s=60.0)
     costs = np.array([-0.5, 1.0, 2.4])
 
     def targets(violation_cost: np.ndarray | float) -> np.ndarray:
@@ -296,8 +300,8 @@ def test_runs_with_prices_of_their_own_share_a_simulation() -> None:
 
 def test_an_agent_whose_own_moves_cost_more_does_what_it_is_advised():
     always_more = agent(MOVES.index(4))
-    trial = trials(TrainingLength(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
-    assert margin_for(always_more, 10.0, trial) == MARGINS[-1]
+    trial = draw_trials(TrainingLength(trial=(8, 24), lead_s=60.0, price=10.0), (), (), 3)
+    assert choose_margin(always_more, 10.0, trial) == MARGINS[-1]
 
 
 @pytest.mark.study
@@ -308,6 +312,6 @@ def test_where_departing_pays_at_no_low_price_it_is_tried_at_no_higher_one(monke
         asked_at.append(price)
         return 0.3 if len(asked_at) < 3 else MARGINS[-1]
 
-    monkeypatch.setattr("models.dqn.training.margin_for", margin)
+    monkeypatch.setattr("models.dqn.training.choose_margin", margin)
     made = train((), (), replace(SHORT, prices=5), 1)
     assert made.margins.tolist() == [0.3, 0.3, *[MARGINS[-1]] * 3] and asked_at == made.prices[:3].tolist()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.core.capacity import BatchModel, Capacity, busy, learn, parallelism, speeds
+from models.policy.core.capacity import BatchModel, Capacity, learn_from_batch, parallelism, speed_table, tells_capacity
 
 
 @pytest.mark.parametrize(
@@ -16,21 +16,21 @@ def test_parallelism_counts_half_empty_last_waves(executors, tasks, expected):
 
 def test_capacity_by_hand():
     # 4 slots, 5 ms per record, 0.5 s overhead in batches of 2 s: 4 / 0.005 * 0.75
-    capacity = Capacity(speeds(8, 1, 8)[None], np.array([0.5]), np.array([0.005]), 2.0)
-    assert capacity.rps(np.array([4.0])) == pytest.approx([600])
+    capacity = Capacity(speed_table(8, 1, 8)[None], np.array([0.5]), np.array([0.005]), 2.0)
+    assert capacity.sustained_rps(np.array([4.0])) == pytest.approx([600])
 
 
 def test_an_idle_batch_teaches_nothing():
     model = BatchModel.guess(0.6, 0.005)
-    assert not busy(model.overhead_s, rows=40, slots=1, duration_s=0.8)
-    assert not busy(model.overhead_s, rows=0, slots=1, duration_s=5.0)
-    assert busy(model.overhead_s, rows=400, slots=1, duration_s=2.6)
+    assert not tells_capacity(model.overhead_s, rows=40, slots=1, duration_s=0.8)
+    assert not tells_capacity(model.overhead_s, rows=0, slots=1, duration_s=5.0)
+    assert tells_capacity(model.overhead_s, rows=400, slots=1, duration_s=2.6)
 
 
 def test_learns_the_true_service_time_from_busy_batches():
     model = BatchModel.guess(0.6, 0.005)
     for rows in range(300, 600, 10):
-        model = learn(model, rows, 2, 0.6 + 0.009 * rows / 2)
+        model = learn_from_batch(model, rows, 2, 0.6 + 0.009 * rows / 2)
     assert model.per_record_s == pytest.approx(0.009, rel=0.15)
 
 
@@ -38,15 +38,15 @@ def test_learns_the_true_service_time_from_busy_batches():
 def test_learning_stays_within_its_bounds(batches):
     model = BatchModel.guess(0.6, 0.005)
     for rows, slots, duration in batches:
-        model = learn(model, rows, slots, duration)
+        model = learn_from_batch(model, rows, slots, duration)
     assert 0.005 / 5 <= model.per_record_s <= 0.005 * 5
 
 
 @given(st.integers(1, 30))
 def test_more_executors_never_have_less_capacity(tasks):
-    assert (np.diff(speeds(30, 1, tasks)) >= 0).all()
+    assert (np.diff(speed_table(30, 1, tasks)) >= 0).all()
 
 
 def test_a_pause_with_few_rows_hardly_moves_the_service_time():
-    model = learn(BatchModel.guess(0.6, 0.005), rows=16, slots=1, duration_s=2.7)
+    model = learn_from_batch(BatchModel.guess(0.6, 0.005), rows=16, slots=1, duration_s=2.7)
     assert model.per_record_s == pytest.approx(0.005, rel=0.1)

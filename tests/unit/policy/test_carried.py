@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.policy.core import carried
-from models.policy.core.view import chosen
+from models.policy.core.choice import make_choice
 
 
 class Keeper:
@@ -22,7 +22,7 @@ class Keeper:
         return {name: np.zeros((runs, *shape)) for name, shape in self.shapes.items()}
 
     def decide(self, memory, view):
-        return memory, chosen(view.target)
+        return memory, make_choice(view.target)
 
 
 def through_json(memory):

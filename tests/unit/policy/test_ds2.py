@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.policy.core.view import decide
+from models.policy.core.policy import decide
 from models.policy.rules.ds2 import Ds2, instances_needed
 from tests.fakes.views import a_view
 

@@ -11,14 +11,14 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.policy.catalogue import build
 from models.policy.live.evaluation import evaluate
-from models.policy.live.memory import fresh, saw_forecast, saw_interval
-from models.policy.live.replay import replayed
-from models.policy.received.nowcast import offsets
+from models.policy.live.memory import fresh, with_forecast, with_interval
+from models.policy.live.replay import replay_decision
+from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibratorError, describe, revive
-from models.policy.received.peaks import LEVELS, Moments, stretches
-from models.twin.experiment.foresight import IssuedForecasts, followed, received
-from models.twin.experiment.peak_training import calibrator_of, looked_back
+from models.policy.received.peaks import LEVELS, Moments, stretch_ends
+from models.twin.experiment.foresight import IssuedForecasts, correct_at_looks, issue_stepwise
+from models.twin.experiment.peak_training import learn_calibrator, recent_rates
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
 PLANNING = Planning(lead_s=60, hold_s=30)
@@ -41,7 +41,7 @@ def forecaster():
 
 @pytest.fixture(scope="module")
 def calibrator(load, forecaster):
-    found = calibrator_of(forecaster, load, PLANNING, SCALE)
+    found = learn_calibrator(forecaster, load, PLANNING, SCALE)
     assert found is not None
     return found
 
@@ -51,7 +51,7 @@ def live(load, forecaster):
     """What a running job knows at some moments of its last hours: memory, and the same in the twin's words."""
     first = len(load) - 24
     older = Series(0.0, STEP_S, load.values[:first])
-    said = followed(forecaster, older, load.values[first:])
+    said = issue_stepwise(forecaster, older, load.values[first:])
     arrived = np.concatenate([[0.0], np.cumsum(np.repeat(load.values, int(STEP_S)))])
     memory, begins = fresh(CONTRACT), first * STEP_S
     found = []
@@ -60,9 +60,9 @@ def live(load, forecaster):
             "arrival_rps": arrived[second + 1] - arrived[second], "lag_records": 0, "executors": 10,
             "task_ceiling": 4000, "wall_time": second + 1.0, "time": float(second), "span_s": 1.0, "time_scale": 1.0,
         }  # fmt: skip
-        memory = saw_interval(memory, sample)
+        memory = with_interval(memory, sample)
         at = int((second + 1 - begins) // STEP_S)
-        memory = saw_forecast(memory, message(said, at, second + 1.0))
+        memory = with_forecast(memory, message(said, at, second + 1.0))
         if second % 127 == 0 and second > begins + 1000:
             found.append((second + 1, memory))
     return said, arrived, found
@@ -88,20 +88,20 @@ def test_a_live_job_hears_the_peaks_that_the_twin_hears(live, calibrator):
     assert len(moments) > 8
     for second, memory in moments:
         ahead = seen_by("mpc", memory, second, calibrator).ahead
-        now, trends = looked_back(arrived, np.array([second]), int(SMOOTH_S))
-        wanted = calibrator.at(Moments(said.curves(np.array([float(second)])), now, trends))
-        assert (ahead.offsets_s, ahead.levels) == (tuple(stretches(60, 30)), LEVELS)
+        now, trends = recent_rates(arrived, np.array([second]), int(SMOOTH_S))
+        wanted = calibrator.quantiles_rps(Moments(said.newest_at(np.array([float(second)])), now, trends))
+        assert (ahead.offsets_s, ahead.levels) == (tuple(stretch_ends(60, 30)), LEVELS)
         assert np.array(ahead.rps) == pytest.approx(wanted[0], rel=1e-4)
 
 
 def test_without_ears_it_hears_the_curve_that_the_twin_hears(live):
     said, arrived, moments = live
-    ends = offsets(60, 30)
+    ends = forecast_offsets(60, 30)
     for second, memory in moments:
         ahead = seen_by("mpc", memory, second).ahead
         assert set(ends) <= set(ahead.offsets_s)
-        now, _ = looked_back(arrived, np.array([second]), int(SMOOTH_S))
-        wanted = received(said, np.array([float(second)]), now, ends, STEP_S, None)[0]
+        now, _ = recent_rates(arrived, np.array([second]), int(SMOOTH_S))
+        wanted = correct_at_looks(said, np.array([float(second)]), now, ends, STEP_S, None)[0]
         mine = np.array([row for at, row in zip(ahead.offsets_s, ahead.rps, strict=True) if at in ends])
         assert mine == pytest.approx(wanted, rel=1e-4)
 
@@ -126,16 +126,16 @@ def test_a_decision_by_peaks_replays_from_its_log(live, calibrator):
     inputs = json.loads(json.dumps({**seen.inputs(), "contract_hash": CONTRACT.hash}))
     assert "quantile of the peak" in seen.forecast_note
     known = {CONTRACT.hash: CONTRACT}
-    assert replayed({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
+    assert replay_decision({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
 
 
 def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, calibrator):
     assert calibrator.soon.gain < 1 and calibrator.then.gain < 1  # the burst can be foretold
-    said = followed(forecaster, Series(0.0, STEP_S, load.values[:600]), load.values[600:])
+    said = issue_stepwise(forecaster, Series(0.0, STEP_S, load.values[:600]), load.values[600:])
     rate = np.repeat(load.values[600:], int(STEP_S))
     moments = np.arange(1200, len(rate) - 120, 97)
-    now, trends = looked_back(np.concatenate([[0.0], np.cumsum(rate)]), moments, int(SMOOTH_S))
-    stays = calibrator.at(Moments(said.curves(said.begins_s + moments.astype(float)), now, trends))
+    now, trends = recent_rates(np.concatenate([[0.0], np.cumsum(rate)]), moments, int(SMOOTH_S))
+    stays = calibrator.quantiles_rps(Moments(said.newest_at(said.begins_s + moments.astype(float)), now, trends))
     highest = np.array([rate[m : m + 60].max() for m in moments])
     assert np.mean(highest <= stays[:, 0, LEVELS.index(0.9)]) == pytest.approx(0.9, abs=0.08)
 
@@ -162,9 +162,9 @@ def test_what_is_no_ears_is_refused(data, said):
 
 def test_a_past_that_is_too_short_or_too_flattering_teaches_nothing(load, forecaster):
     short = Series(0.0, STEP_S, load.values[:200])
-    assert calibrator_of(forecaster, short, PLANNING, SCALE) is None
-    assert calibrator_of(forecaster, load, PLANNING, 720.0) is None  # 720 times as fast, six days are twelve minutes
-    assert calibrator_of(forecaster, load, PLANNING.model_copy(update={"lead_s": 0.0}), SCALE) is None
+    assert learn_calibrator(forecaster, short, PLANNING, SCALE) is None
+    assert learn_calibrator(forecaster, load, PLANNING, 720.0) is None  # 720 times as fast, six days are twelve minutes
+    assert learn_calibrator(forecaster, load, PLANNING.model_copy(update={"lead_s": 0.0}), SCALE) is None
     fitted = Naive(forecaster.task)
-    assert calibrator_of(fitted, load, PLANNING, SCALE) is not None
-    assert calibrator_of(object(), load, PLANNING, SCALE) is None
+    assert learn_calibrator(fitted, load, PLANNING, SCALE) is not None
+    assert learn_calibrator(object(), load, PLANNING, SCALE) is None

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from models.policy.core.view import Why, decide
+from models.policy.core.choice import Why
+from models.policy.core.policy import decide
 from models.policy.rules.flink import Flink, capacity_needed
 from tests.fakes.views import a_view, driven
 

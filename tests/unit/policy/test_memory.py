@@ -13,11 +13,11 @@ from models.policy.live.memory import (
     SILENT_S,
     Memory,
     fresh,
-    saw_batch,
-    saw_forecast,
-    saw_interval,
+    with_batch,
+    with_forecast,
+    with_interval,
 )
-from models.policy.live.replay import policy_of, replayed
+from models.policy.live.replay import build_policy_at, replay_decision
 from models.policy.planners.planner import Planner
 from models.policy.rules.fixed import Static
 
@@ -54,7 +54,7 @@ def upper_forecast(memory, now):
 
 
 def test_survives_as_json():
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval()), forecast())
+    memory = with_forecast(with_interval(fresh(CONTRACT), interval()), forecast())
     memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
     assert Memory.from_json(memory.to_json()) == memory
 
@@ -62,16 +62,16 @@ def test_survives_as_json():
 def test_the_window_of_a_forecast_is_lead_and_hold_in_job_time():
     # The metric ends at job time 720, a second on the wall after the forecast's; a step lasts 2.5 s there. What arrives
     # is what was foretold, so nothing is corrected. The third step's middle, 5.25 s ahead, is the highest within 14 s.
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=10.0)), forecast())
+    memory = with_forecast(with_interval(fresh(CONTRACT), interval(arrival=10.0)), forecast())
     assert upper_forecast(memory, 100.0)[0] == pytest.approx(50 + 250 * math.sqrt(1 - math.exp(-2 * 5.25 / 2.5)), 1e-5)
     # At scale 60 a step lasts 30 s: 14 s ahead is the middle of step 0, and no other is in sight.
-    slow = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=10.0, scale=60.0)), forecast())
+    slow = with_forecast(with_interval(fresh(CONTRACT), interval(arrival=10.0, scale=60.0)), forecast())
     assert upper_forecast(slow, 100.0)[0] == pytest.approx(10 + 10 * math.sqrt(1 - math.exp(-2 * 14 / 30)), 1e-5)
 
 
 def test_a_forecast_is_moved_to_the_rate_of_now_and_less_so_further_ahead():
     flat = forecast(quantiles=((50, 50),) * 8)
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=90.0)), flat)
+    memory = with_forecast(with_interval(fresh(CONTRACT), interval(arrival=90.0)), flat)
     _, seen, _ = evaluate(memory, 100.0, CONTRACT, FORECAST)
     for offset, (median, _) in zip(seen.ahead.offsets_s, seen.ahead.rps, strict=True):
         assert median == pytest.approx(50 + 40 * math.exp(-offset / 2.5), 1e-5)
@@ -79,8 +79,8 @@ def test_a_forecast_is_moved_to_the_rate_of_now_and_less_so_further_ahead():
 
 def test_what_the_last_step_came_to_is_where_the_line_begins():
     # Half a step after the forecast's time the line is half-way from the last step's middle to the first one's.
-    memory = saw_interval(fresh(CONTRACT), interval(arrival=25.0, time=180.0))
-    memory = saw_forecast(memory, {**forecast(quantiles=((30, 30),) * 4), "last_rps": 20.0})
+    memory = with_interval(fresh(CONTRACT), interval(arrival=25.0, time=180.0))
+    memory = with_forecast(memory, {**forecast(quantiles=((30, 30),) * 4), "last_rps": 20.0})
     _, seen, _ = evaluate(memory, 100.0, CONTRACT, FORECAST)  # the line is at 28.6, where a second ago it was
     assert seen.job_s == 900.0
     offset = seen.ahead.offsets_s[0]
@@ -89,69 +89,69 @@ def test_what_the_last_step_came_to_is_where_the_line_begins():
 
 def test_steps_that_are_over_do_not_count():
     # 8.5 s after the forecast's time the line is at 68, and goes up to the last step's 70 and 80.
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(arrival=68.0, time=3 * 1800.0)), forecast())
+    memory = with_forecast(with_interval(fresh(CONTRACT), interval(arrival=68.0, time=3 * 1800.0)), forecast())
     assert upper_forecast(memory, 100.0)[0] == pytest.approx(80, abs=0.01)
-    memory = saw_interval(memory, interval(time=9 * 1800.0))
+    memory = with_interval(memory, interval(time=9 * 1800.0))
     value, note = upper_forecast(memory, 100.0)
     assert value is None and "over" in note
 
 
 @pytest.mark.parametrize(("age", "usable"), [(11, True), (13, False)])
 def test_a_late_forecast_is_none(age, usable):
-    memory = saw_forecast(saw_interval(fresh(CONTRACT), interval(wall=100.0 + age)), forecast(wall=100.0))
+    memory = with_forecast(with_interval(fresh(CONTRACT), interval(wall=100.0 + age)), forecast(wall=100.0))
     value, note = upper_forecast(memory, 100.0 + age)
     assert (value is not None) is usable
     assert note.startswith("late") is not usable
 
 
 def test_an_older_serving_epoch_is_ignored():
-    memory = saw_forecast(fresh(CONTRACT), forecast(epoch=5))
-    assert saw_forecast(memory, forecast(epoch=4, time=9e9)) is memory
-    assert saw_forecast(memory, forecast(epoch=6, time=0)).forecast["epoch"] == 6
+    memory = with_forecast(fresh(CONTRACT), forecast(epoch=5))
+    assert with_forecast(memory, forecast(epoch=4, time=9e9)) is memory
+    assert with_forecast(memory, forecast(epoch=6, time=0)).forecast["epoch"] == 6
 
 
 def test_a_later_server_is_heard_after_the_higher_epoch_has_fallen_silent():
-    memory = saw_forecast(fresh(CONTRACT), forecast(epoch=2**62))
-    assert saw_forecast(memory, forecast(wall=100.0 + SILENT_S - 1, epoch=5)) is memory
-    assert saw_forecast(memory, forecast(wall=100.0 + SILENT_S + 1, epoch=5)).forecast["epoch"] == 5
+    memory = with_forecast(fresh(CONTRACT), forecast(epoch=2**62))
+    assert with_forecast(memory, forecast(wall=100.0 + SILENT_S - 1, epoch=5)) is memory
+    assert with_forecast(memory, forecast(wall=100.0 + SILENT_S + 1, epoch=5)).forecast["epoch"] == 5
 
 
 def test_a_forecast_of_a_time_that_the_job_has_not_reached_silences_no_other():
     year = 366 * 86_400.0
-    shown = saw_interval(fresh(CONTRACT), interval(scale=720.0))
-    good = saw_forecast(shown, forecast())
-    assert good.forecast and saw_forecast(good, forecast(epoch=9, time=year)) is good
-    early = saw_forecast(fresh(CONTRACT), forecast(time=year))  # it came before the job had shown itself
+    shown = with_interval(fresh(CONTRACT), interval(scale=720.0))
+    good = with_forecast(shown, forecast())
+    assert good.forecast and with_forecast(good, forecast(epoch=9, time=year)) is good
+    early = with_forecast(fresh(CONTRACT), forecast(time=year))  # it came before the job had shown itself
     assert early.forecast["time"] == year
-    after = saw_forecast(saw_interval(early, interval(scale=720.0)), forecast())
+    after = with_forecast(with_interval(early, interval(scale=720.0)), forecast())
     assert after.forecast["time"] == 0.0
 
 
 def test_nothing_is_decided_before_the_job_shows_itself_or_on_old_metrics():
     memory = fresh(CONTRACT)
     assert evaluate(memory, 0.0, CONTRACT, FORECAST)[1:] == (None, None)
-    memory = saw_interval(memory, interval(wall=100))
+    memory = with_interval(memory, interval(wall=100))
     assert evaluate(memory, 100 + CONTRACT.planning.metrics_age_s + 1, CONTRACT, FORECAST)[1:] == (None, None)
 
 
 def test_idle_and_cold_batches_teach_nothing_busy_ones_do():
-    memory = saw_interval(fresh(CONTRACT), interval())
+    memory = with_interval(fresh(CONTRACT), interval())
     batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1, "wall_time": 100.0}  # 8 ms per record instead of 4
-    assert saw_batch(memory, {**batch, "batch_s": 0.6}, CONTRACT).model == memory.model
-    assert saw_batch(memory, batch, CONTRACT).model.per_record_s > memory.model.per_record_s
-    grown = saw_interval(memory, interval(executors=2))
+    assert with_batch(memory, {**batch, "batch_s": 0.6}, CONTRACT).model == memory.model
+    assert with_batch(memory, batch, CONTRACT).model.per_record_s > memory.model.per_record_s
+    grown = with_interval(memory, interval(executors=2))
     for _ in range(2):
-        grown = saw_batch(grown, {**batch, "executors": 2}, CONTRACT)
+        grown = with_batch(grown, {**batch, "executors": 2}, CONTRACT)
         assert grown.model == memory.model
-    assert saw_batch(grown, {**batch, "executors": 2}, CONTRACT).model != memory.model
+    assert with_batch(grown, {**batch, "executors": 2}, CONTRACT).model != memory.model
 
 
 def test_a_target_that_never_came_true_is_given_up():
-    memory = saw_interval(fresh(CONTRACT), interval(arrival=700))
+    memory = with_interval(fresh(CONTRACT), interval(arrival=700))
     memory, _, made = evaluate(memory, 100.0, CONTRACT, REACTIVE)
     assert made.executors == 3
     later = 100.0 + RESYNC_S + 1
-    memory, seen, _ = evaluate(saw_interval(memory, interval(wall=later, arrival=10)), later, CONTRACT, REACTIVE)
+    memory, seen, _ = evaluate(with_interval(memory, interval(wall=later, arrival=10)), later, CONTRACT, REACTIVE)
     assert seen.target == 1
 
 
@@ -160,8 +160,8 @@ def test_a_request_is_not_withdrawn_before_its_executors_can_have_come():
     policy, memory, targets = build("spark_dstream", slow), fresh(slow), []
     for second in range(150):
         wall = 100.0 + second
-        memory = saw_interval(memory, interval(wall=wall, arrival=400, executors=1, lag=4000))
-        memory = saw_batch(memory, {"batch_rows": 400, "batch_s": 3.0, "executors": 1, "wall_time": wall}, slow)
+        memory = with_interval(memory, interval(wall=wall, arrival=400, executors=1, lag=4000))
+        memory = with_batch(memory, {"batch_rows": 400, "batch_s": 3.0, "executors": 1, "wall_time": wall}, slow)
         memory, _, made = evaluate(memory, wall, slow, policy)
         targets.append(made.executors)
     asked = targets.index(3)
@@ -174,14 +174,14 @@ def log_of(policy_at, contract, seconds=120):
     for second in range(seconds):
         wall = 100.0 + second
         if second % 30 < 15:
-            memory = saw_forecast(memory, forecast(wall=wall, time=720.0 * second))
-        memory = saw_interval(
+            memory = with_forecast(memory, forecast(wall=wall, time=720.0 * second))
+        memory = with_interval(
             memory, interval(wall=wall, arrival=20.0 * (second % 37), lag=31 * second, time=720.0 * second)
         )
         if second % 3 == 2:
             rows = min(20 * second, 600)  # of 4 ms each
             batch = {"batch_rows": rows, "batch_s": 0.4 + 0.004 * rows, "executors": 1, "wall_time": wall}
-            memory = saw_batch(memory, batch, contract)
+            memory = with_batch(memory, batch, contract)
         memory, now = Memory.from_json(memory.to_json()), wall + 0.3
         policy = policy_at(now, memory)
         memory, seen, made = evaluate(memory, now, contract, policy)
@@ -195,10 +195,10 @@ def log_of(policy_at, contract, seconds=120):
 def test_a_log_replays_to_the_same_decisions(policy):
     scheduled = CONTRACT.planning.model_copy(update={"timetable_rps": (10.0, 400.0, 10.0, 400.0)})
     contract = CONTRACT.model_copy(update={"planning": scheduled})
-    log = log_of(lambda at, memory: policy_of(policy, contract, at, memory.job_s(at), 720.0), contract)
+    log = log_of(lambda at, memory: build_policy_at(policy, contract, at, memory.job_s(at), 720.0), contract)
     assert policy in UNMOVED or {made.codes[0] for made, _ in log} > {"hold"}
     for made, text in log:
-        assert replayed(json.loads(text), {contract.hash: contract}) == (made.executors, made.reason, made.codes)
+        assert replay_decision(json.loads(text), {contract.hash: contract}) == (made.executors, made.reason, made.codes)
 
 
 def test_a_decision_stays_small_in_the_log():
@@ -207,9 +207,9 @@ def test_a_decision_stays_small_in_the_log():
 
 
 def test_another_policy_begins_with_a_memory_of_its_own():
-    memory = saw_interval(fresh(CONTRACT), interval(arrival=700, executors=3))
+    memory = with_interval(fresh(CONTRACT), interval(arrival=700, executors=3))
     memory, _, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
-    calm = saw_interval(replace(memory, arrivals=()), interval(wall=101.0, arrival=10, executors=3, lag=10))
+    calm = with_interval(replace(memory, arrivals=()), interval(wall=101.0, arrival=10, executors=3, lag=10))
     _, same, held = evaluate(calm, 101.0, CONTRACT, REACTIVE)
     assert "delayed_down" in held.codes and same.carried == memory.carried
     after, other, _ = evaluate(calm, 101.0, CONTRACT, Static.of("static", CONTRACT))
@@ -217,7 +217,7 @@ def test_another_policy_begins_with_a_memory_of_its_own():
 
 
 def test_a_state_of_an_older_version_is_taken_over():
-    old = json.loads(saw_interval(fresh(CONTRACT), interval()).to_json())
+    old = json.loads(with_interval(fresh(CONTRACT), interval()).to_json())
     for name in ("batches", "carried", "policy", "looked_at"):
         del old[name]
     memory = Memory.from_json(json.dumps({**old, "wanted": [[99.0, 2]]}))
@@ -225,18 +225,18 @@ def test_a_state_of_an_older_version_is_taken_over():
 
 
 def test_what_ended_batches_say_reaches_the_policy():
-    memory = saw_interval(fresh(CONTRACT), interval(wall=100.0, executors=2))
+    memory = with_interval(fresh(CONTRACT), interval(wall=100.0, executors=2))
     _, first, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
     assert (first.busy, first.processed_rps, first.batch_s) == (None, None, None)
     batch = {"batch_rows": 400, "batch_s": 1.2, "executors": 2}
-    memory = saw_batch(memory, {**batch, "wall_time": 101.2}, CONTRACT)
-    memory = saw_batch(memory, {**batch, "wall_time": 103.2}, CONTRACT)
-    memory = saw_interval(memory, interval(wall=103.5, executors=2))
+    memory = with_batch(memory, {**batch, "wall_time": 101.2}, CONTRACT)
+    memory = with_batch(memory, {**batch, "wall_time": 103.2}, CONTRACT)
+    memory = with_interval(memory, interval(wall=103.5, executors=2))
     memory, seen, _ = evaluate(memory, 103.6, CONTRACT, REACTIVE)
     # The first batch spans its own 1.2 s, the second 2 s: 800 rows in 3.2 s, 1.6 s of work beside 0.8 s of overhead.
     assert seen.processed_rps == pytest.approx(250)
     assert (seen.busy, seen.in_batch, seen.batch_s) == pytest.approx((0.5, 0.75, 1.2))
     _, later, _ = evaluate(memory, 104.0, CONTRACT, REACTIVE)
     assert later.busy == pytest.approx(0.5) and later.batch_s is None  # one may be running
-    _, idle, _ = evaluate(saw_interval(memory, interval(wall=104.0, lag=0)), 104.0, CONTRACT, REACTIVE)
+    _, idle, _ = evaluate(with_interval(memory, interval(wall=104.0, lag=0)), 104.0, CONTRACT, REACTIVE)
     assert (idle.processed_rps, idle.busy, idle.in_batch) == (0, 0, 0)

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.contract import Contract
-from models.policy.core.view import Ahead, Why, decide
-from models.policy.planners.mpc import Mpc, cheapest, unserved
+from models.policy.core.choice import Why
+from models.policy.core.policy import decide
+from models.policy.core.view import LoadAhead
+from models.policy.planners.mpc import Mpc, cheapest_capacity, unserved_records
 from tests.fakes.views import a_view, alone
 
 LEVELS = (0.5, 0.9, 0.99)
@@ -16,7 +18,7 @@ POLICY = Mpc("mpc", 0.0, 1.0, lead_s=15.0, ahead_s=30.0, catch_up_s=60.0, batch_
 
 
 def ahead(*quantiles, offset_s=30.0):
-    return Ahead(np.array([offset_s]), LEVELS, np.array([[quantiles]], float))
+    return LoadAhead(np.array([offset_s]), LEVELS, np.array([[quantiles]], float))
 
 
 def answer(policy=POLICY, **changed):
@@ -36,7 +38,7 @@ def test_provides_what_costs_least_by_hand():
     # Tails that fall by e per 100 records/s; an executor carries 200: its price is met where P = 100 / 200 / price.
     levels = tuple(1 - np.exp(-np.array([1.0, 2.0, 3.0])))
     quantiles = np.array([[100.0, 200.0, 300.0]])
-    found = cheapest(quantiles, levels, np.array([1 / 200]), np.array([0.5 * np.exp(4.0)]))
+    found = cheapest_capacity(quantiles, levels, np.array([1 / 200]), np.array([0.5 * np.exp(4.0)]))
     assert found == pytest.approx([400 * 1.04], rel=0.02)  # a little more, because executors are not sure themselves
 
 
@@ -44,7 +46,7 @@ def test_provides_what_costs_least_by_hand():
 def test_nothing_costs_less_than_what_is_provided(steps, first, violation_cost, most):
     quantiles, levels = first + np.cumsum([0.0, *steps[:2]]), (0.5, 0.9, 0.99)
     per_rps, price = 1 / 200, 10**violation_cost * most
-    found = cheapest(quantiles[None], levels, np.array([per_rps]), np.array([price]))[0]
+    found = cheapest_capacity(quantiles[None], levels, np.array([per_rps]), np.array([price]))[0]
     unsure = quantiles * (1 + 0.012 * (-np.log1p(-np.asarray(levels)) - np.log(2)))
     others = np.linspace(unsure[0], unsure[-1] + 10 * sum(steps) + 3000, 4000)
     mine = cost(np.array([found]), unsure, levels, per_rps, price)[0]
@@ -62,13 +64,13 @@ def test_where_lateness_costs_little_batches_may_grow():
 def test_an_unsure_moment_may_be_violated_more_often():
     levels, per_rps, price = (0.5, 0.9, 0.99), np.full(2, 1 / 200), np.full(2, 50.0)
     quantiles = np.array([[1000.0, 1010, 1020], [1000.0, 1500, 2000]])
-    found = cheapest(quantiles, levels, per_rps, price)
+    found = cheapest_capacity(quantiles, levels, per_rps, price)
     calm, wild = (found - quantiles[:, 0]) / (quantiles[:, 1] - quantiles[:, 0])
     assert calm > 1.3 * wild and found[1] > found[0]
 
 
 def test_the_knob_may_be_one_per_run():
-    view = a_view(2, tasks=2000, ahead=Ahead(np.array([30.0]), LEVELS, np.tile([500.0, 900.0, 1500.0], (2, 1, 1))))
+    view = a_view(2, tasks=2000, ahead=LoadAhead(np.array([30.0]), LEVELS, np.tile([500.0, 900.0, 1500.0], (2, 1, 1))))
     policy = replace(POLICY, violation_cost=np.array([-1.0, 1.5]))
     targets = decide(policy, policy.fresh(2), view)[1].target
     each = [
@@ -79,7 +81,7 @@ def test_the_knob_may_be_one_per_run():
 
 
 def test_what_is_over_before_an_executor_could_come_raises_nothing_but_is_not_let_go():
-    soon = Ahead(np.array([15.0, 30.0]), LEVELS, np.array([[[1500.0, 1501, 1502], [300.0, 301, 302]]]))
+    soon = LoadAhead(np.array([15.0, 30.0]), LEVELS, np.array([[[1500.0, 1501, 1502], [300.0, 301, 302]]]))
     assert answer(ahead=soon, executors=4.0).target == [4]
     assert answer(ahead=soon, executors=9.0).target == [8]
 
@@ -117,8 +119,8 @@ def test_what_recent_plans_asked_for_is_not_dropped():
 
 
 def test_an_entry_beyond_lead_and_hold_is_not_planned_for():
-    two = Ahead(np.array([30.0, 600.0]), LEVELS, np.array([[[500.0, 600, 700], [3000.0, 3000, 3000]]]))
-    without = Ahead(two.offsets_s[:1], LEVELS, two.rps[:, :1])
+    two = LoadAhead(np.array([30.0, 600.0]), LEVELS, np.array([[[500.0, 600, 700], [3000.0, 3000, 3000]]]))
+    without = LoadAhead(two.offsets_s[:1], LEVELS, two.rps[:, :1])
     assert answer(ahead=two).target == answer(ahead=without).target
 
 
@@ -138,13 +140,15 @@ def test_takes_the_numbers_of_a_contract():
 
 
 def test_of_a_forecast_with_one_level_that_is_provided_for():
-    assert cheapest(np.array([[120.0], [np.nan]]), (0.5,), np.full(2, 0.01), np.full(2, 40.0)).tolist()[0] == 120
+    assert (
+        cheapest_capacity(np.array([[120.0], [np.nan]]), (0.5,), np.full(2, 0.01), np.full(2, 40.0)).tolist()[0] == 120
+    )
 
 
 def test_what_piles_up_until_a_raise_is_of_use_is_worked_off():
     # 800 records/s now and 1,180 in 15 s, of which four executors carry 800: 15 s * 380 / 2 = 2,850 records are left,
     # 47.5 a second for a minute. 1,180 records/s are six executors; with the backlog it takes a seventh.
-    coming = Ahead(np.array([15.0, 30.0]), LEVELS, np.full((1, 2, 3), 1180.0))
+    coming = LoadAhead(np.array([15.0, 30.0]), LEVELS, np.full((1, 2, 3), 1180.0))
     seen = dict(executors=4.0, target=4.0, arrival_rps=800.0, lag_records=0.0, ahead=coming, most=20.0)
     lenient = replace(POLICY, violation_cost=-3.0)  # provides for the lowest quantile
     lenient = replace(lenient, utilisation=1 / lenient.busy)
@@ -158,5 +162,5 @@ def test_what_piles_up_until_a_raise_is_of_use_is_worked_off():
 )
 def test_a_backlog_is_the_load_above_the_capacity_until_then(now, then, capacity, left):
     line = np.linspace(now, then, 100_001)
-    assert unserved(*(np.array([float(v)]) for v in (now, then, capacity)), 10.0)[0] == pytest.approx(left)
+    assert unserved_records(*(np.array([float(v)]) for v in (now, then, capacity)), 10.0)[0] == pytest.approx(left)
     assert np.maximum(line - capacity, 0).mean() * 10 == pytest.approx(left, abs=1e-2)

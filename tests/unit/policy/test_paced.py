@@ -1,7 +1,8 @@
 import numpy as np
 
+from models.policy.core.choice import Choice, make_choice
 from models.policy.core.paced import Paced
-from models.policy.core.view import Choice, chosen, decide
+from models.policy.core.policy import decide
 from tests.fakes.views import a_view, driven
 
 
@@ -17,7 +18,7 @@ class Teller:
         return {"seen": np.zeros(runs)}
 
     def decide(self, memory, view) -> tuple[dict, Choice]:
-        return {**memory, "seen": memory["seen"] + 1}, chosen(np.atleast_1d(getattr(view, self.field)) * 1.0)
+        return {**memory, "seen": memory["seen"] + 1}, make_choice(np.atleast_1d(getattr(view, self.field)) * 1.0)
 
 
 def test_between_two_decisions_the_target_stays_and_the_policy_is_not_asked():

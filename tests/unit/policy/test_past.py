@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.received.past import GRAIN_S, KEPT_S, Past, saw
+from models.policy.received.past import GRAIN_S, KEPT_S, Past, add_interval
 
 
 def after(rates, begin=0.0, past=None):
     """A second at each rate."""
     past = Past() if past is None else past
     for i, rate in enumerate(rates, start=1):
-        past = saw(past, begin + i, rate, 1.0)
+        past = add_interval(past, begin + i, rate, 1.0)
     return past
 
 
@@ -38,9 +38,9 @@ def test_what_is_kept_is_thin_and_reaches_a_quarter_of_an_hour_back():
 
 
 def test_a_gap_counts_as_what_comes_after_it_and_an_old_second_not_at_all():
-    past = saw(after([10.0] * 20), 80.0, 30.0, 1.0)
+    past = add_interval(after([10.0] * 20), 80.0, 30.0, 1.0)
     assert past.rate(80.0, 60.0) == pytest.approx(30)
-    assert saw(past, 79.0, 1e6, 1.0) is past
+    assert add_interval(past, 79.0, 1e6, 1.0) is past
 
 
 def test_a_clock_that_was_set_back_begins_anew():
@@ -51,7 +51,7 @@ def test_a_clock_that_was_set_back_begins_anew():
 
 
 def test_a_first_second_of_no_length_divides_by_nothing():
-    assert saw(Past(), 1e9, 5.0, 1e-9).rate(1e9, 3.0) >= 0
+    assert add_interval(Past(), 1e9, 5.0, 1e-9).rate(1e9, 3.0) >= 0
 
 
 @given(st.lists(st.floats(0, 1e5), min_size=2, max_size=200))

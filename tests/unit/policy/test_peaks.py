@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from models.policy.received.nowcast import ForecastRows, corrected, path
-from models.policy.received.peaks import LEVELS, TRENDS_S, Moments, fit
+from models.policy.received.nowcast import ForecastRows, correct_by_rate, interpolate_forecasts
+from models.policy.received.peaks import LEVELS, TRENDS_S, Moments, fit_peaks
 
 SEVEN = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 OFFSETS = np.array([30.0, 60.0, 90.0])
@@ -18,14 +18,14 @@ def curves(values, age_s=0.0, step_s=60.0, spread=10.0):
 def test_the_path_goes_on_lines_between_the_middles_of_steps():
     # Steps of 60 s: the last one measured was 100, then 200 and 400; half a minute after its end we are at 150 + 50.
     c = ForecastRows(np.array([[[200.0], [400.0]]]), np.array([100.0]), np.array([30.0]), 60.0, (0.5,))
-    line, wide = path(c, np.array([0.0, 30.0, 60.0, 1e4]))
+    line, wide = interpolate_forecasts(c, np.array([0.0, 30.0, 60.0, 1e4]))
     assert line[0] == pytest.approx([200, 300, 400, 400])
     assert (wide == 0).all()
 
 
 def test_what_the_forecast_is_off_by_now_fades():
     c = curves([[100.0] * 5])
-    ahead = corrected(c, np.array([0.0, 60.0, 6000.0]), np.array([150.0]), memory_s=60.0)
+    ahead = correct_by_rate(c, np.array([0.0, 60.0, 6000.0]), np.array([150.0]), memory_s=60.0)
     assert ahead[0, :, 3] == pytest.approx([150, 100 + 50 / np.e, 100])
     assert ahead[0, 0, 6] == pytest.approx(150)  # what is now is sure
     assert ahead[0, 2, 6] == pytest.approx(120)  # far ahead the forecaster's own quantile
@@ -44,11 +44,11 @@ def history(listen, moments=4000, seed=3, unsure=None):
 
 
 def test_listens_to_a_forecast_that_knows():
-    assert fit(*with_offsets(history(listen=True))).gain < 0.3
+    assert fit_peaks(*with_offsets(history(listen=True))).gain < 0.3
 
 
 def test_does_not_listen_to_one_that_does_not():
-    found = fit(*with_offsets(history(listen=False)))
+    found = fit_peaks(*with_offsets(history(listen=False)))
     assert found.centre is None or found.gain > 0.97
 
 
@@ -58,9 +58,9 @@ def test_a_load_that_rises_is_expected_to_rise_on():
     now, slope = chance.uniform(500, 1500, 4000), chance.uniform(-0.2, 0.2, 4000)
     trends = np.stack([now * slope * ago / 60 for ago in TRENDS_S], axis=1)
     moments = Moments(curves(np.repeat(now[:, None], 4, axis=1)), now, trends)
-    found = fit(moments, OFFSETS, now * (1 + 1.5 * slope))
+    found = fit_peaks(moments, OFFSETS, now * (1 + 1.5 * slope))
     assert found.gain < 0.3
-    assert found.at(moments)[:, 0] == pytest.approx(now * (1 + 1.5 * slope), rel=0.03)
+    assert found.quantiles_rps(moments)[:, 0] == pytest.approx(now * (1 + 1.5 * slope), rel=0.03)
 
 
 def test_quantiles_are_wide_where_the_past_was_unsure():
@@ -70,8 +70,8 @@ def test_quantiles_are_wide_where_the_past_was_unsure():
     moments, peaks = history(True, 8000, unsure=np.where(moved, 0.2, 0.02))
     trends = np.where(moved, 300.0, 0.0)[:, None] * np.ones(len(TRENDS_S))
     moments = Moments(moments.curves, moments.rate_now, trends)
-    found = fit(moments, OFFSETS, peaks)
-    said = found.at(moments)
+    found = fit_peaks(moments, OFFSETS, peaks)
+    said = found.quantiles_rps(moments)
     width = said[:, LEVELS.index(0.98)] - said[:, 0]
     assert np.median(width[moved]) > 4 * np.median(width[~moved])
     for where in (moved, ~moved):
@@ -80,9 +80,9 @@ def test_quantiles_are_wide_where_the_past_was_unsure():
 
 @pytest.mark.parametrize("listen", [True, False])
 def test_quantiles_keep_their_share_on_moments_not_seen(listen):
-    found = fit(*with_offsets(history(listen)))
+    found = fit_peaks(*with_offsets(history(listen)))
     moments, came = history(listen, seed=5)
-    said = found.at(moments)
+    said = found.quantiles_rps(moments)
     assert (np.diff(said, axis=1) >= -1e-9).all()
     for level in (0.9, 0.99):
         assert np.mean(came <= said[:, LEVELS.index(level)]) == pytest.approx(level, abs=0.02)
@@ -102,20 +102,20 @@ def waking(moments=4000, seed=7):
 
 def test_a_load_that_wakes_up_is_provided_for_when_it_is_foretold_to_and_not_all_night():
     moments, peaks, _, _ = waking()
-    found = fit(moments, OFFSETS, peaks)
+    found = fit_peaks(moments, OFFSETS, peaks)
     assert found.foretold and found.gain < 0.5
     moments, peaks, rests, wakes = waking(seed=8)
-    said = found.at(moments)[:, LEVELS.index(0.98)]
+    said = found.quantiles_rps(moments)[:, LEVELS.index(0.98)]
     assert np.mean(peaks[wakes] <= said[wakes]) > 0.9
     assert np.median(said[rests & ~wakes]) < 0.1 * np.median(said[wakes])
 
 
 def test_where_rates_say_more_than_forecasts_they_are_the_unit():
-    assert not fit(*with_offsets(history(listen=False))).foretold
+    assert not fit_peaks(*with_offsets(history(listen=False))).foretold
 
 
 def test_too_few_moments_teach_no_regression():
-    found = fit(*with_offsets(history(listen=True, moments=150)))
+    found = fit_peaks(*with_offsets(history(listen=True, moments=150)))
     assert found.centre is None and found.gain == 1
 
 

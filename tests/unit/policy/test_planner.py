@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from configs.contract import Contract, Executors, Planning
 from models.policy.core import carried, window
-from models.policy.core.view import Why, chosen
+from models.policy.core.choice import Why, make_choice
 from models.policy.live import plan
 from models.policy.live.observation import Observation
 from models.policy.planners.planner import Planner
@@ -40,7 +40,9 @@ def seen(recent_need=None, forecast_rps=None, **changes):
     """An observation; `recent_need` executors were needed 4 s ago."""
     if recent_need is not None:
         memory = policy_of("reactive").fresh(1)
-        memory = window.push(memory, "need", np.array([float(recent_need)]), NOW - 4, PLANNING.scale_down_delay_s)
+        memory = window.push_values(
+            memory, "need", np.array([float(recent_need)]), NOW - 4, PLANNING.scale_down_delay_s
+        )
         changes["carried"] = carried.dump(memory)
     if forecast_rps is not None:
         changes |= {"forecast_rps": forecast_rps, "ahead": coming(forecast_rps)}
@@ -48,11 +50,11 @@ def seen(recent_need=None, forecast_rps=None, **changes):
 
 
 def planned(observation, name, contract=CONTRACT):
-    return plan.plan(observation, contract, policy_of(name))[1]
+    return plan.make_plan(observation, contract, policy_of(name))[1]
 
 
 def executors_for(rps, observation):
-    view = observation.view(CONTRACT)
+    view = observation.to_view(CONTRACT)
     return view.capacity.executors_for(np.array([rps]), view.least, view.most)[0][0]
 
 
@@ -63,10 +65,10 @@ def test_flink_vector():
     planning = Planning(target_utilisation=0.8, catch_up_s=2, batch_s=2, overhead_s=0)
     contract = Contract(job="j", executors=Executors(min=1, max=8), planning=planning)
     observation = seen(arrival_rps=500, lag_records=3500, overhead_s=0, per_record_s=1 / 588.2, tasks=64)
-    _, made = plan.plan(observation, contract, Planner.of("reactive", contract))
+    _, made = plan.make_plan(observation, contract, Planner.of("reactive", contract))
     assert made.needed_observed == 3
     dearer = replace(observation, per_record_s=1 / (1625 / 3 - 0.1))  # 1625 is just more than three carry
-    assert plan.plan(dearer, contract, Planner.of("reactive", contract))[1].needed_observed == 4
+    assert plan.make_plan(dearer, contract, Planner.of("reactive", contract))[1].needed_observed == 4
 
 
 @pytest.mark.parametrize(("rate", "executors"), [(0, 1), (160, 1), (161, 2), (320, 2), (420, 3), (430, 4), (10_000, 4)])
@@ -152,7 +154,7 @@ class Wild:
         return {}
 
     def decide(self, memory, view):
-        return memory, chosen(np.full(view.runs, self.answer), np.full(view.runs, self.why))
+        return memory, make_choice(np.full(view.runs, self.answer), np.full(view.runs, self.why))
 
 
 @pytest.mark.parametrize(
@@ -160,13 +162,13 @@ class Wild:
     [(float("nan"), 2, "not_a_number"), (float("inf"), 2, "not_a_number"), (9, 4, "clamped"), (-3, 1, "clamped")],
 )
 def test_an_answer_that_cannot_be_is_held_or_cut_and_says_so(answer, executors, code):
-    _, made = plan.plan(seen(target=2), CONTRACT, Wild(answer))
+    _, made = plan.make_plan(seen(target=2), CONTRACT, Wild(answer))
     assert made.executors == executors and code in made.codes
     assert "no number" in made.reason or "out of 1 to 4" in made.reason
 
 
 def test_what_a_policy_was_not_trained_on_is_told():
-    _, made = plan.plan(seen(target=2), CONTRACT, Wild(3, int(Why.UNFAMILIAR)))
+    _, made = plan.make_plan(seen(target=2), CONTRACT, Wild(3, int(Why.UNFAMILIAR)))
     assert made.codes == ["up", "observed", "unfamiliar"] and "trained" in made.reason
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from configs.contract import Contract, Executors, Planning
 from configs.errors import SettingsError
 from configs.policies import POLICIES
-from models.policy.catalogue import CATALOGUE, build, entry, named, tuned
+from models.policy.catalogue import CATALOGUE, build, entry, select_names, with_knob
 from models.policy.core.paced import Paced
-from models.policy.core.view import Ahead, decide
+from models.policy.core.policy import decide
+from models.policy.core.view import LoadAhead
 from models.policy.rules.fixed import Static, Timetable
 from tests.fakes.views import a_view, alone, driven
 
@@ -45,7 +46,7 @@ def a_look(draw, now_s):
         in_batch=of(st.sampled_from([0.0, 0.3, 1.0])), batch_s=of(st.floats(0.01, 100) | st.just(np.nan)),
         executors=executors, starting=starting, leaving=leaving, target=np.clip(executors - leaving + starting, 1, 20),
         since_change_s=of(st.floats(0, 1e6)),
-        ahead=Ahead(np.array([5.0, 10.0]), (0.5, 0.9), np.tile(upper[:, None, None], (1, 2, 2))),
+        ahead=LoadAhead(np.array([5.0, 10.0]), (0.5, 0.9), np.tile(upper[:, None, None], (1, 2, 2))),
     )  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def test_every_answer_is_a_whole_number_within_the_bounds_and_the_same_for_a_run
 
 @pytest.mark.parametrize("name", HERE)
 def test_a_knob_per_run_gives_what_each_knob_gives_alone(name):
-    sweep = np.array(CATALOGUE[name].sweep(CONTRACT))
+    sweep = np.array(CATALOGUE[name].knob_values(CONTRACT))
     looks = [a_view(len(sweep), now, busy=0.9, lag_records=1500, batch_s=1.7) for now in np.arange(4) * 1000.0]
     together = driven(made(name, sweep), looks)
     apart = [driven(made(name, knob), [alone(look, i) for look in looks])[:, 0] for i, knob in enumerate(sweep)]
@@ -124,28 +125,28 @@ def test_static_stays():
 def test_the_catalogue_knows_every_name_and_its_sweep():
     assert tuple(CATALOGUE) == POLICIES
     for name, kind in CATALOGUE.items():
-        sweep = kind.sweep(CONTRACT)
+        sweep = kind.knob_values(CONTRACT)
         assert len(sweep) == 8 and list(sweep) == sorted(set(sweep)), name
-        assert kind.upstream is None or kind.upstream in sweep, name
+        assert kind.vendor_default is None or kind.vendor_default in sweep, name
 
 
-@pytest.mark.parametrize("name", [name for name in HERE if CATALOGUE[name].upstream is not None])
+@pytest.mark.parametrize("name", [name for name in HERE if CATALOGUE[name].vendor_default is not None])
 def test_the_shipped_knob_is_the_one_that_is_built(name):
     policy = made(name)
     inner = policy.policy if isinstance(policy, Paced) else policy
-    assert getattr(inner, inner.knob) == CATALOGUE[name].upstream
-    assert getattr(tuned(policy, 0.123).policy, inner.knob) == 0.123
+    assert getattr(inner, inner.knob) == CATALOGUE[name].vendor_default
+    assert getattr(with_knob(policy, 0.123).policy, inner.knob) == 0.123
 
 
 def test_an_unknown_name_lists_those_there_are():
-    for ask in (lambda: entry("hpaa"), lambda: build("hpaa", CONTRACT), lambda: named(["static", "hpaa"])):
+    for ask in (lambda: entry("hpaa"), lambda: build("hpaa", CONTRACT), lambda: select_names(["static", "hpaa"])):
         with pytest.raises(SettingsError, match=r"'hpaa' is unknown.*static, hpa, .*dqn"):
             ask()
 
 
 def test_names_come_in_the_catalogues_order():
-    assert named(["flink", "static", "flink"]) == ["static", "flink"]
-    assert named(["all", "static"]) == list(POLICIES)
+    assert select_names(["flink", "static", "flink"]) == ["static", "flink"]
+    assert select_names(["all", "static"]) == list(POLICIES)
 
 
 def test_the_catalogue_is_light():

@@ -5,7 +5,7 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.live.memory import fresh
-from models.policy.live.replay import replayed
+from models.policy.live.replay import replay_decision
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, MetricSample, encode
 
@@ -66,7 +66,7 @@ def test_a_decision_holds_what_the_report_shows_and_replays(policy, heard):
     assert 1 < inputs["forecast_rps"] < 2 if heard else inputs["forecast_rps"] is None
     assert inputs["capacity_rps"] == logged["expected"]["capacity_rps"] > 0
     assert logged["expected"]["utilisation"] == pytest.approx(1 / inputs["capacity_rps"])
-    assert replayed(logged, KNOWN) == (decision.executors, decision.reason, decision.codes)
+    assert replay_decision(logged, KNOWN) == (decision.executors, decision.reason, decision.codes)
 
 
 def test_who_stands_in_is_written_down_and_replays():
@@ -74,7 +74,7 @@ def test_who_stands_in_is_written_down_and_replays():
     memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, decision = scaler.decide(memory, NOW + 0.2)
     assert decision.policy == "forecast" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
-    assert replayed(json.loads(encode(decision)), KNOWN) == (decision.executors, decision.reason, decision.codes)
+    assert replay_decision(json.loads(encode(decision)), KNOWN) == (decision.executors, decision.reason, decision.codes)
 
 
 def with_field(text, name, value):

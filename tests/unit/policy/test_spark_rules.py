@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.policy.core.view import decide
+from models.policy.core.policy import decide
 from models.policy.rules.spark import SparkDstream, SparkMicrobatch
 from tests.fakes.views import a_view, driven
 

@@ -11,7 +11,7 @@ WINDOW_S = 120.0
 def pushed(values, now, columns=0):
     memory = window.fresh(1, "w", columns=columns)
     for value, at in zip(values, now, strict=True):
-        memory = window.push(memory, "w", np.array([value]), at, WINDOW_S)
+        memory = window.push_values(memory, "w", np.array([value]), at, WINDOW_S)
     return memory
 
 
@@ -37,7 +37,7 @@ def test_an_empty_window_holds_nothing():
 def test_what_is_no_number_is_not_held_and_runs_are_apart():
     memory = window.fresh(2, "w")
     for at, values in enumerate([(1.0, np.nan), (3.0, np.nan)]):
-        memory = window.push(memory, "w", np.array(values), float(at), WINDOW_S)
+        memory = window.push_values(memory, "w", np.array(values), float(at), WINDOW_S)
     assert window.highest(memory, "w").tolist() == [3.0, -np.inf]
     assert window.mean(memory, "w")[0] == 2.0 and np.isnan(window.mean(memory, "w")[1])
 
@@ -50,11 +50,11 @@ def test_several_quantities_side_by_side_each_with_its_own_least_count():
 
 def test_a_push_leaves_the_window_before_it_as_it_was():
     before = pushed([5.0], [0.0])
-    window.push(before, "w", np.array([9.0]), 1.0, WINDOW_S)
+    window.push_values(before, "w", np.array([9.0]), 1.0, WINDOW_S)
     assert window.highest(before, "w")[0] == 5.0
 
 
 @pytest.mark.parametrize("gone", [131.0, 1e9])
 def test_after_a_long_pause_all_is_forgotten(gone):
-    memory = window.push(pushed([5.0], [0.0]), "w", np.array([1.0]), gone, WINDOW_S)
+    memory = window.push_values(pushed([5.0], [0.0]), "w", np.array([1.0]), gone, WINDOW_S)
     assert window.highest(memory, "w")[0] == window.mean(memory, "w")[0] == 1.0

@@ -4,7 +4,7 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.live.evaluation import evaluate
-from models.policy.live.memory import fresh, saw_interval
+from models.policy.live.memory import fresh, with_interval
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
 from tests.fakes.agents import Versions, read
@@ -116,7 +116,7 @@ def test_a_swap_keeps_what_is_known_of_the_job(registry, sync, agents):
         "arrival_rps": 50.0, "lag_records": 5, "executors": 1, "task_ceiling": 8, "wall_time": 100.0, "time": 99.0,
         "span_s": 1.0, "time_scale": 1.0,
     }  # fmt: skip
-    memory = saw_interval(fresh(CONTRACT), sample)
+    memory = with_interval(fresh(CONTRACT), sample)
     for number, (version, executors) in enumerate([("1", 2), ("2", 3)]):
         registry.versions[version] = str(executors)
         sync.tick(10.0 * number)

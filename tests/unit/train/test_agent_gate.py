@@ -8,10 +8,10 @@ import pytest
 
 from configs.contract import Contract
 from configs.settings import load
-from models.dqn.evaluation import against, judged, level
+from models.dqn.evaluation import comparison_level, judge_agent, select_rivals
 from models.forecast.core.series import Series
 from models.twin.experiment.contenders import Setting
-from models.twin.experiment.scenario import parts
+from models.twin.experiment.scenario import split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
@@ -34,8 +34,8 @@ def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
 
 def held(hours, tolerance=0.0):
     costs = {name: np.array(cost, float) * np.ones(4) for name, cost in hours.items()}
-    rivals = against(lambda name: costs[name], costs, tolerance)
-    return judged(float(costs["dqn"].mean()), rivals, 0.01)
+    rivals = select_rivals(lambda name: costs[name], costs, tolerance)
+    return judge_agent(float(costs["dqn"].mean()), rivals, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_tolerance_lets_a_dearer_agent_pass():
 @pytest.mark.parametrize(("kept", "where"), [(0.001, 0.02), (0.02, 0.02), (0.04, 0.05), (0.3, 0.5), (0.9, 0.02)])
 def test_where_nobody_keeps_the_promise_policies_are_compared_at_an_easier_one(kept, where):
     costs = {"forecast": kept, "mpc": 1.0, "dqn": 0.0}
-    assert level(lambda name, allowed: 5.0 if allowed >= costs[name] else math.nan, 0.02) == where
+    assert comparison_level(lambda name, allowed: 5.0 if allowed >= costs[name] else math.nan, 0.02) == where
 
 
 CONTRACT = Contract(job="orders")
@@ -111,7 +111,7 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
     setup = training_set.setup_of(load(), CONTRACT, training_set.twin_from_contract(CONTRACT))
-    tune, _ = parts("orders", series, setup)
+    tune, _ = split_trace("orders", series, setup)
     learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
 
@@ -123,5 +123,5 @@ def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), setup=Setup())
     training_set.compared(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
-    assert (present.axes, present.setting, present.hears) == (new.axes, new.setting, new.hears) and new.axes
+    assert (present.axes, present.setting, present.forecaster) == (new.axes, new.setting, new.forecaster) and new.axes
     assert present.policy == "dqn" and present.learned is not new.learned

@@ -6,17 +6,17 @@ import pytest
 
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
-from models.policy.core.view import chosen
+from models.policy.core.choice import make_choice
 from models.policy.rules.fixed import Static
-from models.twin.experiment.benchmark import BenchmarkCase, Effort, judged, listened
-from models.twin.experiment.contenders import Contender, Lane, Setting
-from models.twin.experiment.evaluation import _timetable, compete
-from models.twin.experiment.foresight import issued
-from models.twin.experiment.scenario import parts, scenario
+from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
+from models.twin.experiment.contenders import Contender, Setting, Sweep
+from models.twin.experiment.evaluation import _timetable, run_sweeps
+from models.twin.experiment.foresight import issue_forecasts
+from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
-from models.twin.sim.arrivals import drawn
+from models.twin.sim.arrivals import draw_arrivals
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, Looks, act, advance, simulate
+from models.twin.sim.run import Load, Looks, advance, set_targets, simulate
 from models.twin.sim.state import begin
 
 pytestmark = pytest.mark.study
@@ -27,22 +27,24 @@ TERMS = Setup(lead_s=20.0)
 
 
 def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
-    tune, test = parts("toy", series, setup)
-    return scenario("toy", series, test, setup, range(seeds), {forecaster: issued(forecaster, series, tune.start)})
+    tune, test = split_trace("toy", series, setup)
+    return build_scenario(
+        "toy", series, test, setup, range(seeds), {forecaster: issue_forecasts(forecaster, series, tune.start)}
+    )
 
 
 GROUND = made()
 
 
 def test_the_newest_fifth_is_the_test_and_as_much_before_it_for_tuning():
-    assert parts("toy", SERIES, TERMS) == (range(216, 288), range(288, 360))
+    assert split_trace("toy", SERIES, TERMS) == (range(216, 288), range(288, 360))
     short = replace(TERMS, test_days=300 / 86400, tune_days=200 / 86400)
-    assert parts("toy", SERIES, short) == (range(310, 330), range(330, 360))
+    assert split_trace("toy", SERIES, short) == (range(310, 330), range(330, 360))
 
 
 def test_the_highest_rates_need_the_executors_that_the_terms_say():
-    capacity_rps = 20 / TERMS.the_job.per_record_s * (1 - 0.5 / 4)
-    assert TERMS.factor(SERIES) * np.quantile(SERIES.values, 0.999) == pytest.approx(capacity_rps, rel=0.01)
+    capacity_rps = 20 / TERMS.twin_job.per_record_s * (1 - 0.5 / 4)
+    assert TERMS.scale_factor(SERIES) * np.quantile(SERIES.values, 0.999) == pytest.approx(capacity_rps, rel=0.01)
     assert GROUND.warm_s == 960 and GROUND.arrived.shape == (2, 960 + 720 + 1)
 
 
@@ -61,29 +63,29 @@ def test_the_highest_rates_need_the_executors_that_the_terms_say():
 )
 def test_a_trace_that_cannot_be_judged_is_told_why(series, setup, said):
     with pytest.raises(TwinError, match=said):
-        parts("toy", series, setup)
+        split_trace("toy", series, setup)
 
 
 def test_a_static_policy_pays_for_what_it_has():
-    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([30.0]))])[0]
-    assert sheet.hours.shape == (1, 2)
-    assert sheet.hours == pytest.approx(30 * 720 / 3600)  # how it came to them is over when the figures begin
-    assert (sheet.violation == 0).all() and (sheet.actions == 0).all()
+    swept = run_sweeps(Contender("static", "static"), [Sweep(GROUND, Setting(), np.array([30.0]))])[0]
+    assert swept.hours.shape == (1, 2)
+    assert swept.hours == pytest.approx(30 * 720 / 3600)  # how it came to them is over when the figures begin
+    assert (swept.violation == 0).all() and (swept.actions == 0).all()
 
 
 def test_traces_that_share_a_simulation_come_to_the_same_as_alone():
     longer = made(Series(0.0, STEP, np.tile(SERIES.values, 2)))
     planner = Contender("forecast", "forecast", "last_value", Setting(level=0.9))
-    lanes = [Lane(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (GROUND, longer)]
-    both = compete(planner, lanes)
-    for lane, sheet in zip(lanes, both, strict=True):
-        alone = compete(planner, [lane])[0]
-        assert sheet.hours == pytest.approx(alone.hours) and (sheet.violation == alone.violation).all()
-        assert (sheet.actions == alone.actions).all()
+    sweeps = [Sweep(g, Setting(level=0.9), np.array([0.7, 1.0])) for g in (GROUND, longer)]
+    both = run_sweeps(planner, sweeps)
+    for sweep, swept in zip(sweeps, both, strict=True):
+        alone = run_sweeps(planner, [sweep])[0]
+        assert swept.hours == pytest.approx(alone.hours) and (swept.violation == alone.violation).all()
+        assert (swept.actions == alone.actions).all()
 
 
 def test_runs_of_one_call_may_end_at_different_seconds():
-    arrived = np.stack([drawn(np.full(600, 300.0), seed) for seed in (1, 2)])
+    arrived = np.stack([draw_arrivals(np.full(600, 300.0), seed) for seed in (1, 2)])
     cut = arrived.copy()
     cut[1, 301:] = cut[1, 300]
     jobs, looks, seeds = stack([TwinJob(0.5, 0.005)] * 2), Looks(15, 15, 4.0), np.arange(2)
@@ -102,19 +104,19 @@ def test_answers_that_are_none_or_out_of_bounds_are_counted_and_the_job_goes_on(
             return {}
 
         def decide(self, memory, view):
-            return memory, chosen(np.full(view.runs, np.nan if view.now_s < 100 else 1000.0))
+            return memory, make_choice(np.full(view.runs, np.nan if view.now_s < 100 else 1000.0))
 
     broken = SimpleNamespace(make=lambda *given: Broken(), interval_s=0.0)
     monkeypatch.setitem(CATALOGUE, "static", broken)
-    monkeypatch.setattr("models.policy.catalogue.tuned", lambda policy, knob: policy)
-    sheet = compete(Contender("static", "static"), [Lane(GROUND, Setting(), np.array([1.0]))])[0]
-    assert sheet.none.tolist() == [[10, 10]] and sheet.clamped.tolist() == [[158, 158]]  # a look every 10 s
-    assert sheet.hours == pytest.approx(TERMS.the_job.most * 720 / 3600)
+    monkeypatch.setattr("models.policy.catalogue.with_knob", lambda policy, knob: policy)
+    swept = run_sweeps(Contender("static", "static"), [Sweep(GROUND, Setting(), np.array([1.0]))])[0]
+    assert swept.none.tolist() == [[10, 10]] and swept.clamped.tolist() == [[158, 158]]  # a look every 10 s
+    assert swept.hours == pytest.approx(TERMS.twin_job.most * 720 / 3600)
 
 
 def test_who_knows_the_future_is_late_less_often_than_who_reacts():
-    lanes = [Lane(made(setup=Setup(lead_s=60.0)), Setting(level=0.9), np.array([1.0]))]
-    known, reacts = (compete(one, lanes)[0] for one in (
+    sweeps = [Sweep(made(setup=Setup(lead_s=60.0)), Setting(level=0.9), np.array([1.0]))]
+    known, reacts = (run_sweeps(one, sweeps)[0] for one in (
         Contender("true_future", "forecast", "truth"), Contender("reactive", "reactive")
     ))  # fmt: skip
     assert known.violation.mean() < reacts.violation.mean() / 2
@@ -131,15 +133,15 @@ def test_a_faster_clock_shortens_everything_but_the_job():
 
 def test_a_contest_is_of_a_query_that_is_warm():
     fitted = TwinJob(0.9, 0.005, startup_s=(2.0, 3.0), cold_s=3.0, warmup=0.9, warmup_batches=12.0)
-    own, other = Setup(lead_s=2.5, job=fitted).the_job, Setup(lead_s=60.0, job=fitted).the_job
+    own, other = Setup(lead_s=2.5, job=fitted).twin_job, Setup(lead_s=60.0, job=fitted).twin_job
     assert own == replace(fitted, warmup=0.0)
     assert other.warmup == 0 and np.median(other.startup_s) == pytest.approx(60.0)
 
 
 def test_two_knob_values_are_enough():
-    case = BenchmarkCase("toy", SERIES, listened("toy", SERIES, TERMS, ("last_value",)))
-    found = judged([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, oracle=False))
-    assert len(set(found[0].sheets["static"].knobs.tolist())) == 2
+    case = BenchmarkCase("toy", SERIES, forecast_trace("toy", SERIES, TERMS, ("last_value",)))
+    found = run_benchmark([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, oracle=False))
+    assert len(set(found[0].results["static"].knobs.tolist())) == 2
 
 
 @pytest.mark.parametrize("hours", [0.5, 2, 6])
@@ -147,7 +149,7 @@ def test_a_timetable_is_as_flat_as_the_days_that_it_was_learned_from(hours):
     a_day = round(24 / hours)
     values = np.where(np.arange(10 * a_day) % a_day < a_day // 2, 200.0, 100.0)
     series = Series(0.0, 3600.0 * hours, values)
-    table = _timetable(scenario("t", series, parts("t", series, TERMS)[1], TERMS, range(1)))
+    table = _timetable(build_scenario("t", series, split_trace("t", series, TERMS)[1], TERMS, range(1)))
     assert sorted(table / table.max()) == [0.5] * 12 + [1.0] * 12
 
 
@@ -166,7 +168,7 @@ def test_every_executor_that_is_asked_for_comes_and_is_paid():
     job = TwinJob(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
     load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
     jobs, state = stack([job]), begin(stack([job]), np.ones(1), np.arange(1))
-    act(state, jobs, np.full(1, 80.0), 0)
+    set_targets(state, jobs, np.full(1, 80.0), 0)
     advance(state, jobs, load, 0, 1200)
     assert state.x["executors"] == 80
     assert simulate(jobs, load, Static("static", 80.0), Looks(), np.arange(1)).executor_s[0] == 80 * 1200

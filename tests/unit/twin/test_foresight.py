@@ -6,56 +6,63 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.forecast.core.series import Series
-from models.policy.received.nowcast import offsets
-from models.twin.experiment.foresight import HORIZON, LEVELS, coarseness, issued, received, true
+from models.policy.received.nowcast import forecast_offsets
+from models.twin.experiment.foresight import (
+    HORIZON,
+    LEVELS,
+    correct_at_looks,
+    issue_forecasts,
+    steps_per_forecast_step,
+    true_peaks,
+)
 
 RATES = np.array([1.0, 5, 2, 3, 9, 4, 4, 8, 0, 1])
 
 
 def test_the_truth_of_a_stretch_is_its_highest_rate():
-    found = true(RATES, np.array([0, 4]), np.array([2.0, 5.0]))
+    found = true_peaks(RATES, np.array([0, 4]), np.array([2.0, 5.0]))
     # from second 0: seconds 0-1, then 2-4; from second 4: 4-5, then 6-8
     assert found.tolist() == [[5, 9], [9, 8]]
 
 
 def test_beyond_the_end_the_last_rate_stays():
-    assert true(RATES, np.array([8]), np.array([1.0, 30.0])).tolist() == [[0, 1]]
+    assert true_peaks(RATES, np.array([8]), np.array([1.0, 30.0])).tolist() == [[0, 1]]
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 199))
 def test_the_truth_is_what_looking_says(lead, hold, now):
     rates = np.random.default_rng(1).random(200)
-    ends = offsets(float(lead), float(hold))
+    ends = forecast_offsets(float(lead), float(hold))
     later = np.concatenate([rates, np.full(200, rates[-1])])
     cuts = [0]
     for end in ends:
         cuts.append(max(round(end), cuts[-1] + 1))  # a second at least
     expected = [later[now + a : now + b].max() for a, b in itertools.pairwise(cuts)]
-    assert true(rates, np.array([now]), ends)[0].tolist() == expected
+    assert true_peaks(rates, np.array([now]), ends)[0].tolist() == expected
 
 
 def test_stretches_end_with_the_lead_time_and_with_the_hold():
-    ends = offsets(60.0, 30.0)
+    ends = forecast_offsets(60.0, 30.0)
     assert 60.0 in ends and ends[-1] == 90.0 and (np.diff(ends) > 0).all()
 
 
 def test_a_forecaster_takes_coarser_steps_where_it_would_not_see_far_enough():
-    assert coarseness(300.0, 90.0) == 1
-    assert coarseness(10.0, 90.0) == 1
-    assert coarseness(10.0, 630.0) == 6  # 10.5 known steps of 60 s
+    assert steps_per_forecast_step(300.0, 90.0) == 1
+    assert steps_per_forecast_step(10.0, 90.0) == 1
+    assert steps_per_forecast_step(10.0, 630.0) == 6  # 10.5 known steps of 60 s
 
 
 def test_coarse_steps_are_means_and_meet_where_the_forecasts_begin():
     values = np.arange(40, dtype=float)
-    said = issued("last_value", Series(0.0, 10.0, values), 25, 3)
+    said = issue_forecasts("last_value", Series(0.0, 10.0, values), 25, 3)
     assert said.step_s == 30.0 and said.begins_s == 250.0
     assert said.last.tolist() == [23, 26, 29, 32, 35]  # means of 22-24, 25-27, ...
     assert said.quantiles.shape == (5, HORIZON, len(LEVELS))
 
 
 def test_what_is_heard_follows_the_rate_of_the_moment_and_forgets_it():
-    said = issued("last_value", Series(0.0, 10.0, np.full(60, 100.0)), 40)
-    near, far = received(said, np.array([405.0]), np.array([130.0]), np.array([1e-6, 60.0]), 20.0, 0.5)[0, :, 0]
+    said = issue_forecasts("last_value", Series(0.0, 10.0, np.full(60, 100.0)), 40)
+    near, far = correct_at_looks(said, np.array([405.0]), np.array([130.0]), np.array([1e-6, 60.0]), 20.0, 0.5)[0, :, 0]
     assert near == pytest.approx(130.0, abs=0.01)
     assert far == pytest.approx(100 + 30 * np.exp(-3), abs=0.01)
 
@@ -68,7 +75,7 @@ def test_nothing_that_comes_later_is_known_earlier_where_steps_are_missing(forec
     values[list(missing)] = np.nan
     other = values.copy()
     other[20 + until :] = 900.0
-    here, there = (issued(forecaster, Series(0.0, 3600.0, each), 20) for each in (values, other))
+    here, there = (issue_forecasts(forecaster, Series(0.0, 3600.0, each), 20) for each in (values, other))
     seen = until + 1  # at the beginning of step 20 + until all before it are known
     np.testing.assert_array_equal(here.quantiles[:seen], there.quantiles[:seen])
     np.testing.assert_array_equal(here.last[:seen], there.last[:seen])

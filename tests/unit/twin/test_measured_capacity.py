@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from configs.contract import Contract, Planning
-from models.policy.core.batches import BatchSums, ended, looked
-from models.policy.core.capacity import BatchModel, busy, learn, parallelism
+from models.policy.core.batches import BatchSums, add_batch, close_look
+from models.policy.core.capacity import BatchModel, learn_from_batch, parallelism, tells_capacity
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import Belief, TwinJob, stack
-from models.twin.sim.run import Load, Looks, act, advance, view
+from models.twin.sim.run import Load, Looks, advance, observe, set_targets
 from models.twin.sim.state import begin
 from pipelines.backtest.on_lake import twin_from_contract
 
@@ -20,7 +20,7 @@ GUESS = Belief(0.2, 0.009, 1.0)
 
 def test_a_policy_is_shown_the_contracts_guess_and_not_the_truth() -> None:
     jobs, load = stack([TRUTH], GUESS), Load(np.arange(61.0)[None] * 100, np.zeros(1, np.int64))
-    seen = view(begin(jobs, np.full(1, 2.0), np.zeros(1, np.int64)), jobs, load, Looks(5), 0, None).capacity
+    seen = observe(begin(jobs, np.full(1, 2.0), np.zeros(1, np.int64)), jobs, load, Looks(5), 0, None).capacity
     assert (seen.overhead_s[0], seen.per_record_s[0]) == (GUESS.overhead_s, GUESS.per_record_s)
     assert seen.speeds[0, 3] == parallelism(3, 1, 64)  # of a job that is believed to scale linearly
 
@@ -33,13 +33,13 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
     state = begin(jobs, np.full(1, 2.0), np.full(1, 3))
     model, live, taught = BatchModel.guess(GUESS.overhead_s, GUESS.per_record_s), BatchSums(), 0
     for now in range(0, 119, every):
-        seen = view(state, jobs, load, Looks(every), now, None)
-        live, batch_s = looked(live, int(seen.lag_records[0]))
+        seen = observe(state, jobs, load, Looks(every), now, None)
+        live, batch_s = close_look(live, int(seen.lag_records[0]))
         mine = [seen.processed_rps[0], seen.busy[0], seen.in_batch[0], seen.batch_s[0]]
         theirs = [np.nan if v is None else v for v in (live.processed_rps, live.busy, live.in_batch, batch_s)]
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
         np.testing.assert_allclose(seen.capacity.per_record_s[0], model.per_record_s, rtol=1e-9)
-        act(state, jobs, np.full(1, 2.0), now)
+        set_targets(state, jobs, np.full(1, 2.0), now)
         for second in range(now, min(now + every, 119)):
             before = state.x[0].copy()
             advance(state, jobs, load, second, second + 1)
@@ -48,15 +48,15 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
                 continue
             assert duration < 1
             slots = parallelism(2, 1, 64)
-            live = ended(live, second + duration, rows, duration, max(duration - GUESS.overhead_s, 0.0), slots)
-            if busy(model.overhead_s, rows, slots, duration):
-                model, taught = learn(model, rows, slots, duration), taught + 1
+            live = add_batch(live, second + duration, rows, duration, max(duration - GUESS.overhead_s, 0.0), slots)
+            if tells_capacity(model.overhead_s, rows, slots, duration):
+                model, taught = learn_from_batch(model, rows, slots, duration), taught + 1
     assert taught > 50 and abs(model.per_record_s / GUESS.per_record_s - 1) > 0.3
 
 
 def test_a_backtest_gives_no_policy_the_truth_and_its_batches_have_noise() -> None:
     setup = Setup()
-    planning, job = setup.contract.planning, setup.the_job
+    planning, job = setup.contract.planning, setup.twin_job
     assert job.noise > 0
     for told, true in ((planning.overhead_s, job.overhead_s), (planning.per_record_s, job.per_record_s)):
         assert abs(told / true - 1) > 0.1
@@ -69,7 +69,7 @@ def test_a_job_of_ones_own_is_judged_under_its_own_contract(lead_s: float) -> No
         job="orders", planning=Planning(lead_s=lead_s, hold_s=9.0, cooldown_s=7.0, max_step_up=2, batch_s=1.5)
     )
     fitted = replace(twin_from_contract(own), per_record_s=0.02, most=17)
-    setup = Setup(lead_s=20.0, job=fitted, as_is=True, own=own)
+    setup = Setup(lead_s=20.0, job=fitted, as_is=True, contract_of_job=own)
     assert setup.contract is own and setup.planned_s == (lead_s, 9.0) and setup.looks.batch_s == 1.5
     assert twin_from_contract(own).noise > 0
-    assert setup.the_job.most == own.executors.max and setup.the_job.per_record_s == 0.02
+    assert setup.twin_job.most == own.executors.max and setup.twin_job.per_record_s == 0.02

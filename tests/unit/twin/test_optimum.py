@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from configs.contract import Contract
 from models.policy.planners.planner import Planner
 from models.policy.rules.fixed import Static
-from models.twin.oracle.bound import bound
-from models.twin.oracle.optimum import Optimum, clairvoyant
-from models.twin.oracle.polish import followed
+from models.twin.oracle.bound import lower_bound
+from models.twin.oracle.optimum import Optimum, plan_clairvoyantly
+from models.twin.oracle.polish import simulate_plans
 from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import Load, Looks, first_executors, simulate
 
@@ -34,7 +34,7 @@ def runs(job, count):
 def planned(job, load, budgets=BUDGETS):
     """The clairvoyant plans' targets and what the twin makes of them."""
     jobs, rows = runs(job, len(budgets))
-    plan = clairvoyant(jobs, Load(load, rows), LOOKS, rows, np.asarray(budgets))
+    plan = plan_clairvoyantly(jobs, Load(load, rows), LOOKS, rows, np.asarray(budgets))
     return plan.targets, simulate(jobs, Load(load, rows), plan, LOOKS, rows)
 
 
@@ -104,7 +104,7 @@ def test_a_plan_costs_in_the_search_what_it_costs_in_the_twin():
     targets, outcome = planned(job, load)
     jobs, rows = runs(job, 3)
     executors = first_executors(jobs, Load(load, rows), LOOKS)
-    paid, late = followed(targets, jobs, Load(load, rows), 15, rows, executors)
+    paid, late = simulate_plans(targets, jobs, Load(load, rows), 15, rows, executors)
     assert (paid == outcome.executor_s).all()
     assert (late == outcome.violation).all()
 
@@ -132,7 +132,7 @@ def test_runs_with_different_loads_and_seeds_are_planned_apart():
     loads = np.vstack([daylike(6, 1800), daylike(7, 1800)])
     jobs = stack([JOB] * 4)
     load, seeds = Load(loads, np.array([0, 1, 0, 1])), np.array([0, 0, 1, 1])
-    plan = clairvoyant(jobs, load, LOOKS, seeds, np.full(4, 0.01))
+    plan = plan_clairvoyantly(jobs, load, LOOKS, seeds, np.full(4, 0.01))
     assert (simulate(jobs, load, plan, LOOKS, seeds).violation <= 0.01).all()
 
 
@@ -158,13 +158,13 @@ def test_nothing_costs_less_than_the_bound(seed, startup, overhead, restarts, no
     paid = np.concatenate([cost, fixed.executor_s, best.executor_s])
     late = np.concatenate([violation, fixed.violation, best.violation])
     jobs, rows = runs(job, len(late))
-    assert (bound(jobs, Load(load, rows), LOOKS, late) <= paid + 1e-6).all()
+    assert (lower_bound(jobs, Load(load, rows), LOOKS, late) <= paid + 1e-6).all()
 
 
 def test_the_bound_of_a_steady_load_is_near_what_the_load_asks_for():
     # 4.5 slots of work: no policy does it with fewer executor-seconds, and five executors throughout do it.
     load, (jobs, rows) = arrived(np.full(3600, 4500.0)), runs(JOB, 1)
-    found = bound(jobs, Load(load, rows), LOOKS, np.zeros(1))[0]
+    found = lower_bound(jobs, Load(load, rows), LOOKS, np.zeros(1))[0]
     assert 4.4 * 3600 <= found <= 5 * 3600
 
 
@@ -174,7 +174,9 @@ def test_the_bound_asks_for_the_start_up_of_a_peak():
     rates[1500:1620] = rates[3300:3420] = 7900.0
     load = arrived(rates)
     slow, fast = (
-        bound(stack([dataclasses.replace(JOB, startup_s=(s,))]), Load(load, np.zeros(1, np.int64)), LOOKS, np.zeros(1))
+        lower_bound(
+            stack([dataclasses.replace(JOB, startup_s=(s,))]), Load(load, np.zeros(1, np.int64)), LOOKS, np.zeros(1)
+        )
         for s in (120.0, 15.0)
     )
     assert slow[0] > fast[0] + 2 * 6 * 60
@@ -184,7 +186,7 @@ def test_the_bound_asks_for_the_start_up_of_a_peak():
 def test_a_budget_is_kept_of_the_seconds_that_count_where_chance_and_restarts_take_room(job):
     load = Load(daylike(9, mean=6000.0, spikes=2), np.zeros(2, np.int64), counts=np.array([900]))
     jobs, seeds, budgets = stack([job] * 2), np.zeros(2, np.int64), np.array([0.001, 0.003])
-    found = simulate(jobs, load, clairvoyant(jobs, load, LOOKS, seeds, budgets), LOOKS, seeds)
+    found = simulate(jobs, load, plan_clairvoyantly(jobs, load, LOOKS, seeds, budgets), LOOKS, seeds)
     assert (found.violation <= budgets).all()
     assert (np.diff(found.executor_s) <= 0).all()
 
@@ -193,6 +195,6 @@ def test_a_plan_that_counts_later_costs_in_the_search_what_it_costs_in_the_twin(
     job, targets = dataclasses.replace(JOB, noise=0.1), np.full((120, 1), 4.0)
     targets[30:90] = 9.0
     load, (jobs, rows) = Load(daylike(8, 1800), np.zeros(1, np.int64), counts=np.array([600])), runs(job, 1)
-    paid, late = followed(targets, jobs, load, 15, rows, first_executors(jobs, load, LOOKS))
+    paid, late = simulate_plans(targets, jobs, load, 15, rows, first_executors(jobs, load, LOOKS))
     outcome = simulate(jobs, load, Optimum("optimum", targets, 15), LOOKS, rows)
     assert (paid == outcome.executor_s).all() and (late == outcome.violation).all() and late > 0

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.policy.core.view import Choice, Memory, View, chosen
+from models.policy.core.choice import Choice, make_choice
+from models.policy.core.view import Memory, View
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import Load, Looks, SimOutcome, act, advance, ended, first_executors, simulate
+from models.twin.sim.run import Load, Looks, SimOutcome, advance, first_executors, set_targets, simulate, summarise
 from models.twin.sim.state import begin
 
 SECONDS = 40
@@ -31,7 +32,7 @@ class Told:
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         look = int(memory["look"][0])
         target = self.targets[min(look, len(self.targets) - 1)]
-        return {"look": memory["look"] + 1}, chosen(np.full(view.runs, float(target)))
+        return {"look": memory["look"] + 1}, make_choice(np.full(view.runs, float(target)))
 
 
 EVERY_S = 5
@@ -58,10 +59,10 @@ def run(job: TwinJob, rate: list[float], targets: tuple[int, ...], seed: int = 1
     state, seconds = begin(jobs, first_executors(jobs, load, looks), seeds), []
     for now in range(len(rate)):
         if now % EVERY_S == 0:
-            act(state, jobs, outcome.targets[now // EVERY_S], now)
+            set_targets(state, jobs, outcome.targets[now // EVERY_S], now)
         advance(state, jobs, load, now, now + 1)
         seconds.append(state.x[0].copy())
-    stepped = ended(state, jobs, load, outcome.targets, outcome.why)
+    stepped = summarise(state, jobs, load, outcome.targets, outcome.why)
     return Seen(outcome, stepped, load.arrived[0, 1:] - np.array(seconds)["done"], np.array(seconds))
 
 

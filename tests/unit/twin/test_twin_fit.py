@@ -11,10 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.twin.calibration.fit import UnfinishedFitError, fit, normal_s
-from models.twin.calibration.measurements import MeasuredBatches, Startups, joined, most_rows, trigger
-from models.twin.calibration.outages import Recording, as_latency, capacity, outages, over, restarting
-from models.twin.calibration.replayed import normalised_error, replayed
+from models.twin.calibration.fit import UnfinishedFitError, fit_job, normal_s
+from models.twin.calibration.measurements import (
+    MeasuredBatches,
+    Startups,
+    concatenate_runs,
+    estimate_most_rows,
+    estimate_trigger_s,
+)
+from models.twin.calibration.outages import (
+    Recording,
+    estimate_capacity,
+    fit_restarting_job,
+    latency_from_waiting,
+    measure_outages,
+    share_over_target,
+)
+from models.twin.calibration.replayed import normalised_error, replay_recording
 from models.twin.sim.job import TwinError, TwinJob
 
 RUNS = (
@@ -38,7 +51,7 @@ def made(job: TwinJob, count: int, executors: tuple[int, ...], seed: int = 0, fi
 
 
 def test_the_job_that_made_the_batches_lies_within_the_intervals() -> None:
-    found = fit(made(TRUE, 300, (1, 2, 4, 8)), ONE, TRUE, draws=40)
+    found = fit_job(made(TRUE, 300, (1, 2, 4, 8)), ONE, TRUE, draws=40)
     for name in ("overhead_s", "per_record_s", "scaling"):
         low, high = found.between[name]
         assert low <= getattr(TRUE, name) <= high
@@ -53,15 +66,17 @@ def test_a_warm_up_is_found_and_told_from_none() -> None:
     warming = replace(TRUE, warmup=0.9, warmup_batches=12.0)
     parts = [(made(warming, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]
     parts[0][0].end_s[0] += 9.0  # the first batch of a query makes its plan and its state, and teaches nothing
-    found = fit(*joined(parts), TRUE, draws=40)
+    found = fit_job(*concatenate_runs(parts), TRUE, draws=40)
     for name in ("overhead_s", "per_record_s", "warmup", "warmup_batches"):
         low, high = found.between[name]
         assert getattr(found.job, name) == pytest.approx(getattr(warming, name), rel=0.2)
         assert low < getattr(found.job, name) < high < 1.5 * low
     assert found.batches == 6 * (80 - 2)  # neither the first nor the cold one
-    none = fit(*joined([(made(TRUE, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]), TRUE, draws=40)
+    none = fit_job(
+        *concatenate_runs([(made(TRUE, 80, (1, 2, 4, 8), seed, first=0.0), ONE) for seed in range(6)]), TRUE, draws=40
+    )
     assert none.job.warmup < 0.1 and not {"warmup", "warmup_batches"} & set(none.unsure)
-    blind = fit(*joined([(b._replace(number=np.full(80, np.inf)), s) for b, s in parts]), TRUE, draws=20)
+    blind = fit_job(*concatenate_runs([(b._replace(number=np.full(80, np.inf)), s) for b, s in parts]), TRUE, draws=20)
     assert blind.job.warmup == 0 and blind.job.noise > 1.3 * found.job.noise  # it is taken for noise then
 
 
@@ -74,7 +89,7 @@ def test_a_measured_capacity_curve_gives_its_exponent() -> None:
     took = 0.2 + 0.002 * rows / worth[p]
     ends = np.cumsum(took)
     known = replace(TRUE, most=26, tasks=26_000)
-    found = fit(
+    found = fit_job(
         MeasuredBatches(ends - took, ends, rows, workers[p].astype(float), np.full(len(p), np.inf)),
         ONE,
         known,
@@ -84,7 +99,7 @@ def test_a_measured_capacity_curve_gives_its_exponent() -> None:
 
 
 def test_one_number_of_executors_does_not_tell_the_exponent() -> None:
-    found = fit(made(TRUE, 100, (4,)), ONE, TRUE, draws=20)
+    found = fit_job(made(TRUE, 100, (4,)), ONE, TRUE, draws=20)
     assert "scaling" in found.unsure and found.job.scaling == 1.0
 
 
@@ -94,9 +109,9 @@ def test_a_cold_batch_is_counted_from_where_its_executor_joined() -> None:
     batches.end_s[[20, 30]] += 3.0
     batches.start_s[[21, 31]] += 3.0
     there = Startups(batches.start_s[[20, 30]] - 4, batches.start_s[[20, 30]] - 1, np.array([20, 30]))
-    assert fit(batches, there, job, draws=5).job.cold_s == pytest.approx(3.0, abs=0.05)
+    assert fit_job(batches, there, job, draws=5).job.cold_s == pytest.approx(3.0, abs=0.05)
     late = replace_registered(there, batches.end_s[[20, 30]] - 2.5)
-    assert fit(batches, late, job, draws=5).job.cold_s == pytest.approx(2.5)
+    assert fit_job(batches, late, job, draws=5).job.cold_s == pytest.approx(2.5)
 
 
 def replace_registered(startups: Startups, at: np.ndarray) -> Startups:
@@ -105,15 +120,15 @@ def replace_registered(startups: Startups, at: np.ndarray) -> Startups:
 
 def test_too_little_is_said_to_be_too_little() -> None:
     with pytest.raises(UnfinishedFitError, match=r"unfinished fit: 5 warm batches .* 20 are needed.*no start-up"):
-        fit(made(TRUE, 5, (1,)), NONE, TRUE)
+        fit_job(made(TRUE, 5, (1,)), NONE, TRUE)
 
 
 def test_trigger_and_rows_are_read_from_batches_that_show_them() -> None:
     start = np.arange(10) * 2.0
     idle = MeasuredBatches(start, start + 0.7, np.full(10, 5.0), np.ones(10), start)
-    assert trigger(idle) == 2.0 and most_rows(idle) == 5.0
-    assert trigger(made(TRUE, 30, (1,))) is None  # one after another
-    assert most_rows(made(TRUE, 30, (1,))) == float("inf")
+    assert estimate_trigger_s(idle) == 2.0 and estimate_most_rows(idle) == 5.0
+    assert estimate_trigger_s(made(TRUE, 30, (1,))) is None  # one after another
+    assert estimate_most_rows(made(TRUE, 30, (1,))) == float("inf")
 
 
 def real() -> list[dict[str, Any]]:
@@ -132,8 +147,8 @@ def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
     runs, known = real(), TwinJob(1.0, 0.005, most=4, tasks=8, batch_rows=1000, latency_target_s=5.0)
     run = runs.pop(number)
     parts = [(table(MeasuredBatches, r["batches"]), table(Startups, r["startups"])) for r in runs]
-    found = fit(*joined(parts), known, draws=5)
-    twin = replayed(
+    found = fit_job(*concatenate_runs(parts), known, draws=5)
+    twin = replay_recording(
         found.job, np.array(run["arrived"], float), np.array(run["at_s"]), np.array(run["targets"], np.int64),
         run["executors"], np.arange(10), batches=run["done"],
     )  # fmt: skip
@@ -146,9 +161,9 @@ def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
 
 def test_a_replay_refuses_what_was_never_recorded() -> None:
     with pytest.raises(TwinError, match="never fall"):
-        replayed(TRUE, np.array([0.0, 2.0, 1.0]), np.zeros(0), [], 1, np.arange(1))
+        replay_recording(TRUE, np.array([0.0, 2.0, 1.0]), np.zeros(0), [], 1, np.arange(1))
     with pytest.raises(TwinError, match="targets 9 to 9"):
-        replayed(TRUE, np.arange(5.0), np.array([1.0]), [9], 1, np.arange(1))
+        replay_recording(TRUE, np.arange(5.0), np.array([1.0]), [9], 1, np.arange(1))
 
 
 def recording() -> Recording:
@@ -165,18 +180,18 @@ def recording() -> Recording:
 
 def test_a_restarting_engine_is_read_off_its_recording() -> None:
     seen = recording()
-    found, (slot, scaling) = outages(seen), capacity(seen)
+    found, (slot, scaling) = measure_outages(seen), estimate_capacity(seen)
     assert set(found.lost_s) == {9.0} and set(found.down_s) == {5.0}
     assert (slot, scaling) == (pytest.approx(400, rel=0.02), pytest.approx(0.8, abs=0.02))
-    job = restarting(seen, 1, 10, 2.0)
+    job = fit_restarting_job(seen, 1, 10, 2.0)
     assert job.restart_s[0] == 5.0 and job.rewind_s == 4.0 and job.catch_up == pytest.approx(2.0, abs=0.15)
     arrived = np.concatenate([[0.0], np.cumsum(seen.rate)])
-    twin = replayed(
+    twin = replay_recording(
         job, arrived, seen.changes.astype(float), seen.workers[seen.changes].astype(int), 10, np.arange(1), 0.25
     )
-    again = over(as_latency(twin.waiting_s, found.calm_s)[0], 2.0)
+    again = share_over_target(latency_from_waiting(twin.waiting_s, found.calm_s)[0], 2.0)
     assert again == pytest.approx(
-        over(seen.latency_s, 2.0) + 15 * 4 / len(seen.rate), abs=0.008
+        share_over_target(seen.latency_s, 2.0) + 15 * 4 / len(seen.rate), abs=0.008
     )  # while it is down, too
     with pytest.raises(UnfinishedFitError, match="3 changes of workers"):
-        restarting(seen.part(0, 800), 1, 10, 2.0)
+        fit_restarting_job(seen.part(0, 800), 1, 10, 2.0)

@@ -4,25 +4,30 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from models.twin.experiment.contenders import contenders
-from models.twin.experiment.evaluation import Sheet
-from models.twin.experiment.results import TraceResult, plain
+from models.twin.experiment.contenders import select_contenders
+from models.twin.experiment.evaluation import SweepResults
+from models.twin.experiment.results import TraceResult, to_json_values
 from models.twin.experiment.setup import Setup
-from models.twin.experiment.value import as_shipped, cells, forecast_adds, summary
+from models.twin.experiment.value import (
+    compare_at_vendor_defaults,
+    compare_policies,
+    compare_without_forecaster,
+    summarise,
+)
 
 
-def sheet(violation, hours, knobs=None):
+def swept(violation, hours, knobs=None):
     """Of one seed."""
     share, paid = np.array(violation)[:, None], np.array(hours, float)[:, None]
     zero = np.zeros(share.shape)
     knobs = np.arange(len(share), dtype=float) if knobs is None else np.array(knobs)
-    return Sheet(knobs, paid, share, zero, zero, zero, zero.astype(int), zero.astype(int))
+    return SweepResults(knobs, paid, share, zero, zero, zero, zero.astype(int), zero.astype(int))
 
 
 def case(name, **hours):
     """Policies that cost so much at 0.1 % and at 1 %."""
     scenario = SimpleNamespace(name=name, setup=SimpleNamespace(lead_s=60.0))
-    return TraceResult(scenario, {policy: sheet([0.001, 0.01], paid) for policy, paid in hours.items()})
+    return TraceResult(scenario, {policy: swept([0.001, 0.01], paid) for policy, paid in hours.items()})
 
 
 STEEP = case("steep", hpa=(120, 110), reactive=(110, 100), true_future=(90, 80), forecast=(100, 85), mpc=(95, 82))
@@ -30,7 +35,7 @@ FLAT = case("flat", hpa=(101, 100), reactive=(100, 100), true_future=(100, 99), 
 
 
 def test_a_cell_compares_with_the_best_reactive_policy():
-    loose, tight = cells(STEEP)
+    loose, tight = compare_policies(STEEP)
     assert (loose["violation"], loose["best_reactive"]) == (0.01, "reactive")
     assert loose["gap"] == pytest.approx(0.2)
     assert loose["captured"] == pytest.approx({"forecast": 0.75, "mpc": 0.9})
@@ -38,11 +43,11 @@ def test_a_cell_compares_with_the_best_reactive_policy():
 
 
 def test_where_there_is_nothing_to_gain_nothing_is_captured():
-    assert all(math.isnan(captured) for cell in cells(FLAT) for captured in cell["captured"].values())
+    assert all(math.isnan(captured) for cell in compare_policies(FLAT) for captured in cell["captured"].values())
 
 
 def test_the_sums_over_cells():
-    found = summary([*cells(STEEP), *cells(FLAT)], [])
+    found = summarise([*compare_policies(STEEP), *compare_policies(FLAT)], [])
     assert found["forecast"]["gap_cells"] == 2 and found["forecast"]["captured"] == pytest.approx(0.625)
     assert found["mpc"]["captured_at_least_half"] == 1
     flat = found["forecast"]["nothing_to_gain"]
@@ -54,8 +59,8 @@ def test_the_sums_over_cells():
 
 def test_a_broken_promise_counts_against_ours():
     never = case("never", reactive=(110, 100), true_future=(90, 80))
-    never.sheets["forecast"] = sheet([0.02, 0.05], [50, 40])
-    found = summary(cells(never), [])["forecast"]
+    never.results["forecast"] = swept([0.02, 0.05], [50, 40])
+    found = summarise(compare_policies(never), [])["forecast"]
     assert found["broken"] == 2 and found["captured"] == -math.inf and found["all"]["too_dear"] == 2
 
 
@@ -63,37 +68,37 @@ def test_what_the_forecast_adds_is_told_beside_the_same_planner_without_it():
     none, last = "mpc:none", "mpc:last_value"
     one = case("steep", reactive=(110, 100), true_future=(90, 80), mpc=(99, 81), **{none: (110, 90), last: (99, 90)})
     other = case("steeper", reactive=(110, 100), true_future=(80, 70), mpc=(88, 81), **{last: (100, 90)})
-    other.sheets[none] = sheet([0.02, 0.05], [50, 40])  # breaks both promises
-    found = forecast_adds([*cells(one), *cells(other), *cells(FLAT)])
+    other.results[none] = swept([0.02, 0.05], [50, 40])  # breaks both promises
+    found = compare_without_forecaster([*compare_policies(one), *compare_policies(other), *compare_policies(FLAT)])
     assert found[none] == {
         "cells": 4, "hours": pytest.approx(0.9), "cheaper": 2, "compared": 2, "kept_by_forecast_alone": 2
     }  # fmt: skip
     assert found[last] == {
         "cells": 4, "hours": pytest.approx(0.9), "cheaper": 3, "compared": 4, "kept_by_forecast_alone": 0
     }  # fmt: skip
-    assert summary(cells(one), [])[last]["captured"] == pytest.approx((0.5 + 11 / 20) / 2)
+    assert summarise(compare_policies(one), [])[last]["captured"] == pytest.approx((0.5 + 11 / 20) / 2)
 
 
 def test_the_planner_without_a_forecast_takes_part_wherever_the_planner_does():
     contract = Setup().contract
-    names = [one.name for one in contenders(["mpc"], contract)[0]]
+    names = [one.name for one in select_contenders(["mpc"], contract)[0]]
     assert names == ["mpc", "mpc:none", "mpc:last_value", "true_future"]
-    without = {one.name: one for one in contenders(["all"], contract)[0]}
-    assert not without["mpc:none"].listens and without["mpc:last_value"].hears == "last_value"
+    without = {one.name: one for one in select_contenders(["all"], contract)[0]}
+    assert not without["mpc:none"].uses_forecast and without["mpc:last_value"].forecaster == "last_value"
     assert min(without["mpc:none"].axes[0]["utilisation"]) < 1  # it has room to be safe by
-    assert "mpc:none" not in {one.name for one in contenders(["hpa"], contract)[0]}
+    assert "mpc:none" not in {one.name for one in select_contenders(["hpa"], contract)[0]}
 
 
 def test_what_is_shipped_is_compared_at_its_own_violation():
     one = case("steep", reactive=(110, 100), true_future=(90, 80), forecast=(100, 90))
-    one.sheets["hpa"] = sheet([0.0, 0.01, 0.1], [200, 120, 50], [0.5, 0.7, 0.9])
-    hpa = as_shipped(one)[0]
+    one.results["hpa"] = swept([0.0, 0.01, 0.1], [200, 120, 50], [0.5, 0.7, 0.9])
+    hpa = compare_at_vendor_defaults(one)[0]
     assert (hpa["policy"], hpa["knob"], hpa["violation"], hpa["executor_hours"]) == ("hpa", 0.7, 0.01, 120)
     assert hpa["ratio"] == {"forecast": 0.75}
 
 
 def test_what_is_no_number_becomes_null():
-    assert plain({"a": [math.nan, np.float64(1.5), math.inf], 0.01: (np.int64(2),)}) == {
+    assert to_json_values({"a": [math.nan, np.float64(1.5), math.inf], 0.01: (np.int64(2),)}) == {
         "a": [None, 1.5, None],
         "0.01": [2],
     }

@@ -1,0 +1,74 @@
+"""A policy's answer for many runs at once, and the reasons that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Any
+
+import numpy as np
+
+from models.policy.core.capacity import Floats, Integers
+
+
+class Why(IntFlag):
+    """Reasons of a choice, as flags; in lower case they are the codes of a decision record."""
+
+    FORECAST = 1
+    """A forecast asked for more than what is observed."""
+    BACKLOG = 2
+    """More records wait than the batches in flight explain."""
+    CEILING = 4
+    """Bounds or the task count cut the answer short."""
+    COOLDOWN = 8
+    """A raise waits because the last change is too recent."""
+    CATCH_UP = 16
+    """Nothing is taken away while there is a backlog."""
+    DELAYED_DOWN = 32
+    """A decrease waits: more was needed recently, or the last change is too recent."""
+    NO_FORECAST = 64
+    """There was no usable forecast for a policy that goes by one."""
+    NOT_A_NUMBER = 128
+    """The policy's answer was NaN or infinite; the target stays."""
+    CLAMPED = 256
+    """The policy's answer was out of bounds."""
+    UNFAMILIAR = 512
+    """The observation lies outside of what the policy was trained on; its fall-back answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A policy's answer.
+
+    Attributes:
+        target: (runs,) executors to ask for; NaN leaves the target as it is.
+        why: (runs,) flags of `Why`.
+        observed: (runs,) executors that observed load asks for; NaN where the policy does not say.
+        forecast: (runs,) executors that the forecast asks for; NaN without one.
+    """
+
+    target: Floats
+    why: Integers
+    observed: Floats
+    forecast: Floats
+
+
+def make_choice(target: Floats, why: Integers | None = None) -> Choice:
+    """Create a choice of (runs,) executors with flags (none by default) and NaN for both needs."""
+    unsaid = np.full(len(target), np.nan)
+    return Choice(target, np.zeros(len(target), np.int64) if why is None else why, unsaid, unsaid)
+
+
+def why_flags(**of: Any) -> Integers:
+    """Combine boolean masks into (runs,) integers of `Why` flags.
+
+    Args:
+        of: per flag, by its name in lower case, a (runs,) mask or a bool.
+
+    Raises:
+        KeyError: no flag has that name.
+    """
+    total: Any = 0
+    for name, mask in of.items():
+        total = total | np.asarray(mask, bool) * int(Why[name.upper()])
+    return np.asarray(total, np.int64)
