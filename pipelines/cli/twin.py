@@ -58,10 +58,10 @@ def recordings(
 
 def _from_lake(settings: Any, job: str) -> Any:
     from configs.contract import load_contract
-    from models.twin.calibration.fit import fit_job as fit_to
+    from models.twin.calibration.fit import fit_job
     from pipelines.backtest.fit.from_lake import read_measurements
 
-    return fit_to(*read_measurements(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
+    return fit_job(*read_measurements(settings.lake_dir, job, load_contract(job, settings.contracts_dir)))
 
 
 def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:

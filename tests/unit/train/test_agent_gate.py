@@ -118,8 +118,8 @@ def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judge
 
 def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     seen = []
-    monkeypatch.setattr(training_set, "listened", lambda *case: {})
-    monkeypatch.setattr(training_set, "judged", lambda cases, setup, found, effort: [seen.extend(found)])
+    monkeypatch.setattr(training_set, "forecast_trace", lambda *case: {})
+    monkeypatch.setattr(training_set, "run_benchmark", lambda cases, setup, found, effort: [seen.extend(found)])
     taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), setup=Setup())
     training_set.compared(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
