@@ -136,8 +136,10 @@ class DqnModel:
             budget: share of the seconds that may be over the target.
 
         Raises:
-            IndexError: the agent was never tried.
+            AgentError: the agent was never tried at any price.
         """
+        if not len(self.prices):
+            raise AgentError("the agent was never tried at any price: train it to the end")
         kept = np.flatnonzero(self.tried[:, 1] <= budget)
         return float(self.prices[kept[0] if len(kept) else -1])
 
@@ -187,8 +189,10 @@ def revive(described: Mapping[str, Any]) -> DqnModel:
          [(wide,), (wide,), (wide,), (wide, wide), (), (priced,), (priced,), (priced, 2)]),
     ):  # fmt: skip
         shapes = [part.shape for part in found]
-        if shapes != fitting or not all(np.isfinite(layer).all() for layer in layers):
+        if shapes != fitting:
             raise AgentError(f"{what} of shapes {shapes} do not fit, {fitting} would; train the agent again")
+    if not all(np.isfinite(layer).all() for layer in layers):
+        raise AgentError("weights that are not finite; train the agent again")
     weights = {name: (layers[2 * i], layers[2 * i + 1]) for i, name in enumerate(LAYERS)}
     prices, margins, tried = tables
     return DqnModel(weights, Familiar._make(limits), prices, margins, tried, curve)

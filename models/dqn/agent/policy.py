@@ -76,7 +76,7 @@ class Dqn:
 
         Raises:
             SettingsError: `learned` is no agent.
-            IndexError: the agent was never tried at any price.
+            AgentError: the agent was never tried at any price.
         """
         if not isinstance(learned, DqnModel):
             raise SettingsError(f"policy {name!r} was given {learned!r}: it needs an agent. Train one first.")

@@ -164,7 +164,7 @@ class Mpc(Rule):
 
     def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_]) -> Floats:
         """(runs,) records/s to provide for; 0 without a usable forecast."""
-        assert view.ahead is not None, "what is heard has quantiles"
+        assert view.ahead is not None, "only a received forecast has quantiles"
         per_rps = view.most / (view.capacity.sustained_rps(view.most) * self.busy)
         price = 10.0 ** np.asarray(self.violation_cost, float) * view.most
         return np.where(usable, cheapest_capacity(quantiles, view.ahead.levels, per_rps, price), 0.0)

@@ -63,7 +63,7 @@ def forecast_trace(
     Args:
         name: of the trace, for messages.
         series: the trace.
-        setup: of the contest, whose lead time says how far ahead is forecast.
+        setup: of the comparison, whose lead time says how far ahead is forecast.
         forecasters: of `foresight.FORECASTERS`.
 
     Returns:
@@ -90,7 +90,7 @@ def run_benchmark(
     This takes minutes to hours; every policy is simulated for all cases, parameter values and seeds.
 
     Args:
-        cases: traces with the forecasts of every forecaster that a contender hears.
+        cases: traces with the forecasts of every forecaster that a contender receives.
         setup: the same for all.
         contenders: who is compared.
         effort: how much is computed.
@@ -102,7 +102,7 @@ def run_benchmark(
     Raises:
         TwinError: a trace is too short, or a rate is missing or negative, or it cannot be scaled to the job.
         SettingsError: a policy is unknown or cannot be built.
-        KeyError: a case lacks the forecasts that a contender hears.
+        KeyError: a case lacks the forecasts that a contender receives.
     """
     cut = [(case, *split_trace(case.name, case.series, setup)) for case in cases]
     tuning = [

@@ -67,7 +67,7 @@ class Contender:
     Attributes:
         name: in the results.
         policy: its name in the catalogue.
-        forecaster: the forecaster it receives: one of `foresight.FORECASTERS`, `TRUTH`, or empty for none.
+        forecaster: whose forecasts it receives: one of `foresight.FORECASTERS`, `TRUTH`, or empty for none.
         setting: hyper-parameters to begin with.
         axes: grids of hyper-parameters that are searched on the tuning part, one after the other.
         learned: what the policy needs beside a contract, such as an agent; a timetable is learned from each trace

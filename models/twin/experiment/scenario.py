@@ -29,7 +29,7 @@ class Scenario:
 
     Attributes:
         name: of the trace.
-        setup: of the contest.
+        setup: of the comparison.
         begins_s: epoch seconds, divided by the speed, of its first second.
         warm_s: seconds at its beginning that do not count, because executors asked for in it come later.
         rate: (T,) expected records/s at every second.
@@ -147,7 +147,7 @@ def build_scenario(
         name: of the trace.
         series: the whole trace, gaps as NaN.
         steps: of the trace to run on; before them come up to `setup.warm_s` seconds that do not count.
-        setup: of the contest.
+        setup: of the comparison.
         seeds: of the Poisson arrivals, one row each; at least one.
         said: forecasts by forecaster, in the unit of the series.
 

@@ -93,9 +93,9 @@ def compare_without_forecaster(found: Sequence[Cell]) -> dict[str, dict[str, Any
     """Compare `mpc` with its variants without a forecaster (`UNFORECAST`), over the cells with a gap of 0.05 or more.
 
     Returns:
-        By variant: "cells", "compared" (cells in which both keep the violation), "hours" (median of the hours of `mpc`
-        over the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and "kept_by_forecast_alone" (cells
-        in which only `mpc` keeps it).
+        By variant: "cells", "compared" (cells in which both keep the violation), "hours" (a ratio: median over those of
+        the hours of `mpc` over the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and
+        "kept_by_forecast_alone" (cells in which only `mpc` keeps it).
     """
     said = {}
     for name in UNFORECAST:

@@ -186,17 +186,21 @@ def test_the_price_is_the_lowest_that_kept_the_budget() -> None:
     assert Dqn.of("dqn", CONTRACT, agent(0)).violation_cost == 1
     assert agent(0).price_for(0.5) == 1
     assert agent(0).price_for(0.0) == 100
+    with pytest.raises(AgentError, match="never tried"):
+        replace(agent(0), prices=np.zeros(0), margins=np.zeros(0), tried=np.zeros((0, 2))).price_for(0.5)
 
 
 def test_an_agent_is_kept_as_plain_values() -> None:
     kept = json.loads(json.dumps(describe(agent(2, seed=3))))
     x = np.random.default_rng(1).uniform(-1, 1, (5, len(FEATURES)))
+    nothing = [float("nan")] * len(kept["weights"]["last"][1])
     np.testing.assert_array_equal(revive(kept).action_values(x), agent(2, seed=3).action_values(x))
     for broken, said in (
         ({**kept, "features": ["load"]}, "features"),
         ({**kept, "moves": [-1, 0, 1]}, "moves"),
         ({**kept, "weights": {"first": kept["weights"]["first"]}}, "lacks"),
         ({**kept, "weights": {**kept["weights"], "last": [[[1.0] * 8], [0.0]]}}, "do not fit"),
+        ({**kept, "weights": {**kept["weights"], "last": [kept["weights"]["last"][0], nothing]}}, "not finite"),
         ({**kept, "familiar": {**kept["familiar"], "low": [-4.0] * 3}}, "limits and prices"),
         ({**kept, "prices": [], "tried": []}, "limits and prices"),
         ([kept], "list is no agent"),
