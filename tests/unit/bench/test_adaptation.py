@@ -150,14 +150,14 @@ def test_every_ordered_pair_is_judged_between_its_bounds(study):
 
 def test_a_source_that_was_refused_has_no_part_in_what_is_served(study):
     for pair in study[1]:
-        if not pair.asked.targets:
+        if not pair.asked.forecasters:
             np.testing.assert_array_equal(pair.errors["served"], pair.errors["no_source"])
             assert pair.chosen != "adapted" and pair.asked.refused
 
 
 def test_what_is_measured_is_what_the_training_would_choose(study):
     made, seen = study
-    pair = next(pair for pair in seen if pair.asked.targets and pair.days == 3)
+    pair = next(pair for pair in seen if pair.asked.forecasters and pair.days == 3)
     numbers = {name: i for i, name in enumerate("abc", 1)}
     whole = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for name, i in numbers.items()}
     known, _ = whole[pair.target].split(SERVED_DAYS * DAY)
