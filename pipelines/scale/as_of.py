@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError
 
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.store import Reader, StoreError
 from tidecast.messages import Forecast, MessageError, decode
 
@@ -66,10 +66,10 @@ class StoreForecasts:
             return StoreReading(None, {"as_of": as_of, "problem": "no forecast yet"})
         used = {"as_of": as_of, "ts": record.ts, "version": record.version}
         try:
-            value = unpacked(ForecastValue, record.value)
+            value = decode_value(ForecastValue, record.value)
         except DecodeError as error:
             return StoreReading(None, {**used, "problem": f"a value of another release: {error}"})
-        used["generation"] = value.generation
+        used["generation"] = value.deployment
         if not value.message or value.doubted:
             return StoreReading(
                 None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"}

@@ -52,8 +52,8 @@ class Claim:
         self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})
         self._claims = Follower(kafka, [TOPIC])
 
-    def lost(self) -> bool:
-        """Return whether another server has claimed since this one; does not wait for records."""
+    def superseded(self) -> bool:
+        """Return whether another server has claimed since this one, and this one must leave; does not wait."""
         now = time.time()
         return any(record.offset > self._offset and _epoch(record, now) for record in self._claims.poll(0))
 
@@ -73,7 +73,7 @@ def _epoch(record: Record, now: float) -> int | None:
 
 
 @contextmanager
-def signals(stop: threading.Event) -> Iterator[None]:
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
     """Set the event on SIGTERM and ctrl-C while the `with` block runs; the previous handlers are put back after it.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 from configs.contract import contracted
 
 
-class Contracted(Collection[str]):
+class ContractedJobs(Collection[str]):
     """The jobs that have a contract file, as a collection of names that follows the folder while a server runs.
 
     The folder is read at most once in `every_s` wall seconds: when iterated, counted, or asked for a job not known so

@@ -11,10 +11,14 @@ def serve(settings: Settings) -> None:
     It ends on SIGTERM, ctrl-C, or when another server takes over. Call it from the main thread. Only the chosen path is
     imported.
 
+    Args:
+        settings: of the whole pipeline.
+
     Raises:
-        WriterPresent, SocketError, StoreError: fast path only, see `serve_fast`.
-        BrokerError: the broker does not answer at the start.
+        WriterPresent, SocketError, StoreError, OSError: fast path only, see `serve_fast`.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
         ValueError: not called from the main thread.
+        Exception: fast path only: whatever ended the thread that reads the log.
     """
     if settings.serving.path == "fast":
         from pipelines.serve.fast.server import serve_fast

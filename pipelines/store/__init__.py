@@ -5,7 +5,7 @@ The writer: `Store.open(folder, map_bytes, keep=[Keep("/sample", versions=1000)]
     declare(affinity, members); put_set(affinity, {key: value}, version, kind)
     with event(kind) as e: e.put(...) e.put_set(...) e.set_meta(name, bytes) e.outbox(bytes): one transaction and ts,
         which is e.ts after it; with batch(kind) as b: with b.event() as e: ...: many events, a ts each, one transaction
-    outbox() -> [(number, bytes)], sent(numbers); set_meta, get_meta
+    outbox() -> [(number, bytes)], mark_sent(numbers); set_meta, get_meta
     watch(prefix, callback): upcalls in the putting thread; trigger(key, value): also to them, nothing is stored
     flush(), prune(t), close(); `Flusher(store)` flushes every 100 ms
 Reading, in the writer and by `Reader.open(folder)` in any other process:

@@ -12,12 +12,12 @@ import numpy as np
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.serve.fast.core import CURSOR, Arrival, Core
-from pipelines.serve.fast.outbox import NOTE
-from pipelines.serve.fast.swapping import redo, swap
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
+from pipelines.serve.fast.outbox import RECORD_HEADER
+from pipelines.serve.fast.swapping import finish_swaps, swap_model
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, series
 from tidecast.messages import MetricSample, encode
@@ -91,8 +91,8 @@ class FileWire(Wire):
 
     def send(self, topic, key, value, headers, taken=None):
         named = dict(headers)
-        self._file.write(_framed((topic, key, named["version"], value, named.get(NOTE, b""))))
-        self.notes[key, named["version"]] = named.get(NOTE, b"")
+        self._file.write(_framed((topic, key, named["version"], value, named.get(RECORD_HEADER, b""))))
+        self.notes[key, named["version"]] = named.get(RECORD_HEADER, b"")
         super().send(topic, key, value, headers, taken)
 
 
@@ -129,23 +129,23 @@ class Served:
 
     def __init__(self, folder, log, wire, swaps=()):
         self.store = Store.open(folder)
-        self.core = Core(self.store, STEP, JOBS, epoch=7, follows=True)
+        self.core = Core(self.store, STEP, JOBS, epoch=7, follows_log=True)
         self.log, self.wire, self.swaps = log, wire, swaps
         self._recall()
-        redo(self.core)
+        finish_swaps(self.core)
         self.core.outbox.send(wire)
 
     def _recall(self):
         """As the end of the topic tells; see `pipelines.serve.fast.log_feed.recall`."""
-        stored = {job: -1 if (made := self.core.last_sent(job)) is None else made for job in JOBS}
+        stored = {job: -1 if (made := self.core.newest_forecast_window(job)) is None else made for job in JOBS}
         for topic, job, version, value in self.wire.sent:
             if topic != "forecasts":
                 continue
             origin = int(version)
-            self.core.sent[job] = max(self.core.sent.get(job, 0), origin)
+            self.core.newest_sent[job] = max(self.core.newest_sent.get(job, 0), origin)
             if origin > stored[job] and isinstance(self.wire, FileWire):
-                note = unpacked(ForecastValue, self.wire.notes[job, version])
-                self.core.closing.adopted.setdefault((job, origin), msgspec.structs.replace(note, message=value))
+                note = decode_value(ForecastValue, self.wire.notes[job, version])
+                self.core.closer.adopted.setdefault((job, origin), msgspec.structs.replace(note, message=value))
 
     @property
     def position(self):
@@ -156,13 +156,13 @@ class Served:
         """Take so many records of the log, and swap where the script says so."""
         at = self.position
         for where, job, version, forecaster in self.swaps:
-            if at >= where and len(self.core.job(job).generations) < int(version):
-                made = pack(forecaster)
-                swap(self.core, prepare(self.core.windows, job, f"{job}-forecaster", version, made))
+            if at >= where and len(self.core.job(job).deployments) < int(version):
+                made = pack_model(forecaster)
+                swap_model(self.core, prepare_model(self.core.windows, job, f"{job}-forecaster", version, made))
         stops = [where for where, *_ in self.swaps if where > at]
         until = min([at + many, len(self.log), *stops])
-        arrivals = [Arrival(self.log[i], ("metrics", 0, i), str(i + 1).encode()) for i in range(at, until)]
-        self.core.take(arrivals, NOW)
+        arrivals = [IncomingSample(self.log[i], ("metrics", 0, i), str(i + 1).encode()) for i in range(at, until)]
+        self.core.process(arrivals, NOW)
 
     def send(self):
         self.core.outbox.send(self.wire)

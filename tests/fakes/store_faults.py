@@ -10,9 +10,9 @@ import pytest
 
 from pipelines.store import Store, StoreError
 from pipelines.store.disk.layout import PAIR
-from pipelines.store.disk.seek import as_of, places
+from pipelines.store.disk.seek import find_as_of, iterate_versions
 from pipelines.store.reading import cuts
-from pipelines.store.reading.check import check
+from pipelines.store.reading.check import check_environment
 from pipelines.store.writing import commit
 from pipelines.store.writing.event import Event
 
@@ -20,7 +20,7 @@ from pipelines.store.writing.event import Event
 def in_process(folder: Path, name: str) -> str:
     """The same check as after a crash, without the process of its own that keeps a damaged page from ending us."""
     if (folder / name / "data.mdb").exists():
-        check(folder / name, deep=True)
+        check_environment(folder / name, deep=True)
     return ""
 
 
@@ -32,7 +32,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def as_of_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cuts, "as_of", lambda cursor, prefix, t: as_of(cursor, prefix, t - 1) if t else None)
+    patch.setattr(cuts, "find_as_of", lambda cursor, prefix, t: find_as_of(cursor, prefix, t - 1) if t else None)
 
 
 def ts_not_monotone(patch: pytest.MonkeyPatch) -> None:
@@ -42,13 +42,13 @@ def ts_not_monotone(patch: pytest.MonkeyPatch) -> None:
 def prune_without_anchor(patch: pytest.MonkeyPatch) -> None:
     def all_of_it(txn: Any, env: Any, prefix: bytes, surplus: int, before: int) -> int:
         with txn.cursor(db=env.log) as cursor:
-            doomed = [place for place, _, ts in places(cursor, prefix, 0, 99) if ts <= before]
+            doomed = [place for place, _, ts in iterate_versions(cursor, prefix, 0, 99) if ts <= before]
         for place in doomed:
             txn.delete(place, db=env.log)
             txn.put(prefix, PAIR.pack(0, 0), db=env.floors)
         return len(doomed)
 
-    patch.setattr(commit, "retire", all_of_it)
+    patch.setattr(commit, "delete_oldest", all_of_it)
 
 
 def stale_accepted(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def event_on_duplicate(patch: pytest.MonkeyPatch) -> None:
     def hurried(self: Store, key: str, value: bytes, version: int, kind: Any = "volatile") -> Any:
         verdict = real(self, key, value, version, kind)
         if verdict == "duplicate":
-            for callback in self._upcalls.matching(key):
+            for callback in self._upcalls.callbacks_for(key):
                 callback(key, self.get(key, version))  # type: ignore[arg-type]
         return verdict
 

@@ -124,7 +124,7 @@ def flood(store: Store) -> None:
             store.put("/decision/j", value_of("/decision/j", version), version, "persistent")
             _say(("decision", version))
         if version % 16 == 0:
-            store.sent([number for number, entry in store.outbox()])
+            store.mark_sent([number for number, entry in store.outbox()])
 
 
 def in_time(what: str) -> Iterator[int]:

@@ -8,14 +8,14 @@ from pipelines.bench.fastpath.load import STEP_S
 from pipelines.bench.fastpath.local import time_in_process
 from pipelines.bench.fastpath.page import render_page
 from pipelines.bench.fastpath.socket import time_by_socket
-from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.model_set import pack_model
 from tests.fakes.forecasters import TASK
 
 pytestmark = pytest.mark.integration
 
 
 def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path):
-    made = pack(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
+    made = pack_model(Naive(type(TASK)(STEP_S, TASK.horizon, TASK.levels)))
     local = summarise_runs(time_in_process(tmp_path / "local", made, 2, 30, 5))
     lists = time_by_socket(tmp_path / "socket", made, 2, 30, 5, 2)
     floor, ours = summarise_runs(lists["floor"]), summarise_runs(lists["socket"])

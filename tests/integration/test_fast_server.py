@@ -13,13 +13,13 @@ import pytest
 from configs.sections import Kafka
 from pipelines.kafka.broker import Publisher, read_all
 from pipelines.serve.claim import Claim
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.swapping import swap
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.swapping import swap_model
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.net.client import Client, ClientError, RefusedError
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.store import Store
 from tests.fakes.fast_child import JOB, MADE, STEP
 from tests.fakes.serving import BEGIN
@@ -97,9 +97,9 @@ def undisturbed(folder, first, windows, epoch):
         core = Core(store, STEP, {JOB}, epoch)
         for i in range(windows):
             if BEGIN + i == first + 1:
-                swap(core, prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(MADE)))
-            core.take([Arrival(encode(window(i)))])
-        return {r.version: unpacked(ForecastValue, r.value).message for r in store.history(KEY)}
+                swap_model(core, prepare_model(core.windows, JOB, f"{JOB}-forecaster", "1", pack_model(MADE)))
+            core.process([IncomingSample(encode(window(i)))])
+        return {r.version: decode_value(ForecastValue, r.value).message for r in store.history(KEY)}
 
 
 def told(folder, path):

@@ -138,7 +138,7 @@ def test_a_forecast_is_said_once_and_then_vouched_for(kafka, send):
             send(BEGIN + 41, second, 10, wall_time=now - 8 + second)
         send.raw(b'{"job": "nobody"}')
         drive(server, lambda: on(kafka, "rejects", Reject), "the end of the topic")
-        server._jobs.job(JOB).beaten -= 9
+        server._jobs.job(JOB).last_heartbeat -= 9
         send(BEGIN + 41, 9, 10, wall_time=now)
         drive(server, lambda: len(on(kafka, "forecasts", Forecast)) == 2, "the next forecast")
     finally:

@@ -6,12 +6,12 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.swapping import swap
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
-from pipelines.serve.stream.fleet_query import forecasts
-from pipelines.serve.stream.fleet_step import publish
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.swapping import swap_model
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
+from pipelines.serve.stream.fleet_query import add_serving_step
+from pipelines.serve.stream.fleet_step import write_model_file
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK, network
 from tests.fakes.serving import JOBS, NOW, Wire, log_of
@@ -29,14 +29,14 @@ def by_core(folder, log, sets):
     """Run the log through a core; what it sent after every job had a model."""
     wire = Wire()
     with Store.open(folder) as store:
-        core = Core(store, STEP, JOBS, epoch=7, follows=True)
+        core = Core(store, STEP, JOBS, epoch=7, follows_log=True)
         for i, record in enumerate(log):
             if i in SWAPS:
                 job, version, forecaster = SWAPS[i]
-                made = pack(forecaster())
-                generation = swap(core, prepare(core.windows, job, f"{job}-forecaster", version, made))
-                publish(sets, job, generation, dict(made.members))
-            core.take([Arrival(record, ("metrics", 0, i), str(i).encode())], NOW)
+                made = pack_model(forecaster())
+                generation = swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", version, made))
+                write_model_file(sets, job, generation, dict(made.members))
+            core.process([IncomingSample(record, ("metrics", 0, i), str(i).encode())], NOW)
             core.outbox.send(wire)
     return wire.sent
 
@@ -65,7 +65,7 @@ def by_query(spark, tmp_path, log, sets):
     out = []
     settings = load(training={"step_s": STEP})
     query = (
-        forecasts(source, settings, sets, JOBS, 7)
+        add_serving_step(source, settings, sets, JOBS, 7)
         .writeStream.foreachBatch(lambda frame, _: out.extend(map(tuple, frame.collect())))
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .outputMode("update")

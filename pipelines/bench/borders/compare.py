@@ -16,7 +16,7 @@ from configs.contract import Contract
 from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, make_corpus
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
-from pipelines.serve.fast.core import Arrival, Core
+from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.stream.fleet_step import FleetStep
 from pipelines.store import Store
@@ -117,14 +117,14 @@ def _sample(entry: OddRecord, now: float) -> bool:
 def _fast(entry: OddRecord, now: float) -> bool:
     with tempfile.TemporaryDirectory() as home, Store.open(Path(home), 1 << 26) as store:
         core = Core(store, STEP_S, {JOB}, epoch=1)
-        core.take([Arrival(entry.value or b"", ("metrics", 0, 0), b"1", _key(entry) or "")], now)
+        core.process([IncomingSample(entry.value or b"", ("metrics", 0, 0), b"1", _key(entry) or "")], now)
         return not any(name.startswith("refused") for name in core.counts)
 
 
 def _stream(entry: OddRecord, now: float) -> bool:
     key = _key(entry) or ""
     row = {"key": key, "value": entry.value, "partition": 0, "offset": 0}
-    _, out = FleetStep(key, STEP_S, Path("/nowhere"), {JOB}, 1).take(None, [row], now)
+    _, out = FleetStep(key, STEP_S, Path("/nowhere"), {JOB}, 1).process(None, [row], now)
     return not any(topic == "rejects" for topic, _, _ in out)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from models.forecast.core.forecaster import Forecaster
 from models.kinds import Networked
-from pipelines.serve.models.model_set import ModelSet, unpack
+from pipelines.serve.models.model_set import ModelSet, load_members
 
 
 class FolderChampions:
@@ -63,4 +63,4 @@ def promote_version(folder: Path, jobs: Iterable[str], version: str) -> None:
 
 @lru_cache(maxsize=8)
 def _read(path: Path) -> ModelSet:
-    return unpack(msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes]))
+    return load_members(msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes]))

@@ -14,8 +14,8 @@ from configs.settings import Settings, load
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.neural.training import TrainingPlan, fit_network
-from pipelines.serve.models.model_set import ModelSet, pack
-from pipelines.serve.net.wire import Put, framed
+from pipelines.serve.models.model_set import ModelSet, pack_model
+from pipelines.serve.net.wire import Put, encode_frame
 from pipelines.stack.apart import apart
 from pipelines.traces.shipped import find_shipped
 from tidecast.messages import MetricSample, encode
@@ -44,9 +44,9 @@ def fit_champion(kind: str) -> ModelSet:
     torch.set_num_threads(1)
     task = Task(STEP_S, HORIZON, LEVELS)
     if kind == "blend":
-        return pack(Blend(task))
+        return pack_model(Blend(task))
     older, _ = find_shipped(CELL).series().split(BEGUN)
-    return pack(fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8))
+    return pack_model(fit_network("gru", task, older, _PLAN, seed=7 if kind == "gru" else 8))
 
 
 def read_rates() -> list[float]:
@@ -83,7 +83,7 @@ class SampleFeed:
     def frames(self, count: int, jobs: Sequence[str]) -> list[tuple[int, bytes]]:
         """Make `count` puts as they go over the socket, the jobs in turn: (window index, frame)."""
         found = [self.take(jobs[number % len(jobs)]) for number in range(count)]
-        return [(window, framed(Put(raw))) for window, raw in found]
+        return [(window, encode_frame(Put(raw))) for window, raw in found]
 
     def history(self, windows: int = BEGUN) -> list[tuple[str, bytes]]:
         """Make the samples of the next windows of every job: (job, encoded record), oldest window first."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from pipelines.bench.fastpath.figures import percentiles_in_us
 from pipelines.bench.fastpath.load import BEGUN, JOBS, STEP_S, SampleFeed
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.server import keeps
-from pipelines.serve.fast.swapping import swap
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.server import retention_rules
+from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.models.model_set import ModelSet
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.net.socket_server import BATCH
 from pipelines.serve.step.keys import forecast_key
 from pipelines.store import Store
@@ -55,13 +55,13 @@ def open_core(
         StoreError: another process writes the store, or it is damaged.
         ModelSetError: the model cannot serve these windows.
     """
-    with Store.open(folder, keep=keeps(HISTORY)) as store, Flusher(store):
+    with Store.open(folder, keep=retention_rules(HISTORY)) as store, Flusher(store):
         core, feed = Core(store, STEP_S, set(jobs), epoch=1), SampleFeed(jobs)
-        history = [Arrival(raw) for _, raw in feed.history(windows)]
+        history = [IncomingSample(raw) for _, raw in feed.history(windows)]
         for at in range(0, len(history), BATCH):
-            core.take(history[at : at + BATCH])
+            core.process(history[at : at + BATCH])
         for job in jobs:
-            swap(core, prepare(core.windows, job, f"{job}-forecaster", "1", made))
+            swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", "1", made))
         core.outbox.send(NothingSent())
         yield core, feed
 
@@ -93,7 +93,7 @@ def _time_closed_loop(core: Core, feed: SampleFeed, events: int) -> list[int]:
     took, job, key, store, now = [], JOBS[0], forecast_key(JOBS[0], STEP_S), core.store, perf_counter_ns
     for window, raw in [feed.take(job) for _ in range(events)]:
         began = now()
-        core.take([Arrival(raw)])
+        core.process([IncomingSample(raw)])
         record = store.get(key)
         took.append(now() - began)
         assert record is not None and record.version == window, f"no forecast after window {window}"
@@ -118,10 +118,10 @@ def time_fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
         os.sched_setaffinity(0, {max(allowed)})
         try:
             for _ in range(seconds):
-                samples = [Arrival(feed.take(job)[1]) for job in FLEET]
+                samples = [IncomingSample(feed.take(job)[1]) for job in FLEET]
                 began = perf_counter_ns()
                 for at in range(0, len(FLEET), BATCH):
-                    answers = core.take(samples[at : at + BATCH])
+                    answers = core.process(samples[at : at + BATCH])
                     waits += [perf_counter_ns() - began] * len(answers)
                 walls.append(perf_counter_ns() - began)
                 core.outbox.send(NothingSent())

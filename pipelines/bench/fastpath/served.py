@@ -13,9 +13,9 @@ from pipelines.bench.fastpath.load import JOBS, SampleFeed
 from pipelines.serve.fast.server import SOCKET
 from pipelines.serve.models.model_set import ModelSet
 from pipelines.serve.net.client import Client
-from pipelines.serve.net.wire import Took, read_answer
+from pipelines.serve.net.wire import PutResult, read_answer
 from pipelines.serve.step.keys import active_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
 
@@ -115,7 +115,9 @@ def check_forecasts(frames: Frames, answers: Sequence[bytes]) -> None:
     """
     for (window, _), raw in zip(frames, answers, strict=True):
         match read_answer(raw):
-            case Took("applied", [one]) if one.version == window and unpacked(ForecastValue, one.value).message:
+            case PutResult("applied", [one]) if (
+                one.version == window and decode_value(ForecastValue, one.value).message
+            ):
                 pass
             case other:
                 raise ValueError(f"window {window} was answered by {other!r:.300}")

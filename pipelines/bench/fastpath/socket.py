@@ -18,7 +18,7 @@ from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.peers.redis import RedisPeer
 from pipelines.bench.fastpath.served import Frames, ServedProcess, check_forecasts, start_echo
 from pipelines.serve.models.model_set import ModelSet
-from pipelines.serve.net.wire import unframe
+from pipelines.serve.net.wire import take_frames
 from pipelines.stack.stack import Stack
 
 PER_S = 1000.0
@@ -121,7 +121,7 @@ def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple
                 time.sleep(due_s - _SPIN_S)
         elif select.select([client], [], [], max(due_s - _SPIN_S, 0))[0]:
             coming += _receive(client)
-            found = unframe(coming)
+            found = take_frames(coming)
             answers += found
             came += [perf_counter_ns()] * len(found)
         elif sent == count:

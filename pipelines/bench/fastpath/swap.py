@@ -18,10 +18,10 @@ from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.served import ServedProcess
 from pipelines.bench.fastpath.socket import time_open_loop
 from pipelines.serve.models.model_set import ModelSet
-from pipelines.serve.net.wire import Took, read_answer
-from pipelines.serve.step.generations import Generation, serving
+from pipelines.serve.net.wire import PutResult, read_answer
+from pipelines.serve.step.deployments import Deployment, deployment_at
 from pipelines.serve.step.keys import active_key, forecast_key, sample_key
-from pipelines.serve.step.records import ForecastValue, SampleValue, unpacked
+from pipelines.serve.step.records import ForecastValue, SampleValue, decode_value
 from pipelines.stack.stack import Stack
 from pipelines.store import Reader
 from tidecast.messages import Forecast, decode
@@ -71,7 +71,7 @@ def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict
     issued = [
         (JOBS[number % len(JOBS)], one.version)
         for number, raw in enumerate(answers)
-        if isinstance(answer := read_answer(raw), Took)
+        if isinstance(answer := read_answer(raw), PutResult)
         for one in answer.forecasts
     ]
     total = {name: sum(one[name] for one in counted) for name in ("missed", "mixed", "swaps")}
@@ -95,22 +95,22 @@ def _turns(champions: Path, versions: int, done: threading.Event) -> None:
 def _counted(reader: Reader, job: str, made: Sequence[ModelSet], end: int) -> dict[str, int]:
     """What the store has of a job from the first window under load up to `end`."""
     begin = BEGIN + BEGUN
-    issued = {r.version: unpacked(ForecastValue, r.value) for r in reader.history(forecast_key(job, STEP_S), begin)}
-    samples = {r.version: unpacked(SampleValue, r.value).rate for r in reader.history(sample_key(job, STEP_S))}
-    generations = [unpacked(Generation, record.value) for record in reader.history(active_key(job))]
+    issued = {r.version: decode_value(ForecastValue, r.value) for r in reader.history(forecast_key(job, STEP_S), begin)}
+    samples = {r.version: decode_value(SampleValue, r.value).rate for r in reader.history(sample_key(job, STEP_S))}
+    deployments = [decode_value(Deployment, record.value) for record in reader.history(active_key(job))]
     return {
         "missed": sum(window not in issued or not issued[window].message for window in range(begin, end)),
-        "mixed": sum(_mixed(issued, by, generations, samples, made) for by in generations),
-        "swaps": sum(begin < one.first_origin <= end for one in generations),
+        "mixed": sum(_mixed(issued, by, deployments, samples, made) for by in deployments),
+        "swaps": sum(begin < one.first_origin <= end for one in deployments),
     }
 
 
 def _mixed(
-    issued: dict[int, ForecastValue], by: Generation, generations: Sequence[Generation], rates: dict[int, float],
+    issued: dict[int, ForecastValue], by: Deployment, deployments: Sequence[Deployment], rates: dict[int, float],
     made: Sequence[ModelSet],
 ) -> int:  # fmt: skip
     """How many forecasts of the windows that a generation serves are not its own: by digests, version, every number."""
-    own = {window for window in issued if serving(generations, window) is by}
+    own = {window for window in issued if deployment_at(deployments, window) is by}
     forecaster = next((one.forecaster for one in made if one.digests == by.digests), None)
     if not own or forecaster is None:
         return len(own)
@@ -124,8 +124,8 @@ def _mixed(
     return wrong
 
 
-def _is_by(value: ForecastValue, by: Generation, expected: Any) -> bool:
+def _is_by(value: ForecastValue, by: Deployment, expected: Any) -> bool:
     message = decode(Forecast, value.message)
-    one = value.generation == by.number and value.digests == by.digests
+    one = value.deployment == by.number and value.digests == by.digests
     named = value.model_version == message.version == by.model_version
     return one and named and np.allclose(message.quantiles, np.maximum(expected, 0), rtol=_NEAR, atol=_NEAR)

@@ -1,7 +1,6 @@
 """The fast path's event: a sample in; window, state, forecast, cursor and outbox out, in one transaction.
 
-Whoever calls is the only thread that writes. Up to 32 arrivals that wait share one transaction, each with its own ts
-and in their order, so that the store holds the same whether they came one by one or together.
+Whoever calls is the only thread that writes. Samples that wait share a transaction, each with its own commit time.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from models.forecast.core.series import SeriesError
-from pipelines.serve.fast.closing import Closing, Left
 from pipelines.serve.fast.outbox import StoreOutbox
-from pipelines.serve.fast.restoring import ModelCache, StoreWindows, read
-from pipelines.serve.net.wire import Answer, Found, Refused, took
-from pipelines.serve.step.following import SILENT_S, Following, Serving
-from pipelines.serve.step.keys import filling_name, forecast_key, sample_key
-from pipelines.serve.step.records import SampleValue, packed, unpacked
+from pipelines.serve.fast.restoring import ModelCache, StoreWindows, restore_job
+from pipelines.serve.fast.window_closer import PendingForecast, WindowCloser
+from pipelines.serve.net.wire import Answer, Found, Refused, fit_put_result
+from pipelines.serve.step.job import ServedJob
+from pipelines.serve.step.keys import forecast_key, open_window_name, sample_key
+from pipelines.serve.step.records import SampleValue, decode_value, encode_value
 from pipelines.serve.step.samples import read_sample
-from pipelines.serve.step.windower import Filled, Window
+from pipelines.serve.step.server_context import SILENT_S, ServerContext
+from pipelines.serve.step.windower import SampleEffect, Window
 from pipelines.store import Store
 from pipelines.store.writing.event import Event, EventBatch
 from tidecast.messages import Heartbeat, MessageError, MetricSample, Reject
@@ -31,24 +31,24 @@ CURSOR = "cursor"
 _GRAIN_S = 1e-3
 
 
-class Arrival(NamedTuple):
+class IncomingSample(NamedTuple):
     """A sample as it came by socket or from the log.
 
     Attributes:
         raw: the message, JSON.
-        at: (topic, partition, offset) of a record of the log; None for what came by socket.
+        position: (topic, partition, offset) of a record of the log; None for what came by socket.
         cursor: where to read on in the log after it, MessagePack; empty for what came by socket.
         key: of a record of the log; None for what came by socket.
     """
 
     raw: bytes
-    at: tuple[str, int, int] | None = None
+    position: tuple[str, int, int] | None = None
     cursor: bytes = b""
     key: str | None = None
 
 
-Effect = Refused | tuple[str, Sequence[Left | Found]]
-"""What an arrival did, once its transaction stands: refused, or the verdict and its forecasts."""
+Effect = Refused | tuple[str, Sequence[PendingForecast | Found]]
+"""What a sample did, once its transaction stands: refused, or (verdict, its forecasts)."""
 
 
 class Core:
@@ -58,7 +58,9 @@ class Core:
         counts: what came and what became of it, by name: "windows", "duplicates", "stale", "refused CODE", "swaps", ...
     """
 
-    def __init__(self, store: Store, step_s: float, known: Collection[str], epoch: int, follows: bool = False) -> None:
+    def __init__(
+        self, store: Store, step_s: float, known: Collection[str], epoch: int, follows_log: bool = False
+    ) -> None:
         """Go on where the store stopped; jobs are read from it when they are first met.
 
         Args:
@@ -66,183 +68,182 @@ class Core:
             step_s: seconds per window.
             known: names of the jobs with a contract, looked up with every sample.
             epoch: number of the server's claim, in every forecast.
-            follows: whether the Kafka log is followed: forecasts are sent there, and a sample by socket is taken only
-                where it continues what was taken, because gaps are decided from the log alone.
+            follows_log: whether the Kafka log is followed: forecasts are sent there, and a sample by socket is taken
+                only where it continues what was taken, because gaps are decided from the log alone.
 
         Raises:
             StoreError: the outbox cannot be read.
         """
-        self.store, self.step_s, self.known, self._follows = store, step_s, known, follows
+        self.store, self.step_s, self.known, self._follows_log = store, step_s, known, follows_log
         self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()
-        self.windows, self.closing = StoreWindows(store, step_s), Closing(follows)
-        self.serving = Serving(self.windows, self.cache.find, epoch)
-        self.sent: dict[str, int] = {}
+        self.windows, self.closer = StoreWindows(store, step_s), WindowCloser(follows_log)
+        self.server = ServerContext(self.windows, self.cache.find, epoch)
+        self.newest_sent: dict[str, int] = {}
         """Newest window by job that a forecast was sent for, as the end of the topic tells."""
-        self.heartbeats: list[Heartbeat] = []
-        """Due to be sent, where a log is followed; the outbox is for what must not be lost."""
-        self._jobs: dict[str, Following] = {}
-        self._touched: dict[str, Following] = {}
-        self._values: dict[tuple[str, int], tuple[Window, Left | None]] = {}
+        self.heartbeats: list[Heartbeat] = []  # due to be sent, where a log is followed
+        self._jobs: dict[str, ServedJob] = {}
+        self._touched: dict[str, ServedJob] = {}
+        self._values: dict[tuple[str, int], tuple[Window, PendingForecast | None]] = {}
 
-    def job(self, name: str) -> Following:
+    def job(self, name: str) -> ServedJob:
         """Return the state of a job, read from the store on the first call.
 
         Raises:
-            StoreError: it cannot be read.
-            SeriesError: its model cannot be started on the stored windows.
+            StoreError, msgspec.DecodeError: it cannot be read.
         """
         if name not in self._jobs:
-            self._jobs[name] = read(self.store, self.serving, name)
+            self._jobs[name] = restore_job(self.store, self.server, name)
         return self._jobs[name]
 
-    def needed(self) -> set[tuple[str, str, str]]:
-        """Return the digests (weights, scaler, hyper-parameters) of models in use and of each job's newest."""
-        jobs = self._jobs.values()
-        return {g.digests for one in jobs for g in one.generations if g is one.generations[-1] or g.number == one.at}
+    def digests_in_use(self) -> set[tuple[str, str, str]]:
+        """Return the digests (of weights, scaler, hyper-parameters) of models that step a job or are a job's newest."""
+        in_use = [(j, d) for j in self._jobs.values() for d in j.deployments]
+        return {d.digests for j, d in in_use if d.number in (j.deployments[-1].number, j.deployment_number)}
 
     def forget(self, name: str) -> None:
         """Drop the job's state in memory; the next call of `job` reads it from the store again."""
         self._jobs.pop(name, None)
 
-    def last_sent(self, job: str) -> int | None:
+    def newest_forecast_window(self, job: str) -> int | None:
         """Return the job's newest window with a forecast, in the store or on the topic; None without one."""
         stored = self.store.get(forecast_key(job, self.step_s))
-        known = [v for v in (stored.version if stored else None, self.sent.get(job)) if v is not None]
-        return max(known, default=None)
+        return max((v for v in (stored and stored.version, self.newest_sent.get(job)) if v is not None), default=None)
 
-    def take(self, arrivals: Sequence[Arrival], now: float | None = None) -> list[Answer]:
-        """Take samples in their order in one transaction, and return as many answers in that order.
+    def process(self, samples: Sequence[IncomingSample], now: float | None = None) -> list[Answer]:
+        """Process samples in their order in one store transaction, and return one answer for each, in that order.
 
-        Closes windows, steps models, puts forecasts into the store and, if a log is followed, into the outbox; a
-        refused record of the log goes to `/quarantine` and `rejects`. Updates `counts`.
+        Closes windows, steps models, puts forecasts into the store and, if a log is followed, into the outbox. Refused
+        records of the log go to `/quarantine` and `rejects`.
 
         Args:
-            arrivals: from socket or log.
+            samples: from socket or log, usually at most 32.
             now: wall time, epoch seconds; None for the clock's.
 
         Returns:
-            `Took` with verdict and forecasts, or `Refused` with code "message", "unknown_job", "gap" or "conflict".
+            `PutResult` with verdict and forecasts, or `Refused` with "message", "unknown_job", "gap" or "conflict".
 
         Raises:
-            StoreError: nothing was kept; the same arrivals may be given again.
+            StoreError, msgspec.DecodeError: nothing was kept; the same samples may be given again.
         """
         now = time.time() if now is None else now
         try:
             with self.store.batch() as batch:
-                effects = [self._one(batch, arrival, now) for arrival in arrivals]
+                effects = [self._process_one(batch, incoming, now) for incoming in samples]
         except BaseException:
             for name in self._touched:  # they have taken in what the store has not
                 self.forget(name)
             self.heartbeats.clear()
             raise
         else:
-            self.committed(self._values)
+            self.after_commit(self._values)
         finally:
-            for following in self._touched.values():
-                following.unsaved.clear()
-            for kept in (self.closing.leaving, self._touched, self._values):
-                kept.clear()
+            for served in self._touched.values():
+                served.unsaved.clear()
+            for of_transaction in (self.closer.outgoing, self._touched, self._values):
+                of_transaction.clear()
         return [_answer(effect) for effect in effects]
 
-    def committed(self, windows: Iterable[tuple[str, int]]) -> None:
-        """After a commit, queue its outbox entries for sending, and drop what was adopted for its windows.
+    def after_commit(self, windows: Iterable[tuple[str, int]]) -> None:
+        """Queue the outbox entries just committed for `outbox.send`, and drop the adopted forecasts of `windows`.
 
-        `windows` are (job, window index). Nothing is sent yet.
+        These are (job, window index) of the windows that the transaction closed.
         """
-        self.outbox.committed(self.closing.leaving)
-        self.closing.leaving.clear()
+        self.outbox.queue(self.closer.outgoing)
+        self.closer.outgoing.clear()
         for window in windows:
-            self.closing.adopted.pop(window, None)
+            self.closer.adopted.pop(window, None)
 
-    def _one(self, batch: EventBatch, arrival: Arrival, now: float) -> Effect:
+    def _process_one(self, batch: EventBatch, incoming: IncomingSample, now: float) -> Effect:
         try:
-            sample = read_sample(arrival.raw, now, arrival.key)
+            sample = read_sample(incoming.raw, now, incoming.key)
             if sample.job not in self.known:
-                return self._refuse(batch, arrival, "unknown_job", f"job {sample.job!r} has no contract", now)
-            following = self.job(sample.job)
-            filled = following.fill(sample)
+                return self._refuse(batch, incoming, "unknown_job", f"job {sample.job!r} has no contract", now)
+            served = self.job(sample.job)
+            effect = served.add_sample(sample)
         except (MessageError, SeriesError) as error:
-            return self._refuse(batch, arrival, "message", str(error), now)
-        if filled.late:
-            return self._again(batch, arrival, sample, filled.again, now)
-        until = following.filling.until
-        if arrival.at is None and self._follows and sample.time > until + _GRAIN_S:
+            return self._refuse(batch, incoming, "message", str(error), now)
+        if effect.late:
+            return self._again(batch, incoming, sample, effect.repeated, now)
+        until = served.open_window.until
+        if incoming.position is None and self._follows_log and sample.time > until + _GRAIN_S:
             why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
-            return self._refuse(batch, arrival, "gap", why, now)
-        return self._fresh(batch, arrival, following, sample, filled, now)
+            return self._refuse(batch, incoming, "gap", why, now)
+        return self._fresh(batch, incoming, served, sample, effect, now)
 
     def _fresh(
-        self, batch: EventBatch, arrival: Arrival, following: Following, sample: MetricSample, filled: Filled,
-        now: float,
+        self, batch: EventBatch, incoming: IncomingSample, served: ServedJob, sample: MetricSample,
+        effect: SampleEffect, now: float,
     ) -> Effect:  # fmt: skip
         """A sample whose time is new: the windows that it closes, and the one in progress."""
-        left = []
-        self._touched[sample.job] = following
-        following.filling = filled.filling
-        for window in filled.closed[:-1]:
+        forecasts = []
+        self._touched[sample.job] = served
+        served.open_window = effect.open_window
+        for window in effect.closed[:-1]:
             with batch.event() as event:
-                left.append(self._close(event, following, window, sample))
+                forecasts.append(self._close(event, served, window, sample))
         with batch.event() as event:
-            if filled.closed:
-                left.append(self._close(event, following, filled.closed[-1], sample))
-            event.set_meta(filling_name(sample.job), packed(filled.filling))
-            if arrival.at is not None:
-                event.set_meta(CURSOR, arrival.cursor)
-        if self._follows and now - sample.wall_time < SILENT_S:  # a replay of old records proves nothing now
-            self.heartbeats += following.beat(sample, sample.wall_time)
-        self.counts["windows"] += len(filled.closed)
-        return "applied" if filled.closed else "pending", [one for one in left if one is not None]
+            if effect.closed:
+                forecasts.append(self._close(event, served, effect.closed[-1], sample))
+            event.set_meta(open_window_name(sample.job), encode_value(effect.open_window))
+            if incoming.position is not None:
+                event.set_meta(CURSOR, incoming.cursor)
+        if self._follows_log and now - sample.wall_time < SILENT_S:  # a replay of old records proves nothing now
+            self.heartbeats += served.due_heartbeats(sample, sample.wall_time)
+        self.counts["windows"] += len(effect.closed)
+        return "applied" if effect.closed else "pending", [one for one in forecasts if one is not None]
 
-    def _close(self, event: Event, following: Following, window: Window, sample: MetricSample) -> Left | None:
-        left = self.closing.close(event, following, window, sample.wall_time, sample.time_scale)
-        self._values[sample.job, window.version] = window, left
-        return left
+    def _close(self, event: Event, served: ServedJob, window: Window, sample: MetricSample) -> PendingForecast | None:
+        forecast = self.closer.close_window(event, served, window, sample.wall_time, sample.time_scale)
+        self._values[sample.job, window.window_index] = window, forecast
+        return forecast
 
     def _again(
-        self, batch: EventBatch, arrival: Arrival, sample: MetricSample, window: Window | None, now: float
+        self, batch: EventBatch, incoming: IncomingSample, sample: MetricSample, window: Window | None, now: float
     ) -> Effect:
         """A sample whose time is over: the same again, another for the same window, or a late part of one."""
-        stored = None if window is None else self._stored(sample.job, window.version)
+        stored = None if window is None else self._stored(sample.job, window.window_index)
         if window is None or stored is None:
             self.counts["stale"] += 1
-            self._pass(batch, arrival)
+            self._pass(batch, incoming)
             return "stale", []
         if not math.isclose(stored.rate, window.rate, rel_tol=1e-9) or stored.lag != window.lag:
-            why = f"window {window.version} of {sample.job} is closed with {stored.rate} records/s, not {window.rate}"
-            return self._refuse(batch, arrival, "conflict", why, now)
+            index, rates = window.window_index, f"{stored.rate} records/s, not {window.rate}"
+            return self._refuse(
+                batch, incoming, "conflict", f"window {index} of {sample.job} is closed with {rates}", now
+            )
         self.counts["duplicates"] += 1
-        self._pass(batch, arrival)
-        _, left = self._values.get((sample.job, window.version), (None, None))
-        if left is not None:
-            return "duplicate", [left]
-        record = self.store.get(forecast_key(sample.job, self.step_s), window.version)
+        self._pass(batch, incoming)
+        _, forecast = self._values.get((sample.job, window.window_index), (None, None))
+        if forecast is not None:
+            return "duplicate", [forecast]
+        record = self.store.get(forecast_key(sample.job, self.step_s), window.window_index)
         return "duplicate", [] if record is None else [Found.of(record)]
 
-    def _stored(self, job: str, version: int) -> SampleValue | Window | None:
-        if (job, version) in self._values:
-            return self._values[job, version][0]
-        record = self.store.get(sample_key(job, self.step_s), version)
-        return None if record is None else unpacked(SampleValue, record.value)
+    def _stored(self, job: str, index: int) -> SampleValue | Window | None:
+        if (job, index) in self._values:
+            return self._values[job, index][0]
+        record = self.store.get(sample_key(job, self.step_s), index)
+        return None if record is None else decode_value(SampleValue, record.value)
 
-    def _refuse(self, batch: EventBatch, arrival: Arrival, code: str, why: str, now: float) -> Refused:
+    def _refuse(self, batch: EventBatch, incoming: IncomingSample, code: str, why: str, now: float) -> Refused:
         """A sample that cannot be accepted: a record of the log is kept aside, the client is answered."""
         self.counts[f"refused {code}"] += 1
-        if arrival.at is not None:
-            self._pass(batch, arrival, Reject.of(*arrival.at, "serving", why, arrival.raw, now))
+        if incoming.position is not None:
+            self._pass(batch, incoming, Reject.of(*incoming.position, "serving", why, incoming.raw, now))
         return Refused(code, why)
 
-    def _pass(self, batch: EventBatch, arrival: Arrival, reject: Reject | None = None) -> None:
+    def _pass(self, batch: EventBatch, incoming: IncomingSample, reject: Reject | None = None) -> None:
         """Put the cursor behind a record of the log that leaves nothing, or its reject."""
-        if arrival.at is None:
+        if incoming.position is None:
             return
         with batch.event() as event:
             if reject is not None:
-                self.closing.set_aside(event, self.store, reject)
-            event.set_meta(CURSOR, arrival.cursor)
+                self.closer.quarantine(event, self.store, reject)
+            event.set_meta(CURSOR, incoming.cursor)
 
 
 def _answer(effect: Effect) -> Answer:
     if isinstance(effect, Refused):
         return effect
     verdict, forecasts = effect
-    return took(verdict, [one.found() if isinstance(one, Left) else one for one in forecasts])
+    return fit_put_result(verdict, [one.found() if isinstance(one, PendingForecast) else one for one in forecasts])

@@ -15,10 +15,10 @@ from configs.sections import Kafka
 from pipelines.kafka.broker import Record, offsets, read_all
 from pipelines.kafka.librdkafka import Feed
 from pipelines.kafka.topics import topic_id
-from pipelines.serve.fast.core import CURSOR, Arrival, Core
-from pipelines.serve.fast.outbox import NOTE
-from pipelines.serve.step.event import origin_of
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
+from pipelines.serve.fast.outbox import RECORD_HEADER
+from pipelines.serve.step.forecasts import origin_of
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.store import Store
 from tidecast.messages import Forecast, MessageError, decode
 
@@ -40,35 +40,40 @@ class Cursor(msgspec.Struct, array_like=True):
 class LogFeed:
     """Reads `metrics` from the stored cursor on in a thread of its own; records wait here until the loop takes them.
 
-    `came` is called in the reading thread after every read, and may take them at once. Above `MOST` waiting records the
-    thread reads on only when some were taken.
+    Above `MOST` waiting records the thread reads on only when some were removed.
     """
 
-    def __init__(self, kafka: Kafka, store: Store, came: Callable[[], None]) -> None:
+    def __init__(self, kafka: Kafka, store: Store, on_records: Callable[[], None]) -> None:
         """Begin to read.
+
+        Args:
+            kafka: connection settings.
+            store: holds the cursor.
+            on_records: called in the reading thread after every read; may process what waits at once.
 
         Raises:
             BrokerError: the broker does not answer, or has no such topic.
             StoreError: the cursor cannot be read.
         """
         self._waiting: deque[Record] = deque()
-        self._tell, self._closing = came, threading.Event()
-        self.cursor = begin(kafka, store)
-        self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._came)
+        self._on_records, self._closing = on_records, threading.Event()
+        self.cursor = find_cursor(kafka, store)
+        self._feed = Feed(kafka, TOPIC, dict(self.cursor.next), self._take_in)
 
-    def arrivals(self, most: int) -> list[Arrival]:
+    def peek(self, most: int) -> list[IncomingSample]:
         """Return up to `most` waiting records, oldest first, each with the cursor (MessagePack) that holds after it.
 
-        Nothing is removed: the same records come again until `taken`.
+        Nothing is removed: the same records come again until `remove`.
         """
-        found, after = [], dict(self.cursor.next)
+        samples, offsets_after = [], dict(self.cursor.next)
         for record in list(islice(self._waiting, most)):
-            after[record.partition] = record.offset + 1
-            at, cursor = (TOPIC, record.partition, record.offset), Cursor(self.cursor.topic, after)
-            found.append(Arrival(record.value, at, msgspec.msgpack.encode(cursor), record.key or ""))
-        return found
+            offsets_after[record.partition] = record.offset + 1
+            cursor = msgspec.msgpack.encode(Cursor(self.cursor.topic, offsets_after))
+            position = TOPIC, record.partition, record.offset
+            samples.append(IncomingSample(record.value, position, cursor, record.key or ""))
+        return samples
 
-    def taken(self, count: int) -> None:
+    def remove(self, count: int) -> None:
         """Remove the `count` oldest records, which are in the store now, and move the cursor behind them.
 
         Raises:
@@ -91,18 +96,22 @@ class LogFeed:
         self._closing.set()
         self._feed.close()
 
-    def _came(self, records: list[Record]) -> None:
+    def _take_in(self, records: list[Record]) -> None:
         self._waiting.extend(records)
-        self._tell()
+        self._on_records()
         while len(self._waiting) > MOST and not self._closing.wait(0.01):
             pass  # a long topic is read no faster than it is taken
 
 
-def begin(kafka: Kafka, store: Store) -> Cursor:
-    """Return the cursor to read `metrics` from: the stored one, or the topic's beginning.
+def find_cursor(kafka: Kafka, store: Store) -> Cursor:
+    """Return the cursor to read `metrics` from: the stored one, or else the topic's beginning.
 
-    The beginning is taken (and logged) where none is stored or the topic was created anew; windows already closed are
-    not closed again then. An offset no longer on the topic moves up to the oldest that is.
+    The beginning is taken where none is stored or the topic was created anew (logged). An offset that is no longer on
+    the topic moves up to the oldest that is.
+
+    Args:
+        kafka: connection settings.
+        store: holds the cursor under the meta name `CURSOR`.
 
     Raises:
         BrokerError: the broker does not answer, or has no such topic.
@@ -118,24 +127,24 @@ def begin(kafka: Kafka, store: Store) -> Cursor:
     return Cursor(present, {p: max(kept.next.get(p, 0), first) for p, (first, _) in ends.items()})
 
 
-def recall(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool) -> None:
-    """Read the end of `forecasts` to learn what was sent already, and adopt the forecasts that the store lacks.
+def recall_sent(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool) -> None:
+    """Read from the topic `forecasts` what was sent already, and adopt the forecasts that the store lacks.
 
-    `core.sent` gets the newest window sent by job; `core.closing.adopted` the forecasts that are to keep their bytes.
-    The newest `TAIL` records are read, or all where these do not reach back to what is stored.
+    `core.newest_sent` gets the newest window sent by job, `core.closer.adopted` the forecasts that are to keep their
+    bytes. The newest 10,000 records are read, or all where these do not reach back to what is stored.
 
     Args:
         kafka: connection settings.
-        core: with the jobs and the store.
+        core: with the jobs and the store; changed.
         claims: epochs of all servers that have claimed; a forecast with another is ignored.
-        rebuilt: whether the store was begun anew, so that all is read.
+        rebuilt: whether the store was begun anew, so that the whole topic is read.
 
     Raises:
         BrokerError: the broker does not answer, or has no such topic.
         StoreError: the store cannot be read.
         msgspec.DecodeError: the header of a forecast cannot be decoded.
     """
-    stored = {job: -1 if (made := core.last_sent(job)) is None else made for job in core.known}
+    stored = {job: -1 if (newest := core.newest_forecast_window(job)) is None else newest for job in core.known}
     if rebuilt or not _adopt(kafka, core, claims, stored, TAIL):
         _adopt(kafka, core, claims, stored, None)
 
@@ -149,14 +158,14 @@ def _adopt(kafka: Kafka, core: Core, claims: Collection[int], stored: Mapping[st
             issued = decode(Forecast, record.value, now)
         except MessageError:
             continue
-        ours = issued.job in stored and NOTE in record.headers and issued.step_s == core.step_s
+        ours = issued.job in stored and RECORD_HEADER in record.headers and issued.step_s == core.step_s
         if not ours or issued.epoch not in claims:
             continue  # of another server, or of nobody
         origin = origin_of(issued)
-        core.sent[issued.job] = max(core.sent.get(issued.job, origin), origin)
+        core.newest_sent[issued.job] = max(core.newest_sent.get(issued.job, origin), origin)
         oldest[issued.job] = min(oldest.get(issued.job, origin), origin)
         if origin > stored[issued.job]:
-            note = unpacked(ForecastValue, record.headers[NOTE])
+            note = decode_value(ForecastValue, record.headers[RECORD_HEADER])
             value = msgspec.structs.replace(note, message=record.value)
-            core.closing.adopted.setdefault((issued.job, origin), value)
+            core.closer.adopted.setdefault((issued.job, origin), value)
     return all(origin <= stored[job] + 1 for job, origin in oldest.items())

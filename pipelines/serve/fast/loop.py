@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.kafka.broker import BrokerError
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.reading import answer, refusal
-from pipelines.serve.fast.swapping import swap
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.reading import answer_request, refusal
+from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.net.socket_server import BATCH, SocketServer
 from pipelines.serve.net.wire import Answer
-from pipelines.serve.step.records import STATUS, Status, packed
+from pipelines.serve.step.records import STATUS, Status, encode_value
 from pipelines.store import StoreError
 from tidecast.messages import encode
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pipelines.kafka.librdkafka import Sender
     from pipelines.serve.fast.log_feed import LogFeed
 
-EVERY_S = 0.1
+HOUSEKEEPING_S = 0.1
 """Wall seconds between two rounds of housekeeping."""
-FULL_S = 1.0
+RETRY_S = 1.0
 """Wall seconds before log and champions are tried again after the store refused."""
 
 
 class Loop:
-    """The serving loop: sockets, log, sending, model swaps and housekeeping in turn; `round` is one turn."""
+    """The serving loop: sockets, log, sending, model swaps and housekeeping in turn; `run_once` is one turn."""
 
     def __init__(self, core: Core, path: Path) -> None:
         """Open the Unix socket at `path`; log, sender and loader are set later where there are any.
@@ -47,9 +47,11 @@ class Loop:
         self.sender: Sender | None = None
         self.loader: Loader | None = None
         self._selector = selectors.DefaultSelector()
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._selector.register(self._bell, selectors.EVENT_READ, self._heard)
-        self._door = SocketServer(path, self._selector, self._puts, lambda request: answer(core, request))
+        self._wake_up = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
+        self._socket_server = SocketServer(
+            path, self._selector, self._process_puts, lambda request: answer_request(core, request)
+        )
         self._housekeeping = self._log_from = self._swap_from = 0.0
         self._turn = threading.Lock()
         """Held by who works on the core: this loop, or for a moment the thread that reads the log."""
@@ -57,17 +59,21 @@ class Loop:
         """Whether the loop waits for its turn; until its first round nobody else has one."""
 
     def wake(self) -> None:
-        """Make a waiting `round` go on at once; may be called from any thread."""
-        os.eventfd_write(self._bell, 1)
+        """Make a waiting `run_once` go on at once; may be called from any thread."""
+        os.eventfd_write(self._wake_up, 1)
 
-    def round(self, wait_s: float = EVERY_S) -> None:
-        """Wait up to `wait_s` wall seconds for sockets or the log, then do one turn of everything that is due.
+    def run_once(self, wait_s: float = HOUSEKEEPING_S) -> None:
+        """Wait for sockets or the log, then do one turn of everything that is due.
 
-        Requests are answered, up to 32 records of the log are taken, the outbox is sent, prepared models are swapped
-        in; every 0.1 s the status is stored. A store that refuses is printed and tried again after 1 s.
+        Requests are answered, up to 32 records of the log are processed, the outbox is sent, prepared models are
+        swapped in; every 0.1 s the status is stored. What a store that refuses says is printed, and tried again after
+        1 s.
+
+        Args:
+            wait_s: longest wait, wall seconds.
 
         Raises:
-            Exception: whatever ended the thread that reads the log, or what a new model raised when it was swapped in.
+            Exception: whatever ended the thread that reads the log.
         """
         busy = self.log is not None and len(self.log) > 0 and time.monotonic() >= self._log_from
         ready = self._selector.select(0 if busy else wait_s)
@@ -78,62 +84,63 @@ class Loop:
             for key, mask in ready:
                 frames += key.data(mask)
             if frames:
-                self._door.answer(frames)
-            self._follow()
+                self._socket_server.answer_frames(frames)
+            self._process_log()
             self._send()
             if self.loader is not None:
-                self._swap(self.loader)
+                self._swap_models(self.loader)
             if time.monotonic() >= self._housekeeping:
-                self._housekeeping = time.monotonic() + EVERY_S
-                self._note()
-                self._door.resume()
+                self._housekeeping = time.monotonic() + HOUSEKEEPING_S
+                self._store_status()
+                self._socket_server.resume()
 
-    def came(self) -> None:
-        """Take and send what has come from the log, in the calling thread if the loop sleeps; else only wake the loop.
+    def process_log(self) -> None:
+        """Process up to 32 records of the log and send their forecasts, if the loop sleeps; else only wake the loop.
 
-        Called by the thread that has read it, because waking another thread takes about as long as a forecast.
+        For the thread that has read them: it works in the calling thread, because waking another one takes about as
+        long as a forecast. A store that refuses is printed, not raised.
         """
         if self._wanted or not self._turn.acquire(blocking=False):
             self.wake()
             return
         try:
-            self._follow()
+            self._process_log()
             self._send()
         finally:
             self._turn.release()
 
-    def rest(self) -> None:
-        """Wait for the present turn to end, and let no thread work on the core any more."""
+    def stop_turns(self) -> None:
+        """Wait for the present turn to end, and let no thread process anything any more."""
         self._turn.acquire()
 
     def close(self) -> None:
         """Cut off every client, remove the socket's path, and close what the loop waits on."""
-        self._door.close()
+        self._socket_server.close()
         self._selector.close()
-        os.close(self._bell)
+        os.close(self._wake_up)
 
-    def _heard(self, mask: int) -> Sequence[tuple[object, bytes]]:
-        os.eventfd_read(self._bell)
+    def _woken(self, mask: int) -> Sequence[tuple[object, bytes]]:
+        os.eventfd_read(self._wake_up)
         return []
 
-    def _puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
+    def _process_puts(self, samples: Sequence[bytes]) -> Sequence[Answer]:
         try:
-            return self.core.take([Arrival(sample) for sample in samples])
+            return self.core.process([IncomingSample(sample) for sample in samples])
         except StoreError as error:
             return [refusal(error)] * len(samples)
 
-    def _follow(self) -> None:
-        """Take what waits of the log; what the store has no room for waits on, and the cursor with it."""
+    def _process_log(self) -> None:
+        """Process what waits of the log; what the store has no room for waits on, and the cursor with it."""
         if self.log is None or not len(self.log) or time.monotonic() < self._log_from:
             return
-        arrivals = self.log.arrivals(BATCH)
+        samples = self.log.peek(BATCH)
         try:
-            self.core.take(arrivals)
+            self.core.process(samples)
         except StoreError as error:
             print(f"serving: {error}; trying again", flush=True)
-            self._log_from = time.monotonic() + FULL_S
+            self._log_from = time.monotonic() + RETRY_S
             return
-        self.log.taken(len(arrivals))
+        self.log.remove(len(samples))
 
     def _send(self) -> None:
         if self.sender is None:
@@ -150,27 +157,26 @@ class Loop:
         self.core.heartbeats.clear()
         self.sender.poll()
 
-    def _swap(self, loader: Loader) -> None:
+    def _swap_models(self, loader: Loader) -> None:
         while loader.ready and time.monotonic() >= self._swap_from:
             ready = loader.ready[0]
             try:
-                made = swap(self.core, ready)
+                deployment = swap_model(self.core, ready)
             except StoreError as error:  # the loader offers a version once: it waits for room like the log
                 print(f"serving {ready.job}: {error}; the present champion stays, trying again", flush=True)
-                self._swap_from = time.monotonic() + FULL_S
+                self._swap_from = time.monotonic() + RETRY_S
                 return
             loader.ready.popleft()
-            kind = ready.made.forecaster.kind
-            what = f"champion is version {made.model_version} ({kind}) from window {made.first_origin} on"
-            print(f"serving {ready.job}: {what}", flush=True)
+            champion = f"version {deployment.model_version} ({ready.model_set.forecaster.kind})"
+            print(f"serving {ready.job}: champion is {champion} from window {deployment.first_origin} on", flush=True)
             gc.freeze()  # a model is for long: the collector need not look at it again
 
-    def _note(self) -> None:
+    def _store_status(self) -> None:
         if self.log is not None and (failure := self.log.failure) is not None:
             raise failure  # an outage is waited out; this is another matter, and the next run begins afresh
         core = self.core
-        said = Status(time.time(), os.getpid(), core.serving.epoch, dict(core.counts), len(core.outbox))
+        status = Status(time.time(), os.getpid(), core.server.epoch, dict(core.counts), len(core.outbox))
         try:
-            core.store.set_meta(STATUS, packed(said))
+            core.store.set_meta(STATUS, encode_value(status))
         except StoreError as error:
             print(f"serving: {error}", flush=True)

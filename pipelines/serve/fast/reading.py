@@ -16,7 +16,8 @@ _CODES = {
     Conflict: "conflict", NotStable: "not_stable", Pruned: "pruned", BadInput: "input", StoreFull: "full",
     Fenced: "fenced",
 }  # fmt: skip
-_ASIDE = "/what-if"
+_COPY = "/what-if"
+"""Name, which no job can have, under which a model steps the copy of a job's state."""
 
 
 def refusal(error: StoreError) -> Refused:
@@ -27,8 +28,8 @@ def refusal(error: StoreError) -> Refused:
     return Refused(next((code for kind, code in _CODES.items() if isinstance(error, kind)), "store"), str(error))
 
 
-def answer(core: Core, request: Request) -> Answer:
-    """Answer a request that writes nothing; an error of the store becomes a `Refused`.
+def answer_request(core: Core, request: Request) -> Answer:
+    """Answer a request that only reads; an error of the store is answered by a `Refused`, see `refusal`.
 
     Other codes of `Refused`: "oversized" (the value does not fit a frame), and for a what-if "unknown_job", "message"
     (the rate is negative or not finite) and "model" (the model cannot be stepped).
@@ -53,9 +54,9 @@ def _answer(core: Core, request: Request) -> Answer:
         case wire.AsOf(key, t):
             return _found(key, core.store.get_at_time(key, t))
         case wire.Versions(key, lo, hi):
-            return wire.History(core.store.list_versions(key, lo, hi)[: wire.MOST_VERSIONS])
+            return wire.VersionList(core.store.list_versions(key, lo, hi)[: wire.MOST_VERSIONS])
         case wire.Frontier():
-            return wire.Edge(*core.store.frontier())
+            return wire.FrontierTimes(*core.store.frontier())
         case wire.WhatIf(job, rate):
             return _what_if(core, job, rate)
         case wire.Put():
@@ -77,16 +78,16 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
         return Refused("unknown_job", f"job {job!r} has no contract")
     if not (math.isfinite(rate) and rate >= 0):
         return Refused("message", f"rate={rate}: a finite number of records/s from 0 on is expected")
-    following = core.job(job)
-    online, newest = following.online, following.newest
-    if online is None or newest is None:
+    served = core.job(job)
+    model, newest = served.model, served.newest
+    if model is None or newest is None:
         return wire.WireForecast([], [])
     try:
-        online.restore(_ASIDE, online.state(job), following.history(newest, newest))
-        quantiles = online.step(_ASIDE, rate)
+        model.restore(_COPY, model.state(job), served.history(newest, newest))
+        quantiles = model.step(_COPY, rate)
     except (SeriesError, ValueError) as error:
         return Refused("model", f"{job}: {error}")
     finally:
-        if _ASIDE in online:
-            online.forget(_ASIDE)
-    return wire.WireForecast(quantiles.tolist(), list(online.forecaster.levels))
+        if _COPY in model:
+            model.forget(_COPY)
+    return wire.WireForecast(quantiles.tolist(), list(model.forecaster.levels))

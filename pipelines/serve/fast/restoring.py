@@ -12,15 +12,16 @@ import msgspec
 
 from models.forecast.core.gaps import Streak
 from models.forecast.online import Online
-from pipelines.serve.models.model_set import MEMBERS, ModelSetError, unpack
+from pipelines.serve.models.model_set import MEMBERS, ModelSetError, load_members
 from pipelines.serve.step import keys
-from pipelines.serve.step.event import issued_in
-from pipelines.serve.step.following import Following, Serving
-from pipelines.serve.step.generations import Generation
-from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
-from pipelines.serve.step.windower import Filling
+from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.forecasts import decode_forecast
+from pipelines.serve.step.job import ServedJob
+from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value
+from pipelines.serve.step.server_context import ServerContext
+from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.step.windows import Rates
-from pipelines.store import Store
+from pipelines.store import Store, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,8 @@ class StoreWindows:
         """
         if last < max(first, 0):
             return []
-        found = self._store.history(keys.sample_key(job, self.step_s), max(first, 0), last, last - first + 1)
-        return [(record.version, unpacked(SampleValue, record.value).rate) for record in found]
+        records = self._store.history(keys.sample_key(job, self.step_s), max(first, 0), last, last - first + 1)
+        return [(record.version, decode_value(SampleValue, record.value).rate) for record in records]
 
 
 class ModelCache:
@@ -55,85 +56,95 @@ class ModelCache:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._made: dict[tuple[str, str, str], Online] = {}
+        self._models: dict[tuple[str, str, str], Online] = {}
 
-    def put(self, digests: tuple[str, str, str], online: Online) -> Online:
+    def put(self, digests: tuple[str, str, str], model: Online) -> Online:
         """Keep a model under its digests and return it, or return the one that is kept under them already."""
-        return self._made.setdefault(digests, online)
+        return self._models.setdefault(digests, model)
 
     def clear_but(self, digests: Collection[tuple[str, str, str]]) -> None:
         """Drop all models but those with these digests; `find` loads a dropped one again."""
-        self._made = {key: online for key, online in self._made.items() if key in digests}
+        self._models = {key: model for key, model in self._models.items() if key in digests}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._models)
 
-    def find(self, job: str, by: Generation) -> Online:
-        """Return the model of a job's generation, loaded from the store and kept if it is not in memory.
+    def find(self, job: str, deployment: Deployment) -> Online:
+        """Return the model of a job's deployment; if it is not in memory, it is loaded from the store and kept.
 
         Raises:
             ModelSetError: the store no longer keeps it, cannot make a forecaster of it, or its digests differ from the
                 recorded ones.
             StoreError: the store cannot be read.
         """
-        if by.digests in self._made:
-            return self._made[by.digests]
-        prefix = keys.set_prefix(job)
-        found = {name: self._store.get(f"{prefix}/{name}", by.number) for name in MEMBERS}
-        if missing := [name for name, record in found.items() if record is None]:
-            raise ModelSetError(f"{prefix} of generation {by.number} lacks {', '.join(missing)}: no longer kept")
-        made = unpack({name: record.value for name, record in found.items() if record is not None})
-        if made.digests != by.digests:
-            raise ModelSetError(f"{prefix} of generation {by.number} has digests {made.digests}, not {by.digests}")
-        return self.put(made.digests, Online(made.forecaster))
+        if deployment.digests in self._models:
+            return self._models[deployment.digests]
+        prefix, number = keys.set_prefix(job), deployment.number
+        records = {name: self._store.get(f"{prefix}/{name}", number) for name in MEMBERS}
+        if missing := [name for name, record in records.items() if record is None]:
+            raise ModelSetError(f"{prefix} of deployment {number} lacks {', '.join(missing)}: no longer kept")
+        model_set = load_members({name: record.value for name, record in records.items() if record is not None})
+        if model_set.digests != deployment.digests:
+            raise ModelSetError(
+                f"{prefix} of deployment {number} has digests {model_set.digests}, not {deployment.digests}"
+            )
+        return self.put(model_set.digests, Online(model_set.forecaster))
 
 
-def read(store: Store, by: Serving, job: str) -> Following:
-    """Read a job's state as the newest transaction left it; a job never seen is new.
+def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
+    """Return a job's state as the newest transaction left it, its model stepped up to the newest window.
 
-    Its model is loaded and stepped up to the newest window. One that is no longer kept is logged and left out until the
-    next swap. A window in progress of another length than `step_s` is dropped.
+    A job never seen is new. A model that is no longer stored, or cannot be stepped over the windows, is logged; the job
+    then has none until the next window, which begins it anew. A window in progress of another length than the server's
+    `step_s` is dropped.
+
+    Args:
+        store: that holds the job.
+        server: what all jobs have in common; becomes the job's `server`.
+        job: its name.
 
     Raises:
         StoreError: the store cannot be read.
-        SeriesError: the model cannot be started on the stored windows.
         msgspec.DecodeError: a stored value cannot be decoded.
     """
-    step_s = by.windows.step_s
-    following = Following(job, by)
-    if (raw := store.get_meta(keys.filling_name(job))) is not None:
-        filling = msgspec.msgpack.decode(raw, type=Filling)
+    step_s = server.windows.step_s
+    served = ServedJob(job, server)
+    if (raw := store.get_meta(keys.open_window_name(job))) is not None:
+        open_window = msgspec.msgpack.decode(raw, type=OpenWindow)
         # Windows of another length have other numbers: what was taken stays taken, the window in progress is left out.
-        following.filling = filling if filling.step_s in (0.0, step_s) else Filling(until=filling.until)
-    swaps = (unpacked(Generation, record.value) for record in store.history(keys.intent_key(job)))
-    following.generations = [made for made in swaps if made.step_s == step_s]
+        served.open_window = open_window if open_window.step_s in (0.0, step_s) else OpenWindow(until=open_window.until)
+    deployments = [decode_value(Deployment, record.value) for record in store.history(keys.intent_key(job))]
+    served.deployments = [deployment for deployment in deployments if deployment.step_s == step_s]
     sample, state = store.get(keys.sample_key(job, step_s)), store.get(keys.state_key(job, step_s))
     if sample is None or state is None:
-        return following
-    kept = unpacked(StateValue, state.value)
-    following.newest, following.first = sample.version, kept.first
-    if following.filling.until < (end := (sample.version + 1) * step_s):
+        return served
+    kept = decode_value(StateValue, state.value)
+    served.newest, served.first = sample.version, kept.first
+    if served.open_window.until < (end := (sample.version + 1) * step_s):
         # After a host crash some pages are older than others: what is closed is not closed again.
-        following.filling = Filling(until=end, step_s=step_s)
-    following.rate = unpacked(SampleValue, sample.value).rate
-    following.streak = Streak(kept.imputed, kept.row, kept.warming)
-    issued = store.get(keys.forecast_key(job, step_s), sample.version)
-    following.issued = None if issued is None else issued_in(unpacked(ForecastValue, issued.value))
-    made = next((g for g in following.generations if g.number == kept.generation), None)
-    if made is not None:
+        served.open_window = OpenWindow(until=end, step_s=step_s)
+    served.rate = decode_value(SampleValue, sample.value).rate
+    served.streak = Streak(kept.imputed, kept.row, kept.warming)
+    forecast = store.get(keys.forecast_key(job, step_s), sample.version)
+    served.newest_forecast = None if forecast is None else decode_forecast(decode_value(ForecastValue, forecast.value))
+    deployment = next((d for d in served.deployments if d.number == kept.deployment), None)
+    if deployment is not None:
         try:
-            following.resume(made, *_carried(store, following, kept))
-        except ModelSetError as error:
-            log.warning("serving %s: %s; the next model begins on its own history", job, error)
-    return following
+            served.resume_model(deployment, *_stored_state(store, served, kept))
+        except (StoreError, msgspec.DecodeError):
+            raise
+        except Exception as error:  # one job's model may not stop the others
+            log.warning("serving %s: %s; a model begins anew at the next window", job, error)
+            served.drop_model()
+    return served
 
 
-def _carried(store: Store, following: Following, kept: StateValue) -> tuple[bytes, int]:
+def _stored_state(store: Store, served: ServedJob, kept: StateValue) -> tuple[bytes, int]:
     """The model's state and the first window that it may lack; a large one lies under a key of its own."""
     if kept.carried:
-        return kept.carried, following.newest or 0
-    found = store.get(keys.checkpoint_key(following.job, following.step_s))
-    whole = None if found is None else unpacked(StateValue, found.value)
-    if found is None or whole is None or whole.generation != kept.generation:
+        return kept.carried, served.newest or 0
+    record = store.get(keys.checkpoint_key(served.job, served.step_s))
+    checkpoint = None if record is None else decode_value(StateValue, record.value)
+    if record is None or checkpoint is None or checkpoint.deployment != kept.deployment:
         return b"", 0
-    return whole.carried, found.version + 1
+    return checkpoint.carried, record.version + 1

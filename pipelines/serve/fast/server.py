@@ -17,13 +17,13 @@ from configs.settings import Settings
 from pipelines.kafka.broker import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.serve.claim import Claim, signals
-from pipelines.serve.contracted import Contracted
+from pipelines.serve.claim import Claim, stop_on_signals
+from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.fast.core import CURSOR, Core
-from pipelines.serve.fast.log_feed import LogFeed, recall
+from pipelines.serve.fast.log_feed import LogFeed, recall_sent
 from pipelines.serve.fast.loop import Loop
-from pipelines.serve.fast.swapping import redo
-from pipelines.serve.http.process import Endpoint
+from pipelines.serve.fast.swapping import finish_swaps
+from pipelines.serve.http.process import HttpEndpoint
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.store import Keep, Store
 from pipelines.store.writing.flusher import Flusher
@@ -36,19 +36,20 @@ SWITCH_S = 0.0005
 """Seconds that another thread may hold the interpreter lock while the loop waits; Python's 5 ms would delay answers."""
 
 
-def keeps(history: int) -> list[Keep]:
-    """Return the retention rules: `history` versions of windows and forecasts, a few of states and models."""
+def retention_rules(history: int) -> list[Keep]:
+    """Return the store's retention rules: `history` versions of windows and forecasts, a few of states and models."""
     versions = {
         "/sample": history, "/forecast": history, "/state": 2, "/checkpoint": 2, "/model": 5, "/quarantine": 1000,
     }  # fmt: skip
-    return [Keep(prefix, versions=kept) for prefix, kept in versions.items()]
+    return [Keep(prefix, versions=count) for prefix, count in versions.items()]
 
 
 def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | None = None) -> None:
-    """Serve by the fast path until SIGTERM, ctrl-C, or until another server takes over; call it from the main thread.
+    """Serve forecasts by the fast path until SIGTERM, ctrl-C, or until another server takes over.
 
     Opens the store, the Unix socket and the HTTP endpoint in `settings.store_dir`, and follows Kafka unless
-    `kafka.bootstrap` is empty. All are closed before it returns. Where it listens is printed.
+    `kafka.bootstrap` is empty. All are closed before it returns. Where it listens is printed. Call it from the main
+    thread.
 
     Args:
         settings: of the whole pipeline.
@@ -57,8 +58,9 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
     Raises:
         WriterPresent: another process serves on the same folder.
         SocketError: the socket cannot be opened.
-        BrokerError: the broker does not answer at the start.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
         StoreError: the store cannot be opened or written at the start (`Corrupt`, `OtherSchema`, ...).
+        OSError: a file or process beside the store cannot be made.
         ValueError: not called from the main thread.
         Exception: whatever ended the thread that reads the log.
     """
@@ -66,31 +68,33 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
     sys.setswitchinterval(SWITCH_S)
     stop = threading.Event()
     with ExitStack() as ends:
-        ends.enter_context(signals(stop))
+        ends.enter_context(stop_on_signals(stop))
         folder = settings.store_dir
-        store = ends.enter_context(Store.open(folder, settings.serving.map_bytes, keeps(settings.serving.history)))
+        store = ends.enter_context(
+            Store.open(folder, settings.serving.map_bytes, retention_rules(settings.serving.history))
+        )
         ends.enter_context(Flusher(store))
-        known = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
+        known = ContractedJobs(settings.contracts_dir, settings.serving.alias_poll_s)
         loop = _loop(settings, store, known, ends, stop)
-        redo(loop.core)
-        opens, every_s = champions or (lambda: Registry(settings)), settings.serving.alias_poll_s
-        loop.loader = loader = Loader(loop.core.windows, opens, known, every_s, loop.wake)
+        finish_swaps(loop.core)
+        open_source, every_s = champions or (lambda: Registry(settings)), settings.serving.alias_poll_s
+        loop.loader = loader = Loader(loop.core.windows, open_source, known, every_s, loop.wake)
         for job in known:
-            if generations := loop.core.job(job).generations:
-                loader.serving[job] = generations[-1].model_version
+            if deployments := loop.core.job(job).deployments:
+                loader.serving[job] = deployments[-1].model_version
         loader.start()
         ends.callback(loader.close)
-        ends.callback(Endpoint(settings, loop.core.counts).close)
+        ends.callback(HttpEndpoint(settings, loop.core.counts).close)
         gc.collect()
         gc.freeze()
         where = f"process {os.getpid()}, socket {folder / SOCKET}"
-        print(f"serving fast: epoch {loop.core.serving.epoch}, {where}", flush=True)
-        ends.callback(loop.rest)  # first of all: a successor may serve already
+        print(f"serving fast: epoch {loop.core.server.epoch}, {where}", flush=True)
+        ends.callback(loop.stop_turns)  # first of all: a successor may serve already
         while not stop.is_set():
-            loop.round()
+            loop.run_once()
 
 
-def _loop(settings: Settings, store: Store, known: Contracted, ends: ExitStack, stop: threading.Event) -> Loop:
+def _loop(settings: Settings, store: Store, known: ContractedJobs, ends: ExitStack, stop: threading.Event) -> Loop:
     """The loop over the store, with the log where there is one."""
     path, step_s, kafka = settings.store_dir / SOCKET, settings.training.step_s, settings.kafka
     if not kafka.bootstrap:
@@ -104,10 +108,10 @@ def _loop(settings: Settings, store: Store, known: Contracted, ends: ExitStack, 
     claim = ends.enter_context(closing(Claim(kafka, publisher, None if kept is None else int(kept))))
     store.set_meta(EPOCH, str(claim.epoch).encode(), "persistent")
     core = Core(store, step_s, known, claim.epoch, True)
-    recall(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)
+    recall_sent(kafka, core, claim.epochs, rebuilt=store.get_meta(CURSOR) is None)
     loop = ends.enter_context(closing(Loop(core, path)))
     loop.sender = ends.enter_context(closing(Sender(kafka)))
-    loop.log = ends.enter_context(closing(LogFeed(kafka, store, loop.came)))
+    loop.log = ends.enter_context(closing(LogFeed(kafka, store, loop.process_log)))
     watch = threading.Thread(target=_watch, args=(claim, stop), daemon=True)
     watch.start()
     ends.callback(lambda: watch.join(5))
@@ -118,7 +122,7 @@ def _loop(settings: Settings, store: Store, known: Contracted, ends: ExitStack, 
 def _watch(claim: Claim, stop: threading.Event) -> None:
     while not stop.wait(CLAIM_S):
         try:
-            lost = claim.lost()
+            lost = claim.superseded()
         except Exception:  # without this look the server would go on beside a successor
             log.exception("serving: the claim could not be looked at; trying again")
             continue

@@ -2,82 +2,113 @@
 
 from __future__ import annotations
 
+import logging
+
 from models.forecast.online import Online
 from pipelines.serve.fast.core import Core
 from pipelines.serve.models.model_set import MEMBERS, ModelSetError
-from pipelines.serve.models.ready import Ready
-from pipelines.serve.step.following import Following
-from pipelines.serve.step.generations import Generation, first_origin
+from pipelines.serve.models.ready import ReadyModel
+from pipelines.serve.step.deployments import Deployment, choose_first_origin
+from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.keys import active_key, intent_key, sample_key, set_prefix
-from pipelines.serve.step.records import SampleValue, packed, unpacked
+from pipelines.serve.step.records import SampleValue, decode_value, encode_value
+from pipelines.store import StoreError
+
+log = logging.getLogger(__name__)
 
 
-def swap(core: Core, ready: Ready) -> Generation:
-    """Put a prepared model into service for its job, from a recorded window on; to be called by the writing thread.
+def swap_model(core: Core, ready: ReadyModel) -> Deployment:
+    """Put a prepared model into service for its job, from a recorded window on, and return the deployment.
 
-    First model and intent are put on the disk (the call waits for it), then the swap takes effect in a second
-    transaction. The first model of a job also makes the forecast after the newest window. Models that no job needs any
-    more are dropped from memory.
-
-    Returns:
-        The generation (loaded model), with its number and first window.
+    Model and intent are put on the disk first (the call waits for it); a second transaction puts them in force. The
+    first model of a job also makes the forecast after the newest window. A model that cannot be stepped over the job's
+    newest windows is logged and begun anew at the next one. Models that no job needs any more are dropped from memory.
+    Call it in the thread that writes.
 
     Raises:
-        StoreError: a transaction failed. The job is read from the store again at its next use; the call may be
-            repeated, and then gets the next number if the intent was on the disk already.
-        SeriesError, OnlineError: the model cannot be stepped over the job's windows.
+        StoreError: a transaction failed. The job is read from the store again at its next use. The call may be
+            repeated: an intent that is on the disk already is then put in force.
     """
-    store, job, following = core.store, ready.job, core.job(ready.job)
-    newest = store.get(intent_key(job))
-    number = 1 if newest is None else newest.version + 1  # those for windows of another length count, too
-    begins = first_origin(following.generations, following.newest, core.last_sent(job))
-    made = ready.generation(number, begins, core.step_s)
-    prefix = set_prefix(job)
-    store.declare(prefix, [f"{prefix}/{name}" for name in MEMBERS])
+    job, served = ready.job, core.job(ready.job)
     try:
-        with store.event("persistent") as event:  # the intent: from here on a crash redoes the swap at this window
-            event.put_set(prefix, {f"{prefix}/{name}": ready.made.members[name] for name in MEMBERS}, number)
-            event.put(intent_key(job), packed(made), number)
-        online = core.cache.put(made.digests, ready.online)
-        following.generations.append(made)
-        _activate(core, following, made, online, ready.warm)
+        deployment = _unfinished(core, served, ready)
+        if deployment is None:
+            deployment = _record_intent(core, served, ready)
+            served.deployments.append(deployment)
+        model = core.cache.put(deployment.digests, ready.model)
+        _put_in_force(core, served, deployment, model, ready.warm_state)
     except BaseException:
-        core.closing.leaving.clear()  # it is not in the store: counted on, every later entry had a wrong number
+        core.closer.outgoing.clear()  # it is not in the store: counted on, every later entry had a wrong number
         core.forget(job)
         raise
-    core.cache.clear_but(core.needed())
+    core.cache.clear_but(core.digests_in_use())
     core.counts["swaps"] += 1
-    return made
+    return deployment
 
 
-def redo(core: Core) -> None:
-    """Finish the swaps that a crash cut off after their intent was on the disk, at the windows recorded then.
+def finish_swaps(core: Core) -> None:
+    """Put in force the swaps that a crash cut off after their intent was on the disk, at the windows recorded then.
 
-    To be called at the start, before anything is served.
+    Call it at the start, before anything is served. A model that is no longer stored is left out; one that cannot be
+    stepped over the job's windows is logged and begun anew at the next one.
 
     Raises:
         StoreError: the store cannot be read or written.
+        msgspec.DecodeError: a stored value cannot be decoded.
     """
     for job in sorted(core.known):
-        for made in core.job(job).generations:
-            if core.store.get(active_key(job), made.number) is None:
+        for deployment in core.job(job).deployments:
+            if core.store.get(active_key(job), deployment.number) is None:
                 try:
-                    online = core.cache.find(job, made)
+                    model = core.cache.find(job, deployment)
                 except ModelSetError:  # long out of service
-                    online = None
-                _activate(core, core.job(job), made, online, None)
+                    model = None
+                _put_in_force(core, core.job(job), deployment, model, None)
 
 
-def _activate(core: Core, following: Following, made: Generation, online: Online | None, warm: bytes | None) -> None:
-    store, newest, job = core.store, following.newest, following.job
+def _unfinished(core: Core, served: ServedJob, ready: ReadyModel) -> Deployment | None:
+    """The newest deployment, if it is of this model, and only its intent could be stored."""
+    if not served.deployments:
+        return None
+    newest = served.deployments[-1]
+    same = newest == ready.deployment(newest.number, newest.first_origin, core.step_s)
+    return newest if same and core.store.get(active_key(served.job), newest.number) is None else None
+
+
+def _record_intent(core: Core, served: ServedJob, ready: ReadyModel) -> Deployment:
+    """Put model and intent on the disk: from here on a crash repeats the swap at the window named in it."""
+    store, job = core.store, served.job
+    newest = store.get(intent_key(job))
+    number = 1 if newest is None else newest.version + 1  # those for windows of another length count, too
+    first_origin = choose_first_origin(served.deployments, served.newest, core.newest_forecast_window(job))
+    deployment = ready.deployment(number, first_origin, core.step_s)
+    prefix = set_prefix(job)
+    store.declare(prefix, [f"{prefix}/{name}" for name in MEMBERS])
+    with store.event("persistent") as event:
+        event.put_set(prefix, {f"{prefix}/{name}": ready.model_set.members[name] for name in MEMBERS}, number)
+        event.put(intent_key(job), encode_value(deployment), number)
+    return deployment
+
+
+def _put_in_force(
+    core: Core, served: ServedJob, deployment: Deployment, model: Online | None, warm_state: bytes | None
+) -> None:
+    store, newest, job = core.store, served.newest, served.job
     with store.event() as event:
-        event.put(active_key(job), packed(made), made.number)
-        # Otherwise windows of the older generation are still to come.
-        if online is not None and newest is not None and newest >= made.first_origin - 1:
-            following.begin(online, made, warm)
-            if newest >= made.first_origin:  # the first generation speaks for the newest window at once
-                record = store.get(sample_key(job, following.step_s), newest)
+        event.put(active_key(job), encode_value(deployment), deployment.number)
+        # Otherwise windows of the older deployment are still to come, or the job is stepped by this one already.
+        begins = newest is not None and newest >= deployment.first_origin - 1
+        if model is not None and newest is not None and begins and served.deployment_number != deployment.number:
+            try:
+                served.switch_model(model, deployment, warm_state)
+            except StoreError:
+                raise
+            except Exception:  # one job's model may not stop the others
+                log.exception("serving %s: version %s cannot be begun", job, deployment.model_version)
+                served.drop_model()
+            if newest >= deployment.first_origin:  # a first deployment makes the forecast after the newest window
+                record = store.get(sample_key(job, served.step_s), newest)
                 assert record is not None, "the newest window is kept"
-                scale = unpacked(SampleValue, record.value).time_scale
-                core.closing.issue(event, following, made, record.event_time, scale)
-    core.committed([] if newest is None else [(job, newest)])
+                scale = decode_value(SampleValue, record.value).time_scale
+                core.closer.put_forecast(event, served, deployment, record.event_time, scale)
+    core.after_commit([] if newest is None else [(job, newest)])

@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import STATUS, ForecastValue, Status, unpacked
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
 from pipelines.store import NotStable, Pruned, StoredRecord, StoreError
 from pipelines.store.disk.errors import BadInput
 from pipelines.store.reading.reads import Reads
@@ -32,52 +32,55 @@ CONNECTIONS = 128
 """Open at once, at most; a further one is closed before it is read. A process usually may have 1,024 descriptors."""
 HEAD_BYTES = 16_384
 PATIENCE_S = 10.0
-"""Wall seconds between two looks at a connection; see `Limited` for when it is closed."""
+"""Wall seconds between two looks at a connection; see `LimitedConnection` for when it is closed."""
 _REFUSED = ((NotStable, 409), (Pruned, 410), (BadInput, 422))
 
 
-def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> FastAPI:
-    """Build the HTTP application of the fast path.
+def build_app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> FastAPI:
+    """Build the HTTP application of the fast path: `GET /health`, `/jobs/{job}/forecast`, `/frontier` and `/metrics`.
 
-    `GET /health` needs no token; `/jobs/{job}/forecast`, `/frontier` and `/metrics` need `Authorization: Bearer TOKEN`
-    and answer 401 without it. Errors of the store become 409 (time above the frontier), 410 (pruned), 422 (no valid
-    input) or 503.
+    All but `/health` need the header `Authorization: Bearer TOKEN` and answer 401 without it. Errors of the store
+    become 409 (time above the newest commit), 410 (no longer kept), 422 (no valid input) or 503.
 
     Args:
         reader: of the store.
         step_s: seconds per window that is served.
         jobs: names of the jobs with a contract, looked up with every request; others are answered 404.
-        token: not empty.
+        token: TOKEN; not empty.
     """
 
-    def allowed(authorization: Annotated[str, Header()] = "") -> None:
+    def check_token(authorization: Annotated[str, Header()] = "") -> None:
         if not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
             raise HTTPException(
                 401, "a bearer token is demanded: Authorization: Bearer ...", {"WWW-Authenticate": "Bearer"}
             )
 
-    made = FastAPI(title="Tidecast fast path", docs_url=None, redoc_url=None, openapi_url=None)
-    guarded = [Depends(allowed)]
+    app = FastAPI(title="Tidecast fast path", docs_url=None, redoc_url=None, openapi_url=None)
+    needs_token = [Depends(check_token)]
 
-    @made.exception_handler(StoreError)
+    @app.exception_handler(StoreError)
     def refused(request: Request, error: StoreError) -> JSONResponse:
         status = next((status for kind, status in _REFUSED if isinstance(error, kind)), 503)
         return JSONResponse({"detail": str(error)}, status)
 
-    @made.get("/health")
+    @app.get("/health")
     def health() -> JSONResponse:
         """Return `{"serving": true}`, or false with status 503 where the server has not stored its status for 5 s."""
         status = _status(reader)
         alive = status is not None and time.time() - status.wall_time < SILENT_S
         return JSONResponse({"serving": alive}, 200 if alive else 503)
 
-    @made.get("/jobs/{job}/forecast", dependencies=guarded)
+    @app.get("/jobs/{job}/forecast", dependencies=needs_token)
     def forecast(job: str, as_of: Annotated[int | None, Query(ge=0, description="commit time, ns")] = None) -> Any:
-        """Return the job's newest forecast as `shown` has it, or the newest as of a commit time.
+        """Answer `GET /jobs/{job}/forecast`: the job's newest forecast as `forecast_as_json` has it.
+
+        Args:
+            job: its name.
+            as_of: ns since the epoch, to get the forecast that was the newest at this commit time.
 
         Raises:
             HTTPException: 404 for a job without a contract or without a forecast.
-            StoreError: answered by 409, 410, 422 or 503.
+            NotStable, Pruned, BadInput, StoreError: answered by 409, 410, 422 and 503.
         """
         if job not in jobs:
             raise HTTPException(404, f"job {job!r} has no contract")
@@ -85,39 +88,41 @@ def app(reader: Reads, step_s: float, jobs: Collection[str], token: str) -> Fast
         record = reader.get(key) if as_of is None else reader.get_at_time(key, as_of)
         if record is None:
             raise HTTPException(404, f"job {job!r} has no forecast" + ("" if as_of is None else f" as of {as_of}"))
-        return shown(record)
+        return forecast_as_json(record)
 
-    @made.get("/frontier", dependencies=guarded)
+    @app.get("/frontier", dependencies=needs_token)
     def frontier() -> dict[str, int]:
         """Return times in ns: newest commit "ts", newest flushed "durable_ts", oldest that can be asked for "low"."""
         ts, durable_ts = reader.frontier()
         return {"ts": ts, "durable_ts": durable_ts, "low": reader.low()}
 
-    @made.get("/metrics", dependencies=guarded)
+    @app.get("/metrics", dependencies=needs_token)
     def metrics() -> Response:
         """Return the server's figures in Prometheus' text format."""
-        return Response(exposition(reader, step_s, jobs), media_type=CONTENT_TYPE_LATEST)
+        return Response(prometheus_text(reader, step_s, jobs), media_type=CONTENT_TYPE_LATEST)
 
-    return made
+    return app
 
 
-def shown(record: StoredRecord) -> dict[str, Any]:
+def forecast_as_json(record: StoredRecord) -> dict[str, Any]:
     """Return a forecast's record as JSON values.
 
     Returns:
-        "version" (window index), "ts" and "event_time" (ns), "generation", "model_version", "imputed", "since_gap",
-        "doubted", "reason" (None with a forecast), "digests" (hexadecimal, by "weights", "scaler" and "hyper"), and
-        "forecast" (the message as on the topic; None without one).
+        "version" (window index), "ts" and "event_time" (ns since the epoch), "generation" (number of the deployment),
+        "model_version", "imputed", "since_gap", "doubted" (all as in `ForecastValue`), "reason" (None with a
+        forecast), "digests" (hexadecimal, by "weights", "scaler" and "hyper"), and "forecast" (the message as on the
+        topic; None without one).
 
     Raises:
         msgspec.DecodeError: the value is no forecast's.
     """
-    fields = msgspec.structs.asdict(unpacked(ForecastValue, record.value))
+    fields = msgspec.structs.asdict(decode_value(ForecastValue, record.value))
     digests, message = fields.pop("digests"), fields.pop("message")
     return {
         "version": record.version,
         "ts": record.ts,
         "event_time": record.event_time,
+        "generation": fields.pop("deployment"),
         **fields,
         "digests": dict(zip(("weights", "scaler", "hyper"), digests, strict=True)),
         "reason": fields["reason"] or None,
@@ -125,33 +130,36 @@ def shown(record: StoredRecord) -> dict[str, Any]:
     }
 
 
-def exposition(reader: Reads, step_s: float, jobs: Collection[str]) -> bytes:
-    """Return the fast path's figures in Prometheus' text format, UTF-8.
+def prometheus_text(reader: Reads, step_s: float, jobs: Collection[str]) -> bytes:
+    """Return the fast path's metrics in Prometheus' text format, UTF-8.
 
-    They are `tidecast_fast_events_total{what}`, `tidecast_fast_outbox_messages` and `tidecast_fast_status_age_seconds`
-    (these three only once the server has stored a status), and `tidecast_fast_forecast_age_seconds{job}`, wall seconds,
-    for jobs with a forecast.
+    They are `tidecast_fast_events_total{what}` (samples by what became of them), `tidecast_fast_outbox_messages` (that
+    wait for the broker) and `tidecast_fast_status_age_seconds`, these three once the server has stored a status; and
+    `tidecast_fast_forecast_age_seconds{job}` for jobs with a forecast. Ages are wall seconds.
 
     Args:
         reader: of the store.
         step_s: seconds per window that is served.
-        jobs: names to report.
+        jobs: names of the jobs to report.
 
     Raises:
         StoreError: the store cannot be read.
+        msgspec.DecodeError: the stored status cannot be decoded.
     """
     registry = CollectorRegistry()
     if (status := _status(reader)) is not None:
         registry.register(_Events(status.counts))
-        for name, what, value in (
+        for name, text, value in (
             ("tidecast_fast_outbox_messages", "Messages that wait for the broker.", status.waiting),
             ("tidecast_fast_status_age_seconds", "Since the server last said that it lives.", _age_s(status.wall_time)),
         ):
-            Gauge(name, what, registry=registry).set(value)
-    newest = Gauge("tidecast_fast_forecast_age_seconds", "Since a forecast was known.", ["job"], registry=registry)
+            Gauge(name, text, registry=registry).set(value)
+    forecast_age = Gauge(
+        "tidecast_fast_forecast_age_seconds", "Since a forecast was known.", ["job"], registry=registry
+    )
     for job in sorted(jobs):
         if (record := reader.get(forecast_key(job, step_s))) is not None:
-            newest.labels(job).set(_age_s(record.ts / 1e9))
+            forecast_age.labels(job).set(_age_s(record.ts / 1e9))
     return generate_latest(registry)
 
 
@@ -162,7 +170,7 @@ class _Events:
         self._counts = counts
 
     def collect(self) -> Any:
-        """Yield one counter family, `tidecast_fast_events`, with a count per label `what`."""
+        """Yield the counter family `tidecast_fast_events` with one count per label `what`; Prometheus calls it."""
         events = CounterMetricFamily("tidecast_fast_events", "Samples by what became of them.", labels=["what"])
         for what, count in sorted(self._counts.items()):
             events.add_metric([what], count)
@@ -175,10 +183,10 @@ def _age_s(wall_time: float) -> float:
 
 def _status(reader: Reads) -> Status | None:
     raw = reader.get_meta(STATUS)
-    return None if raw is None else unpacked(Status, raw)
+    return None if raw is None else decode_value(Status, raw)
 
 
-class Limited(H11Protocol):
+class LimitedConnection(H11Protocol):
     """uvicorn's HTTP/1.1 connection with limits that uvicorn lacks: number of connections, and time.
 
     A connection is closed at a look every `PATIENCE_S` that finds no request in progress, or the same one as the look
@@ -186,7 +194,7 @@ class Limited(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept the connection and start its timer, or close it at once where there are `CONNECTIONS` already."""
+        """Accept a connection and start its timer, or close it at once if 128 are open already; asyncio calls it."""
         super().connection_made(transport)
         self._seen: Any = None
         if len(self.connections) > CONNECTIONS:

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 from configs.settings import Settings, load
-from pipelines.serve.contracted import Contracted
+from pipelines.serve.contracted import ContractedJobs
 from pipelines.store import Reader
 
 HOST = "127.0.0.1"
@@ -24,7 +24,7 @@ FIRST_S, LONGEST_S = 1.0, 60.0
 CLOSE_S = 10.0
 
 
-class Endpoint:
+class HttpEndpoint:
     """The HTTP endpoint's child process, and the thread that starts it again when it ends by itself."""
 
     def __init__(self, settings: Settings, counts: Counter[str]) -> None:
@@ -39,14 +39,14 @@ class Endpoint:
         """
         self._folder, self._counts = settings.store_dir, counts
         self._stop, self._starting = threading.Event(), threading.Lock()
-        keep(self._folder / TOKEN, settings.serving.token or secrets.token_urlsafe(32))
+        write_private(self._folder / TOKEN, settings.serving.token or secrets.token_urlsafe(32))
         (self._folder / ADDRESS).unlink(missing_ok=True)  # of one that may have been killed with its server
         self._start()
         self._thread = threading.Thread(target=self._watch, name="http", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End the process by SIGTERM, after 10 s by SIGKILL, and wait until it is gone; it is not started again."""
+        """End the child process by SIGTERM, after 10 s by SIGKILL, and wait until it is gone; no other is started."""
         with self._starting:
             self._stop.set()
         self.process.terminate()
@@ -57,7 +57,7 @@ class Endpoint:
     def _start(self) -> None:
         with self._starting:
             if not self._stop.is_set():
-                self.process, self._began = subprocess.Popen(command()), time.monotonic()
+                self.process, self._began = subprocess.Popen(child_command()), time.monotonic()
 
     def _watch(self) -> None:
         pause = 0.0
@@ -87,13 +87,13 @@ def pause_s(lived_s: float, before_s: float) -> float:
     return FIRST_S if lived_s >= LONGEST_S or not before_s else min(2 * before_s, LONGEST_S)
 
 
-def command() -> list[str]:
+def child_command() -> list[str]:
     """Return the command line of the endpoint's process; its argument is this process' id."""
     return [sys.executable, "-m", "pipelines.serve.http.process", str(os.getpid())]
 
 
-def keep(path: Path, text: str) -> None:
-    """Write text to a file with mode 0600, whole or not at all, by way of a `.new` beside it.
+def write_private(path: Path, text: str) -> None:
+    """Write text to a file that only this user may read (0600), whole or not at all; an earlier file is replaced.
 
     Raises:
         OSError: it cannot be written.
@@ -106,38 +106,40 @@ def keep(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Run the HTTP endpoint until SIGTERM, or until the parent process (its id is the first argument) is gone.
+    """Run the HTTP endpoint until SIGTERM, or until the parent process is gone; blocks.
 
-    Reads the token from the store's folder, and writes the address there (`http`, for this user only).
+    The parent's process id is the first argument of the command line. The token is read from the file `token` in the
+    store's folder, and the endpoint's URL written to the file `http` there.
 
     Raises:
+        IndexError, ValueError: the first argument is missing or no process id.
         SettingsError: the settings are not valid.
         OSError: there is no token file, or the port is taken.
         StoreError: the store cannot be opened.
     """
     import uvicorn
 
-    from pipelines.serve.http.app import HEAD_BYTES, Limited, app
+    from pipelines.serve.http.app import HEAD_BYTES, LimitedConnection, build_app
 
     settings, parent = load(), int(sys.argv[1])
     folder = settings.store_dir
     token = (folder / TOKEN).read_text()
     listening = socket.create_server((HOST, settings.serving.http_port))
-    keep(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
+    write_private(folder / ADDRESS, f"http://{HOST}:{listening.getsockname()[1]}")
     with Reader.open(folder) as reader:
-        jobs = Contracted(settings.contracts_dir, settings.serving.alias_poll_s)
-        made = app(reader, settings.training.step_s, jobs, token)
+        jobs = ContractedJobs(settings.contracts_dir, settings.serving.alias_poll_s)
+        app = build_app(reader, settings.training.step_s, jobs, token)
         config = uvicorn.Config(
-            made, http=Limited, h11_max_incomplete_event_size=HEAD_BYTES, log_level="error", access_log=False
+            app, http=LimitedConnection, h11_max_incomplete_event_size=HEAD_BYTES, log_level="error", access_log=False
         )
         server = uvicorn.Server(config)
 
-        def watch() -> None:
+        def end_with_parent() -> None:
             while os.getppid() == parent:
                 time.sleep(0.5)
             server.should_exit = True
 
-        threading.Thread(target=watch, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
         server.run([listening])
 
 

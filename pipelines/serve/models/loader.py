@@ -11,8 +11,8 @@ from typing import Protocol
 
 from models.forecast.core.forecaster import Forecaster
 from pipelines.registry import RegistryError
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import Ready, prepare
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import ReadyModel, prepare_model
 from pipelines.serve.step.windows import Windows
 from pipelines.store import StoreError
 
@@ -65,7 +65,7 @@ class Loader:
         """
         self._windows, self._open, self._jobs = windows, champions, jobs
         self._every_s, self._wake = every_s, wake
-        self.ready: deque[Ready] = deque()
+        self.ready: deque[ReadyModel] = deque()
         self.serving: dict[str, str] = {}
         """Version in service by job, as reported by the loop."""
         self._refused: dict[str, str] = {}
@@ -117,8 +117,8 @@ class Loader:
             self._offered[job] = version  # it served before this process began
             return
         try:
-            made = pack(*champions.fetch(job, version))
-            ready = prepare(self._windows, job, champions.model_name(job), version, made)
+            model_set = pack_model(*champions.fetch(job, version))
+            ready = prepare_model(self._windows, job, champions.model_name(job), version, model_set)
         except RegistryError as error:  # it may have been away for a moment
             self._later[job] = version, time.monotonic() + AGAIN_S
             print(f"serving {job}: {error}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)

@@ -45,14 +45,15 @@ class ModelSet:
         return made[0], made[1], made[2]
 
 
-def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
-    """Split a forecaster into weights, scaler and hyper-parameters, and load it from these.
-
-    The set's `forecaster` is the reloaded one, not the one given.
+def pack_model(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
+    """Split a forecaster into weights, scaler and hyper-parameters as bytes, and load it from these again.
 
     Args:
         forecaster: any kind of `models.kinds`.
         archive: its network as a torch.export archive (`pt2`); None to export it here, which takes seconds.
+
+    Returns:
+        The members, and the forecaster loaded from them (not the one given).
 
     Raises:
         ModelSetError: the members cannot be loaded again.
@@ -64,13 +65,15 @@ def pack(forecaster: Forecaster, archive: bytes | None = None) -> ModelSet:
     if isinstance(forecaster, Networked):
         weights = archive or _exported(forecaster)
     hyper = _text({**described, "carry": isinstance(forecaster, Networked)})
-    return unpack({"weights": weights, "scaler": _text(scaler), "hyper": hyper})
+    return load_members({"weights": weights, "scaler": _text(scaler), "hyper": hyper})
 
 
-def unpack(members: Mapping[str, bytes]) -> ModelSet:
-    """Load the forecaster from its members: bytes by "weights", "scaler" and "hyper".
+def load_members(members: Mapping[str, bytes]) -> ModelSet:
+    """Load a forecaster from its members, and return it with them.
 
-    Weights are a torch.export archive for a network, else JSON or empty; the others are JSON.
+    Args:
+        members: bytes by name: "weights" (a torch.export archive for a network, else JSON or empty), "scaler" and
+            "hyper" (both JSON).
 
     Raises:
         ModelSetError: a member is missing or cannot be read, or they make no forecaster.
@@ -92,33 +95,32 @@ def unpack(members: Mapping[str, bytes]) -> ModelSet:
     return ModelSet(dict(members), forecaster)
 
 
-def check(candidate: ModelSet, named: str, step_s: float, recent: Series) -> None:
-    """Check that a set can serve a job, by one forecast on its newest windows; returns nothing.
+def check_can_serve(candidate: ModelSet, named: str, step_s: float, recent: Series) -> None:
+    """Check that a forecaster can serve a job, by one forecast after its newest windows; returns nothing.
 
     Args:
         candidate: to be checked.
         named: its model and version, for errors.
         step_s: seconds per window that is served.
-        recent: the newest windows, records/s, NaN where missing; may be empty.
+        recent: the job's newest windows, records/s, NaN where missing; may be empty.
 
     Raises:
         ModelSetError: its step is another, it fails on the windows, or its quantiles have not the shape (horizon,
-            levels) or are not finite where it trusts them.
+            levels) or, where it trusts them, are not finite.
     """
-    made = candidate.forecaster
-    if made.step_s != step_s:
-        raise ModelSetError(f"{named} has {made.step_s:g} s steps, training.step_s is {step_s:g}. Retrain it.")
+    forecaster = candidate.forecaster
+    if forecaster.step_s != step_s:
+        raise ModelSetError(f"{named} has {forecaster.step_s:g} s steps, training.step_s is {step_s:g}. Retrain it.")
     try:
-        track = made.begin(recent)
+        track = forecaster.begin(recent)
         quantiles = track.quantiles
     except (SeriesError, ValueError, RuntimeError, IndexError) as error:  # weights of other shapes show here
         raise ModelSetError(f"{named} fails on the newest {len(recent)} windows: {error}") from None
-    if quantiles.shape != (made.horizon, len(made.levels)):
-        raise ModelSetError(f"{named} says {quantiles.shape}, not {(made.horizon, len(made.levels))}")
+    shape = forecaster.horizon, len(forecaster.levels)
+    if quantiles.shape != shape:
+        raise ModelSetError(f"{named} says {quantiles.shape}, not {shape}")
     if track.basis() != "none" and not np.isfinite(quantiles).all():
-        raise ModelSetError(
-            f"{named} says {quantiles.ravel()[~np.isfinite(quantiles.ravel())][0]} on the newest windows"
-        )
+        raise ModelSetError(f"{named} says {quantiles[~np.isfinite(quantiles)][0]} on the newest windows")
 
 
 def _text(data: Mapping[str, Any]) -> bytes:

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from configs.errors import CorrectableError
 from pipelines.serve.net import wire
-from pipelines.serve.net.wire import Answer, Found, Request, Took
+from pipelines.serve.net.wire import Answer, Found, PutResult, Request
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import ForecastValue, decode_value
 from tidecast.messages import MetricSample, encode
 
 A = TypeVar("A", bound=Answer)
@@ -67,8 +67,8 @@ class Client:
         """Close the connection."""
         self._socket.close()
 
-    def put(self, sample: MetricSample) -> Took:
-        """Put one sample; the answer holds its verdict and the forecasts it caused (see `Took`).
+    def put(self, sample: MetricSample) -> PutResult:
+        """Put one sample; the answer holds its verdict and the forecasts it caused (see `PutResult`).
 
         A sample put twice counts once, so it may be sent again after a `ClientError`.
 
@@ -78,7 +78,7 @@ class Client:
             ClientError: the server is gone or does not answer.
             WireError: the sample is longer than a frame.
         """
-        return self._ask(wire.Put(encode(sample)), Took)
+        return self._ask(wire.Put(encode(sample)), PutResult)
 
     def put_all(self, samples: Iterable[bytes]) -> list[Answer]:
         """Send samples (JSON) all at once, and return an answer for each, in their order; a refusal is an answer, too.
@@ -89,7 +89,7 @@ class Client:
             ClientError: the server is gone, does not answer or has cut the connection; it may have taken some.
             WireError: a sample is longer than a frame (nothing was sent), or an answer cannot be decoded.
         """
-        frames = [wire.framed(wire.Put(sample)) for sample in samples]
+        frames = [wire.encode_frame(wire.Put(sample)) for sample in samples]
         self._send(b"".join(frames))
         return [wire.read_answer(self._frame()) for _ in frames]
 
@@ -115,23 +115,24 @@ class Client:
     def versions(self, key: str, lo: int = 0, hi: int = 2**63 - 1) -> list[tuple[int, int]]:
         """Return (version, commit time in ns) of a key's kept versions from lo to hi, both included; rising in both.
 
-        Empty for a key never put. Asks for 10,000 at a time.
+        Empty for a key never put. Each 10,000 versions take one request.
 
         Raises:
-            RefusedError: "input" for no valid key.
+            RefusedError: "input" for no valid key, or another code of the store.
             ClientError: the server is gone or does not answer.
+            WireError: an answer cannot be decoded.
         """
-        found: list[tuple[int, int]] = []
+        versions: list[tuple[int, int]] = []
         while True:
-            page = self._ask(wire.Versions(key, lo, hi), wire.History).versions
-            found += page
+            page = self._ask(wire.Versions(key, lo, hi), wire.VersionList).versions
+            versions += page
             if len(page) < wire.MOST_VERSIONS:
-                return found
+                return versions
             lo = page[-1][0] + 1
 
     def frontier(self) -> tuple[int, int]:
         """Return the times (ns since the epoch) of the newest commit and of the newest that is flushed to the disk."""
-        edge = self._ask(wire.Frontier(), wire.Edge)
+        edge = self._ask(wire.Frontier(), wire.FrontierTimes)
         return edge.ts, edge.durable_ts
 
     def ping(self, payload: bytes = b"") -> bytes:
@@ -166,7 +167,7 @@ class Client:
         """
         key = forecast_key(job, step_s)
         found = self.get(key) if t is None else self.as_of(key, t)
-        return None if found is None else unpacked(ForecastValue, found.value)
+        return None if found is None else decode_value(ForecastValue, found.value)
 
     def _one(self, request: Request) -> Found | None:
         answer = self._answer(request)
@@ -176,7 +177,7 @@ class Client:
         return _expected(self._answer(request), kind)
 
     def _answer(self, request: Request) -> Answer:
-        self._send(wire.framed(request))
+        self._send(wire.encode_frame(request))
         return wire.read_answer(self._frame())
 
     def _send(self, data: bytes) -> None:
@@ -194,7 +195,7 @@ class Client:
             if not data:
                 raise ClientError("the server closed the connection. Connect again; a put may be sent twice.")
             self._buffer += data
-            self._frames = wire.unframe(self._buffer)
+            self._frames = wire.take_frames(self._buffer)
         return self._frames.pop(0)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from configs.errors import CorrectableError
-from pipelines.serve.net.wire import Answer, Put, Refused, Request, WireError, framed, read_request, unframe
+from pipelines.serve.net.wire import Answer, Put, Refused, Request, WireError, encode_frame, read_request, take_frames
 
 BATCH = 32
 """Waiting puts that share a transaction, at most."""
@@ -52,7 +52,7 @@ class SocketServer:
     """Listens on a Unix socket for one loop, without a thread and without waiting.
 
     The loop calls what the selector's keys hold as data (`data(mask)` returns frames) and gives all frames of a round
-    to `answer`.
+    to `answer_frames`.
     """
 
     def __init__(self, path: Path, selector: selectors.BaseSelector, puts: Puts, read: Read) -> None:
@@ -75,7 +75,11 @@ class SocketServer:
         self._paused = False
 
     def close(self) -> None:
-        """Cut off every client, stop listening, and remove the socket's path."""
+        """Cut off every client, stop listening, and remove the socket's path.
+
+        Raises:
+            OSError: the path cannot be removed; one that is gone already is fine.
+        """
         for connection in list(self.clients):
             self._drop(connection)
         if not self._paused:
@@ -128,7 +132,7 @@ class SocketServer:
         connection.coming += data
         frames: list[bytes] = []
         try:
-            while fresh := unframe(connection.coming):
+            while fresh := take_frames(connection.coming):
                 frames += fresh
         except WireError as error:  # where the next frame begins is lost
             connection.refused = Refused(error.code, str(error))
@@ -136,11 +140,14 @@ class SocketServer:
                 self._dismiss(connection, connection.refused)
         return [(connection, frame) for frame in frames]
 
-    def answer(self, frames: Sequence[tuple[Connection, bytes]]) -> None:
-        """Answer (connection, frame) pairs in their order; up to 32 puts in a row are given to `puts` together.
+    def answer_frames(self, frames: Sequence[tuple[Connection, bytes]]) -> None:
+        """Answer requests in their order; up to 32 puts in a row are given to `puts` together.
 
-        A frame that is no request is answered by a `Refused`. Answers a client does not read yet are buffered; above 8
-        MiB it is cut off.
+        A frame that is no request is answered by a `Refused`. Answers that a client does not read yet are buffered;
+        above 8 MiB it is cut off.
+
+        Args:
+            frames: (connection, body of a frame), as the selector's callbacks return them.
 
         Raises:
             Exception: what `puts` or `read` raises; the rest is not answered then.
@@ -175,9 +182,9 @@ class SocketServer:
         if connection not in self.clients:
             return
         try:
-            connection.going += framed(answer)
+            connection.going += encode_frame(answer)
         except WireError as error:
-            connection.going += framed(Refused(error.code, str(error)))
+            connection.going += encode_frame(Refused(error.code, str(error)))
         self._flush(connection)
 
     def _dismiss(self, connection: Connection, refused: Refused) -> None:

@@ -36,7 +36,7 @@ class _Message(msgspec.Struct, array_like=True):
 
 
 class Put(_Message, tag=1):
-    """Bring a sample (JSON, as on `metrics`); answered by `Took`."""
+    """Bring a sample (JSON, as on `metrics`); answered by `PutResult`."""
 
     sample: bytes
 
@@ -56,7 +56,7 @@ class AsOf(_Message, tag=3):
 
 
 class Versions(_Message, tag=4):
-    """Ask for the kept versions of a key from `lo` to `hi`, both included; answered by `History`."""
+    """Ask for the kept versions of a key from `lo` to `hi`, both included; answered by `VersionList`."""
 
     key: str
     lo: int = 0
@@ -64,7 +64,7 @@ class Versions(_Message, tag=4):
 
 
 class Frontier(_Message, tag=5):
-    """Ask for the times of the newest commit and of the newest flushed; answered by `Edge`."""
+    """Ask for the times of the newest commit and of the newest flushed; answered by `FrontierTimes`."""
 
 
 class Ping(_Message, tag=6):
@@ -94,7 +94,7 @@ class Found(_Message, tag=16):
         return cls(record.version, record.ts, record.event_time, record.value)
 
 
-class Took(_Message, tag=17):
+class PutResult(_Message, tag=17):
     """What a sample did.
 
     Attributes:
@@ -109,25 +109,30 @@ class Took(_Message, tag=17):
     left_out: int = 0
 
 
-def took(verdict: str, forecasts: list[Found]) -> Took:
-    """Build the answer to a sample, with as many of its newest forecasts (given oldest first) as fit a frame."""
+def fit_put_result(verdict: str, forecasts: list[Found]) -> PutResult:
+    """Build the answer to a sample, with as many of its newest forecasts as fit a frame.
+
+    Args:
+        verdict: as in `PutResult`.
+        forecasts: oldest first; those left out are counted in `left_out`.
+    """
     room, first = ROOM, len(forecasts)
     while first and (room := room - len(forecasts[first - 1].value) - 64) >= 0:
         first -= 1
-    return Took(verdict, forecasts[first:], first)
+    return PutResult(verdict, forecasts[first:], first)
 
 
 class Absent(_Message, tag=18):
     """There is no such version."""
 
 
-class History(_Message, tag=19):
+class VersionList(_Message, tag=19):
     """(version, commit time in ns) of at most 10,000 versions, rising in both."""
 
     versions: list[tuple[int, int]]
 
 
-class Edge(_Message, tag=20):
+class FrontierTimes(_Message, tag=20):
     """Times (ns since the epoch) of the newest commit and of the newest that is flushed to the disk."""
 
     ts: int
@@ -155,16 +160,16 @@ class Refused(_Message, tag=23):
 
 
 Request = Put | Get | AsOf | Versions | Frontier | Ping | WhatIf
-Answer = Found | Took | Absent | History | Edge | Pong | WireForecast | Refused
+Answer = Found | PutResult | Absent | VersionList | FrontierTimes | Pong | WireForecast | Refused
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUEST, _ANSWER = msgspec.msgpack.Decoder(Request), msgspec.msgpack.Decoder(Answer)
 
 
-def framed(message: Request | Answer) -> bytes:
-    """Encode a message as a frame: its length (u32, little-endian), then MessagePack.
+def encode_frame(message: Request | Answer) -> bytes:
+    """Encode a message as a frame: its length (u32, little-endian), then the message as MessagePack.
 
     Raises:
-        WireError: it is longer than MOST bytes ("oversized").
+        WireError: the message is longer than 1 MiB ("oversized").
     """
     body = _ENCODER.encode(message)
     if len(body) > MOST:
@@ -172,28 +177,28 @@ def framed(message: Request | Answer) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def unframe(buffer: bytearray) -> list[bytes]:
-    """Remove the whole frames from the front of a buffer and return their bodies, in order; empty if none is whole.
+def take_frames(buffer: bytearray) -> list[bytes]:
+    """Remove the complete frames from the front of a buffer, and return their bodies in order; empty if there is none.
 
-    What is left in the buffer is the beginning of the next frame. If an announced length is above MOST, the frames
-    before it are returned first and the next call raises.
+    What is left in the buffer is the beginning of the next frame. If that announces more than 1 MiB, the frames before
+    it are returned and the next call raises.
 
     Raises:
-        WireError: the first frame is announced as longer than MOST bytes ("oversized"); the connection is to be closed,
-            because the next frame cannot be found.
+        WireError: the first frame announces more than 1 MiB ("oversized"); close the connection, because the next
+            frame cannot be found.
     """
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     at = 0
     while len(buffer) - at >= 4:
         (length,) = _LENGTH.unpack_from(buffer, at)
-        if length > MOST and not found:
+        if length > MOST and not bodies:
             raise WireError("oversized", f"a frame of {length} bytes is announced; at most {MOST} are taken")
         if length > MOST or len(buffer) - at - 4 < length:
             break  # those before it are whole
-        found.append(bytes(buffer[at + 4 : at + 4 + length]))
+        bodies.append(bytes(buffer[at + 4 : at + 4 + length]))
         at += 4 + length
     del buffer[:at]
-    return found
+    return bodies
 
 
 def read_request(frame: bytes) -> Request:

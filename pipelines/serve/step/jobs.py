@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from models.forecast.online import Online
-from pipelines.serve.step.following import Following, Serving
-from pipelines.serve.step.generations import Generation, serving
+from pipelines.serve.step.deployments import Deployment, deployment_at
+from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.samples import read_sample
+from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import Window
-from pipelines.serve.step.windows import Recent
+from pipelines.serve.step.windows import RecentWindows
 from tidecast.messages import Forecast, MessageError, MetricSample
 
 
@@ -17,35 +18,36 @@ class ServedJobs:
     """Every job's state in memory: samples in, windows stepped through, forecasts out. No clock, no broker."""
 
     def __init__(
-        self, windows: Recent, known: Collection[str], find: Callable[[str, Generation], Online], epoch: int
-    ) -> None:
+        self, windows: RecentWindows, known: Collection[str], find_model: Callable[[str, Deployment], Online],
+        epoch: int,
+    ) -> None:  # fmt: skip
         """Start without any job.
 
         Args:
             windows: keeps the closed windows.
             known: names of the jobs with a contract, looked up with every record.
-            find: returns the loaded model of a job's generation.
+            find_model: returns the model of a job's deployment.
             epoch: number of the server's claim, in every forecast.
         """
-        self.windows, self._known, self._by = windows, known, Serving(windows, find, epoch)
-        self._jobs: dict[str, Following] = {}
+        self.windows, self._known, self._server = windows, known, ServerContext(windows, find_model, epoch)
+        self._jobs: dict[str, ServedJob] = {}
 
-    def job(self, name: str) -> Following:
+    def job(self, name: str) -> ServedJob:
         """Return the state of a job, made on the first call."""
         if name not in self._jobs:
-            self._jobs[name] = Following(name, self._by)
+            self._jobs[name] = ServedJob(name, self._server)
         return self._jobs[name]
 
-    def take(self, key: str, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
-        """Decode a metrics record and count it into its job's window in progress.
+    def add_record(self, key: str, raw: bytes, now: float) -> tuple[MetricSample, list[Window]]:
+        """Decode a record of `metrics`, and count it into its job's window in progress.
 
         Args:
-            key: of the Kafka record.
-            raw: its JSON.
+            key: of the Kafka record; must be the job's name.
+            raw: its value, JSON.
             now: wall time, epoch seconds.
 
         Returns:
-            The sample, and the windows it closes, oldest first; call `step` with each of them.
+            (the sample, the windows it closes, oldest first); call `step` with each of these.
 
         Raises:
             MessageError: no valid sample, another key than its job, or a job without a contract.
@@ -55,29 +57,36 @@ class ServedJobs:
         sample = read_sample(raw, now, key)
         if sample.job not in self._known:
             raise MessageError(f"job {sample.job!r} has no contract. Add one, or correct the sender's job name.")
-        following = self.job(sample.job)
-        filled = following.fill(sample)
-        following.filling = filled.filling
-        return sample, filled.closed
+        served = self.job(sample.job)
+        effect = served.add_sample(sample)
+        served.open_window = effect.open_window
+        return sample, effect.closed
 
     def step(self, job: str, window: Window) -> None:
         """Add a closed window to the job's kept windows and step its model; a model that raises is logged and dropped.
 
+        Args:
+            job: its name.
+            window: newer than the job's newest.
+
         Raises:
             SeriesError: the window is older than the job's newest.
         """
-        following = self.job(job)
-        following.step(window)
-        self.windows.add(job, following.unsaved)
-        following.unsaved.clear()
+        served = self.job(job)
+        served.step(window)
+        self.windows.add(job, served.unsaved)
+        served.unsaved.clear()
 
     def forecast(self, sample: MetricSample) -> Forecast | None:
-        """Return the forecast after the job's newest window; None before window or model, or where none may be made.
+        """Return the forecast after a job's newest window.
 
-        `sample` is the job's newest: it gives job, `wall_time` and `time_scale`.
+        None before the first window or model, with too few windows in a row, or where the model failed.
+
+        Args:
+            sample: the newest of the job; gives the forecast's `wall_time` and `time_scale`.
         """
-        following = self.job(sample.job)
-        made = None if following.newest is None else serving(following.generations, following.newest)
-        if made is None:
+        served = self.job(sample.job)
+        deployment = None if served.newest is None else deployment_at(served.deployments, served.newest)
+        if deployment is None:
             return None
-        return following.forecast(made, round(sample.wall_time * 1e9), sample.time_scale)[0]
+        return served.make_forecast(deployment, round(sample.wall_time * 1e9), sample.time_scale)[0]

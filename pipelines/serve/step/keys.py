@@ -33,7 +33,7 @@ def set_prefix(job: str) -> str:
 
 
 def active_key(job: str) -> str:
-    """Return the store key of a job's model swaps that have taken effect; version: number of the generation."""
+    """Return the store key of a job's model swaps that have taken effect; version: number of the deployment."""
     return f"/active/{job}"
 
 
@@ -42,7 +42,7 @@ def intent_key(job: str) -> str:
     return f"/intent/{job}"
 
 
-def filling_name(job: str) -> str:
+def open_window_name(job: str) -> str:
     """Return the meta name under which a job's window in progress is stored."""
     return f"filling:{job}"
 

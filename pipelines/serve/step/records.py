@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipelines.serve.step.generations import Generation
+from pipelines.serve.step.deployments import Deployment
 
 
 class SampleValue(msgspec.Struct, frozen=True, array_like=True):
@@ -29,14 +29,14 @@ class StateValue(msgspec.Struct, frozen=True, array_like=True):
     """What is carried for a job from window to window, as stored under `/state`.
 
     Attributes:
-        generation: number of the loaded model whose state this is; 0 before any.
+        deployment: number of the deployment whose model has this state; 0 before any.
         first: index of the job's first window.
         imputed, row, warming: see `models.forecast.core.gaps.Streak` (how its windows have come lately).
         carried: the model's own state, as `models.forecast.online` packs it; empty before a model serves, and where it
             is so large that it is kept only now and then, under `/checkpoint`.
     """
 
-    generation: int
+    deployment: int
     first: int
     imputed: int
     row: int
@@ -48,7 +48,7 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
     """A forecast, or the reason for none, with the model and the gaps it was made by; stored under `/forecast`.
 
     Attributes:
-        generation: number of the loaded model; version of its members in the store.
+        deployment: number of the deployment that serves the window; version of its model's members in the store.
         model_version: in the registry.
         digests: of weights, scaler and hyper-parameters, hexadecimal.
         imputed: missing windows that were stepped over, see `models.forecast.core.gaps.Streak`; 0 without a gap.
@@ -58,7 +58,7 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
         message: the `Forecast` as on the topic, JSON; empty without one.
     """
 
-    generation: int
+    deployment: int
     model_version: str
     digests: tuple[str, str, str]
     imputed: int
@@ -68,7 +68,7 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
     message: bytes
 
 
-class Outgoing(msgspec.Struct, frozen=True, array_like=True):
+class OutgoingMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message in the outbox that waits to be sent to Kafka.
 
     Attributes:
@@ -106,14 +106,14 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
 
 STATUS = "status"
 """Meta name under which the server's status is stored."""
-V = TypeVar("V", SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)
+V = TypeVar("V", SampleValue, StateValue, ForecastValue, Deployment, OutgoingMessage, Status)
 _ENCODER = msgspec.msgpack.Encoder()
-_KINDS = (SampleValue, StateValue, ForecastValue, Generation, Outgoing, Status)
+_KINDS = (SampleValue, StateValue, ForecastValue, Deployment, OutgoingMessage, Status)
 _DECODERS: dict[Any, Any] = {kind: msgspec.msgpack.Decoder(kind) for kind in _KINDS}
 
 
-def packed(value: msgspec.Struct) -> bytes:
-    """Encode a record's value as MessagePack.
+def encode_value(value: msgspec.Struct) -> bytes:
+    """Encode one of the record kinds of this module (or another struct) as MessagePack.
 
     Raises:
         TypeError, OverflowError: a field holds what MessagePack cannot.
@@ -121,11 +121,11 @@ def packed(value: msgspec.Struct) -> bytes:
     return _ENCODER.encode(value)
 
 
-def unpacked(kind: type[V], value: bytes) -> V:
+def decode_value(kind: type[V], value: bytes) -> V:
     """Decode a stored value as one of the record kinds of this module.
 
     Raises:
         msgspec.DecodeError: the bytes are not MessagePack (or, as its ValidationError, no value of this kind).
     """
-    found: V = _DECODERS[kind].decode(value)
-    return found
+    decoded: V = _DECODERS[kind].decode(value)
+    return decoded

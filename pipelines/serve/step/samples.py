@@ -11,15 +11,15 @@ from tidecast.messages import SCHEMA, MetricSample, decode
 from tidecast.wire import RECORD_MOST, in_time, under
 
 _ONLY: dict[str, Any] = {"kind": Literal["interval"], "schema": Literal[SCHEMA]}
-_SAID = {"time_scale", "span_s", "arrival_rps"}
-"""Fields that an interval need not or may not leave out; one without them is for the slow reader."""
+_ALWAYS_THERE = {"time_scale", "span_s", "arrival_rps"}
+"""Fields that a usual interval has; one without them is left to the slow reader."""
 
 
 def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
-    """Decode and validate one metrics message, as `tidecast.messages.decode` but much faster for the usual one.
+    """Decode and validate one metrics message; as `tidecast.messages.decode`, but much faster for the usual interval.
 
     Args:
-        raw: JSON.
+        raw: the message, JSON.
         now: wall time, epoch seconds, against which the times in it are checked.
         key: of the Kafka record, which must be the job's name; None for a sample that came by socket.
 
@@ -45,8 +45,8 @@ def _quick(raw: bytes, now: float) -> MetricSample | None:
     if raw.count(b":") != len(values) - values.count(None):
         return None
     in_time(quick, now)
-    found: MetricSample = quick
-    return found
+    sample: MetricSample = quick
+    return sample
 
 
 def _quick_field(one: Field) -> tuple[Any, ...]:
@@ -59,7 +59,7 @@ def _quick_field(one: Field) -> tuple[Any, ...]:
         hint = Annotated[hint, msgspec.Meta(gt=least, le=most) if above else msgspec.Meta(ge=least, le=most)]
     elif isinstance(one.limits, Matching):
         hint = Annotated[hint, msgspec.Meta(pattern=rf"\A{one.limits.pattern.pattern}\Z")]
-    if one.name in _SAID or one.default is None:
+    if one.name in _ALWAYS_THERE or one.default is None:
         return one.name, hint
     return one.name, hint | None, one.default()
 

@@ -27,7 +27,7 @@ class Windows(Protocol):
         """Return (window index, records/s) of windows `first` to `last` (included), rising; missing ones skipped."""
 
 
-class Recent:
+class RecentWindows:
     """The newest `KEPT_STEPS` windows of every job, in memory; safe to use from several threads."""
 
     def __init__(self, step_s: float) -> None:

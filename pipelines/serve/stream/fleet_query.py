@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 OUTPUT = "topic string, key string, value string"
 
 
-def forecasts(source: DataFrame, settings: Settings, folder: Path, known: Collection[str], epoch: int) -> DataFrame:
+def add_serving_step(
+    source: DataFrame, settings: Settings, folder: Path, known: Collection[str], epoch: int
+) -> DataFrame:
     """Add the serving step to a streaming DataFrame, with one keyed state per job.
 
     Args:
         source: columns key, value, partition and offset of `metrics`.
         settings: `training.step_s` is the seconds per window.
-        folder: where `fleet_step.publish` has put the models; every executor reads it.
+        folder: where `fleet_step.write_model_file` has put the models; every executor reads it.
         known: names of the jobs with a contract, fixed from here on; others are rejected.
         epoch: number that every forecast carries.
 
@@ -39,16 +41,18 @@ def forecasts(source: DataFrame, settings: Settings, folder: Path, known: Collec
     return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "None")
 
 
-def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known: Collection[str]) -> StreamingQuery:
+def start_query(
+    spark: Any, settings: Settings, checkpoint: Path, folder: Path, known: Collection[str]
+) -> StreamingQuery:
     """Start the streaming query "serving" from `metrics` to `forecasts` and `rejects`, and return it running.
 
     It begins at the earliest record, or where its checkpoint stopped. Its forecasts carry epoch 0.
 
     Args:
         spark: the session, with the Kafka package.
-        settings: connection, topics and `training.step_s`.
-        checkpoint: folder of the query's state.
-        folder: where the models are, see `forecasts`.
+        settings: connection, topics and `training.step_s` (seconds per window).
+        checkpoint: folder of the query's offsets and state.
+        folder: where the models are, see `add_serving_step`.
         known: names of the jobs with a contract, fixed from here on.
 
     Raises:
@@ -64,8 +68,9 @@ def start(spark: Any, settings: Settings, checkpoint: Path, folder: Path, known:
         .load()
         .selectExpr(KEY, "value", "partition", "offset")
     )
-    found = forecasts(source, settings, folder, known, 0).selectExpr(topic_out(settings.kafka), "key", "value")
-    writer = found.writeStream.queryName("serving").format("kafka")
+    served = add_serving_step(source, settings, folder, known, 0)
+    messages = served.selectExpr(topic_out(settings.kafka), "key", "value")
+    writer = messages.writeStream.queryName("serving").format("kafka")
     query: StreamingQuery = (
         writer.options(**spark_options(settings.kafka))
         .option("checkpointLocation", str(checkpoint))
@@ -86,19 +91,28 @@ def _processor(step_s: float, folder: Path, known: frozenset[str], epoch: int) -
         def handleInputRows(
             self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
-            """Step one job through its new records in the order of partition and offset, and update its state.
+            """Serve one job's new records of a micro-batch in the order of partition and offset; update its state.
 
-            Yields one frame of strings topic, key and value, to be sent to Kafka; it may be empty.
+            Args:
+                key: (the job's name,).
+                rows: frames with columns key, value, partition and offset.
+                timerValues: not used.
+
+            Yields:
+                One frame of string columns topic, key and value (JSON), to be sent to Kafka; it may be empty.
+
+            Raises:
+                msgspec.DecodeError, ModelSetError, SeriesError, OSError: see `FleetStep.process`; Spark ends the query.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 
-            found = [record for frame in rows for record in frame.to_dict("records")]
-            found.sort(key=lambda row: (row["partition"], row["offset"]))
-            held = self.state.get() if self.state.exists() else None
-            before = None if held is None else bytes(held[0])
-            after, out = FleetStep(key[0], step_s, folder, known, epoch).take(before, found, time.time())
+            records = [record for frame in rows for record in frame.to_dict("records")]
+            records.sort(key=lambda row: (row["partition"], row["offset"]))
+            stored = self.state.get() if self.state.exists() else None
+            before = None if stored is None else bytes(stored[0])
+            after, messages = FleetStep(key[0], step_s, folder, known, epoch).process(before, records, time.time())
             self.state.update((after,))
-            yield pd.DataFrame([(t, k, v.decode()) for t, k, v in out], columns=["topic", "key", "value"])
+            yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
 
         def close(self) -> None:
             pass

@@ -12,62 +12,62 @@ import msgspec
 from models.forecast.core.gaps import Streak
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.serve.models.model_set import ModelSetError, unpack
-from pipelines.serve.step.event import encoded
-from pipelines.serve.step.generations import Generation
+from pipelines.serve.models.model_set import ModelSetError, load_members
+from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
-from pipelines.serve.step.windower import Filling
-from pipelines.serve.step.windows import Recent
+from pipelines.serve.step.windower import OpenWindow
+from pipelines.serve.step.windows import RecentWindows
 from tidecast.messages import MessageError, Reject, encode
 
-Rows = list[tuple[str, str, bytes]]
-"""(topic, key, message)."""
+Messages = list[tuple[str, str, bytes]]
+"""(topic, key, JSON)."""
 
 
-class Kept(msgspec.Struct, array_like=True):
+class FleetState(msgspec.Struct, array_like=True):
     """The state of one job between two micro-batches.
 
     Attributes:
-        filling: the window in progress.
+        open_window: the window in progress.
         first, newest: index of its first and newest window; None before any.
         streak: how its windows have come, gaps included; None before any.
-        at: number of the generation (loaded model) whose state is carried; 0 before any.
-        carried: the model's own state; empty without one.
+        deployment_number: of the deployment whose model has this state; 0 before any.
+        model_state: empty without a model.
         windows: (window index, records/s), the newest `KEPT_STEPS`.
     """
 
-    filling: Filling
+    open_window: OpenWindow
     first: int | None = None
     newest: int | None = None
     streak: Streak | None = None
-    at: int = 0
-    carried: bytes = b""
+    deployment_number: int = 0
+    model_state: bytes = b""
     windows: list[tuple[int, float]] = []
 
 
-class SetFile(msgspec.Struct, array_like=True):
-    """Contents of a model's file: the generation, and its weights, scaler and hyper-parameters as bytes by name."""
+class ModelFile(msgspec.Struct, array_like=True):
+    """Contents of a model's file: the deployment, and weights, scaler and hyper-parameters as bytes by name."""
 
-    generation: Generation
+    deployment: Deployment
     members: dict[str, bytes]
 
 
-def publish(folder: Path, job: str, made: Generation, members: dict[str, bytes]) -> None:
-    """Write a generation (loaded model) of a job to `folder/JOB/NUMBER.set`, whole or not at all.
+def write_model_file(folder: Path, job: str, deployment: Deployment, members: dict[str, bytes]) -> None:
+    """Write a job's deployment and its model to `folder/JOB/NUMBER.set` (MessagePack), whole or not at all.
 
     Args:
         folder: that all workers can read; made if absent.
-        job: whose it is.
-        made: the generation; an earlier file of its number is replaced.
-        members: weights, scaler and hyper-parameters as `ModelSet.members` has them.
+        job: its name.
+        deployment: gives NUMBER, eight digits; an earlier file of that number is replaced.
+        members: bytes by "weights", "scaler" and "hyper", as `ModelSet.members` has them.
 
     Raises:
         OSError: the file cannot be written.
     """
-    path = _path(folder, job, made.number)
+    path = _path(folder, job, deployment.number)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_bytes(msgspec.msgpack.encode(SetFile(made, members)))
+    new.write_bytes(msgspec.msgpack.encode(ModelFile(deployment, members)))
     new.replace(path)
 
 
@@ -80,70 +80,74 @@ class FleetStep:
         Args:
             job: its name.
             step_s: seconds per window.
-            folder: where `publish` has put the models.
+            folder: where `write_model_file` has put the models.
             known: names of the jobs with a contract; records of another are rejected.
             epoch: number that every forecast carries.
         """
         self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
         self._known = frozenset({job}) & frozenset(known)  # a record under another job's key is nobody's
 
-    def take(self, raw: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Rows]:
-        """Take a micro-batch of one job and return (state after it, messages to send as (topic, key, JSON)).
+    def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes, Messages]:
+        """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
         A record that cannot be accepted becomes a message to `rejects`.
 
         Args:
-            raw: the state before; None for the first batch.
-            rows: with key, value (None allowed), partition and offset, in the order of the offsets.
+            state: `FleetState` before it, MessagePack; None for the first batch.
+            rows: records with key, value (bytes or None), partition and offset, in the order of the offsets.
             now: wall time, epoch seconds.
+
+        Returns:
+            The state as MessagePack, and messages as (topic "forecasts" or "rejects", key, JSON).
 
         Raises:
             msgspec.DecodeError: the state or a model's file cannot be decoded.
-            ModelSetError: a model's file makes no forecaster.
+            ModelSetError: the file of the model in service makes no forecaster.
+            SeriesError: that model cannot be started on the job's windows.
             OSError: a model's file cannot be read.
         """
-        kept = Kept(Filling()) if raw is None else msgspec.msgpack.decode(raw, type=Kept)
-        jobs = ServedJobs(Recent(self._step_s), self._known, self._find, self._epoch)
-        self._restore(jobs, kept)
-        out: Rows = []
+        before = FleetState(OpenWindow()) if state is None else msgspec.msgpack.decode(state, type=FleetState)
+        jobs = ServedJobs(RecentWindows(self._step_s), self._known, self._find_model, self._epoch)
+        self._restore(jobs, before)
+        messages: Messages = []
         for row in rows:
             value = row["value"] or b""  # a record may have none
             try:
-                sample, windows = jobs.take(self.job, value, now)
+                sample, windows = jobs.add_record(self.job, value, now)
             except (MessageError, SeriesError) as error:
                 reject = Reject.of("metrics", row["partition"], row["offset"], "serving", error, value, now)
-                out.append(("rejects", "metrics", encode(reject)))
+                messages.append(("rejects", "metrics", encode(reject)))
                 continue
             for window in windows:
                 jobs.step(self.job, window)
                 if (issued := jobs.forecast(sample)) is not None:
-                    out.append(("forecasts", self.job, encoded(issued)))
-        return self._packed(jobs), out
+                    messages.append(("forecasts", self.job, encode_forecast(issued)))
+        return self._encode_state(jobs), messages
 
-    def _restore(self, jobs: ServedJobs, kept: Kept) -> None:
-        jobs.windows.add(self.job, kept.windows)
-        following = jobs.job(self.job)
-        following.filling, following.newest, following.first = kept.filling, kept.newest, kept.first
-        following.streak = kept.streak
+    def _restore(self, jobs: ServedJobs, state: FleetState) -> None:
+        jobs.windows.add(self.job, state.windows)
+        served = jobs.job(self.job)
+        served.open_window, served.newest, served.first = state.open_window, state.newest, state.first
+        served.streak = state.streak
         files = sorted((self._folder / self.job).glob("*.set"))
-        following.generations = [_set(str(path)).generation for path in files]
-        made = next((made for made in following.generations if made.number == kept.at), None)
-        if made is not None and kept.carried and kept.newest is not None:
-            following.resume(made, kept.carried, kept.newest)
+        served.deployments = [_read_file(str(path)).deployment for path in files]
+        deployment = next((d for d in served.deployments if d.number == state.deployment_number), None)
+        if deployment is not None and state.model_state and state.newest is not None:
+            served.resume_model(deployment, state.model_state, state.newest)
 
-    def _packed(self, jobs: ServedJobs) -> bytes:
-        following = jobs.job(self.job)
-        carried = b"" if following.online is None else following.online.state(self.job)
-        windows = [] if following.newest is None else jobs.windows.rates(self.job, 0, following.newest)
-        first, newest, at = following.first, following.newest, max(following.at, 0)
-        kept = Kept(following.filling, first, newest, following.streak, at, carried, windows)
-        return msgspec.msgpack.encode(kept)
+    def _encode_state(self, jobs: ServedJobs) -> bytes:
+        served = jobs.job(self.job)
+        model_state = b"" if served.model is None else served.model.state(self.job)
+        windows = [] if served.newest is None else jobs.windows.rates(self.job, 0, served.newest)
+        first, newest, number = served.first, served.newest, max(served.deployment_number, 0)
+        state = FleetState(served.open_window, first, newest, served.streak, number, model_state, windows)
+        return msgspec.msgpack.encode(state)
 
-    def _find(self, job: str, by: Generation) -> Online:
-        path = _path(self._folder, job, by.number)
+    def _find_model(self, job: str, deployment: Deployment) -> Online:
+        path = _path(self._folder, job, deployment.number)
         if not path.is_file():
-            raise ModelSetError(f"{job}: generation {by.number} is not in {self._folder}. Publish it again.")
-        return _online(str(path))
+            raise ModelSetError(f"{job}: deployment {deployment.number} is not in {self._folder}. Write it again.")
+        return _load_model(str(path))
 
 
 def _path(folder: Path, job: str, number: int) -> Path:
@@ -151,10 +155,10 @@ def _path(folder: Path, job: str, number: int) -> Path:
 
 
 @lru_cache(maxsize=256)
-def _set(path: str) -> SetFile:
-    return msgspec.msgpack.decode(Path(path).read_bytes(), type=SetFile)
+def _read_file(path: str) -> ModelFile:
+    return msgspec.msgpack.decode(Path(path).read_bytes(), type=ModelFile)
 
 
 @lru_cache(maxsize=64)
-def _online(path: str) -> Online:
-    return Online(unpack(_set(path).members).forecaster)
+def _load_model(path: str) -> Online:
+    return Online(load_members(_read_file(path).members).forecaster)

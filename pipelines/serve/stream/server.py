@@ -18,15 +18,15 @@ from models.forecast.online import Online
 from pipelines.kafka.broker import Follower, Publisher, Record, offsets, read_all
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.serve.claim import Claim, signals
-from pipelines.serve.contracted import Contracted
+from pipelines.serve.claim import Claim, stop_on_signals
+from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
-from pipelines.serve.models.ready import Ready
-from pipelines.serve.step.following import SILENT_S
-from pipelines.serve.step.generations import first_origin
+from pipelines.serve.models.ready import ReadyModel
+from pipelines.serve.step.deployments import choose_first_origin
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.samples import read_sample
-from pipelines.serve.step.windows import KEPT_STEPS, Recent
+from pipelines.serve.step.server_context import SILENT_S
+from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
 from tidecast.messages import MessageError, MetricSample
 
 log = logging.getLogger(__name__)
@@ -53,13 +53,13 @@ class Server:
             kafka.errors.KafkaError: it does not take the claim within 30 s.
         """
         kafka, step_s = settings.kafka, settings.training.step_s
-        self._poll_s, look_s = settings.serving.poll_s, settings.serving.alias_poll_s
+        self._poll_s, alias_poll_s = settings.serving.poll_s, settings.serving.alias_poll_s
         create_topics(kafka)
         self._publisher = Publisher(kafka)
         self._claim = Claim(kafka, self._publisher)
         self.epoch = self._claim.epoch
-        known = Contracted(settings.contracts_dir, look_s)
-        self._jobs = ServedJobs(Recent(step_s), known, lambda job, by: self._models[job], self.epoch)
+        known = ContractedJobs(settings.contracts_dir, alias_poll_s)
+        self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
         self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
@@ -68,17 +68,20 @@ class Server:
         self._metrics.go_to(needed_from(_samples(read_all(kafka, "metrics", TAIL)), step_s))
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, tuple[int | None, int]] = {}
-        self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, look_s)
+        self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, alias_poll_s)
         self._loader.start()
 
     def tick(self) -> bool:
-        """Do one round: read metrics, swap new models in, send forecasts and heartbeats, look for a later claim.
+        """Do one round: read metrics, send forecasts and heartbeats, swap new models in, look for a later claim.
 
         Waits up to `serving.poll_s` wall seconds for metrics. Until the records that lay on the topic at the start are
         read, nothing is sent and no model is swapped in. Records that cannot be accepted go to `rejects`.
 
         Returns:
             False once another server has claimed, else True.
+
+        Raises:
+            kafka.errors.KafkaError: a topic stayed unknown to the client, or a record is too large.
         """
         now = time.time()
         for record in self._metrics.poll(self._poll_s):
@@ -86,7 +89,7 @@ class Server:
         if not self._behind:
             while self._loader.ready:
                 self._promote(self._loader.ready.popleft(), time.time())
-        return not self._claim.lost()
+        return not self._claim.superseded()
 
     def close(self) -> None:
         """Stop the loader, close the connections, and wait until what was sent is acknowledged.
@@ -100,7 +103,7 @@ class Server:
     def _take(self, record: Record, now: float) -> None:
         old = record.offset < self._fresh_from.get(record.partition, 0)
         try:
-            sample, windows = self._jobs.take(record.key or "", record.value or b"", now)
+            sample, windows = self._jobs.add_record(record.key or "", record.value or b"", now)
         except (MessageError, SeriesError) as error:
             if not old:  # else it was rejected when it came
                 self._publisher.reject(record, "serving", error)
@@ -125,28 +128,28 @@ class Server:
 
     def _publish(self, sample: MetricSample, now: float) -> None:
         """Send the job's forecast if window or model changed since the last one, and a heartbeat if it is due."""
-        job, following = sample.job, self._jobs.job(sample.job)
-        state = following.newest, following.at
+        job, served = sample.job, self._jobs.job(sample.job)
+        state = served.newest, served.deployment_number
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
             self._publisher.send("forecasts", job, forecast)
-            self._issued[job], following.issued = state, forecast
+            self._issued[job], served.newest_forecast = state, forecast
         if now - sample.wall_time < SILENT_S:
-            for beat in following.beat(sample, now):
+            for beat in served.due_heartbeats(sample, now):
                 self._publisher.send("heartbeats", job, beat)
 
-    def _promote(self, ready: Ready, now: float) -> None:
-        job, following = ready.job, self._jobs.job(ready.job)
-        number = following.generations[-1].number + 1 if following.generations else 1
-        begins = first_origin(following.generations, following.newest, None)
-        made = ready.generation(number, begins, self._jobs.windows.step_s)
-        self._models[job] = ready.online
-        following.generations[:] = [made]
+    def _promote(self, ready: ReadyModel, now: float) -> None:
+        job, served = ready.job, self._jobs.job(ready.job)
+        number = served.deployments[-1].number + 1 if served.deployments else 1
+        first_origin = choose_first_origin(served.deployments, served.newest, None)
+        deployment = ready.deployment(number, first_origin, self._jobs.windows.step_s)
+        self._models[job] = ready.model
+        served.deployments[:] = [deployment]
         try:
-            following.begin(ready.online, made, ready.warm)
+            served.switch_model(ready.model, deployment, ready.warm_state)
         except Exception:  # one job's model may not stop the others; it begins anew at the next window
             log.exception("serving %s: version %s failed", job, ready.version)
-            following.online, following.at = None, -1
-        print(f"serving {job}: champion is version {ready.version} ({ready.made.forecaster.kind})", flush=True)
+            served.drop_model()
+        print(f"serving {job}: champion is version {ready.version} ({ready.model_set.forecaster.kind})", flush=True)
         if job in self._newest:
             self._publish(self._newest[job], now)
 
@@ -174,18 +177,22 @@ def _samples(records: Iterable[Record]) -> Iterator[MetricSample]:
 
 
 def serve_stream(settings: Settings) -> None:
-    """Serve by the stream server until SIGTERM, ctrl-C, or until another server takes over.
+    """Serve forecasts by the stream server until SIGTERM, ctrl-C, or until another server takes over.
 
-    Call it from the main thread. What is queued is sent before it returns.
+    What is queued is sent before it returns. Call it from the main thread.
+
+    Args:
+        settings: of the whole pipeline.
 
     Raises:
-        BrokerError: the broker does not answer at the start, or did not accept a record at the end.
+        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, does not take the claim, or did
+            not accept a record at the end.
         ValueError: not called from the main thread.
     """
     # Else its client logs every refused connection ten times a second.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stop = threading.Event()
-    with signals(stop):
+    with stop_on_signals(stop):
         server = Server(settings)
         print(f"serving: epoch {server.epoch}, process {os.getpid()}", flush=True)
         try:

@@ -58,14 +58,14 @@ class LmdbEnvironment:
             else:
                 trees = [self.lmdb.open_db(name.encode(), create=False) for name in TREES]
         except lmdb.Error as error:
-            raise translated(error, str(folder)) from error
+            raise as_store_error(error, str(folder)) from error
         self.log, self.keys, self.floors, self.sets, self.meta, self.outbox = trees
 
-    def read(self) -> Any:
-        """Begin an LMDB read transaction; use it in a `with` block and end it at once, because it pins pages.
+    def begin_read(self) -> Any:
+        """Begin and return an LMDB read transaction; use it as a `with` block and end it soon, because it pins pages.
 
-        If the writer has enlarged the map, the new size is adopted first: no other transaction of this process may be
-        open on the environment then.
+        If the writer has enlarged the map, its new size is adopted; no other transaction of this process may be open on
+        the environment then.
 
         Raises:
             Closed: the environment was closed.
@@ -77,13 +77,17 @@ class LmdbEnvironment:
             self.lmdb.set_mapsize(0)  # adopt the writer's size
             return self.lmdb.begin()
         except lmdb.Error as error:
-            raise translated(error, self.name) from error
+            raise as_store_error(error, self.name) from error
 
-    def head(self, txn: Any) -> Head:
-        """Return the environment's head record as the transaction sees it; all zeros before a writer has written one.
+    def read_head(self, txn: Any) -> Head:
+        """Return the environment's head record (commit times, writer epoch), all zeros before a first writer.
+
+        Args:
+            txn: an LMDB transaction on this environment.
 
         Raises:
             Corrupt: the stored bytes have not the length of a head.
+            lmdb.Error: the page cannot be read.
         """
         raw = txn.get(HEAD, db=self.meta)
         try:
@@ -92,17 +96,17 @@ class LmdbEnvironment:
             raise Corrupt(f"{self.folder}: the head has {len(raw)} bytes: {error}") from None
 
     def check_schema(self) -> None:
-        """Compare the stored schema name with this release's; an environment that names none yet passes.
+        """Check that this release's schema wrote the environment; one without a schema name (a new one) passes.
 
         Raises:
             OtherSchema: another release wrote it, so its values would be misread.
-            StoreError: it cannot be read.
+            Closed, StoreError: it cannot be read.
         """
-        with self.read() as txn:
-            found: bytes = txn.get(SCHEMA_NAME, db=self.meta) or SCHEMA
-        if found != SCHEMA:
+        with self.begin_read() as txn:
+            name: bytes = txn.get(SCHEMA_NAME, db=self.meta) or SCHEMA
+        if name != SCHEMA:
             raise OtherSchema(
-                f"{self.folder} is of schema {found.decode('ascii', 'replace')}; this release reads {SCHEMA.decode()}. "
+                f"{self.folder} is of schema {name.decode('ascii', 'replace')}; this release reads {SCHEMA.decode()}. "
                 f"Move {self.folder.parent} away to begin anew, or go back to the release that wrote it."
             )
 
@@ -112,10 +116,10 @@ class LmdbEnvironment:
         Raises:
             BadKey: the key is not a path as `check_key` takes it.
         """
-        found: bytes | None = txn.get(check_key(key), db=self.keys)
-        return found
+        key_id: bytes | None = txn.get(check_key(key), db=self.keys)
+        return key_id
 
-    def next_entry(self, txn: Any) -> int:
+    def next_outbox_number(self, txn: Any) -> int:
         """Return the number of the next outbox entry: one above the newest stored, 0 for an empty outbox."""
         with txn.cursor(db=self.outbox) as cursor:
             return ID.unpack(cursor.key())[0] + 1 if cursor.last() else 0
@@ -125,8 +129,12 @@ class LmdbEnvironment:
         self.lmdb.close()
 
 
-def translated(error: Exception, name: str) -> StoreError:
-    """Return (not raise) the store's exception for one of LMDB's or the operating system's; `name` begins its message.
+def as_store_error(error: Exception, name: str) -> StoreError:
+    """Return (not raise) the store's exception for one of LMDB or of the operating system.
+
+    Args:
+        error: an `lmdb.Error` or `OSError`.
+        name: of the environment or store; begins the message.
 
     Returns:
         `StoreFull` for a full map or disk and for input/output errors, `Corrupt` for damaged files, `Closed` where the

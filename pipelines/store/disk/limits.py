@@ -16,12 +16,13 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._:@=+-]*)+")
 
 
 def check_key(key: str) -> bytes:
-    """Return the key as ASCII bytes if it is a valid path such as `/sample/orders/all/60`.
+    """Return a key as ASCII bytes, if it is a valid path such as `/sample/orders/all/60`.
 
-    Each name in it begins with a letter or digit and goes on with those or any of `. _ : @ = + -`.
+    A path is one or more names, each after a `/`. A name begins with a letter or digit and goes on with letters, digits
+    or any of `. _ : @ = + -`.
 
     Raises:
-        BadKey: no string, no such path, or more than 480 characters.
+        BadKey: not a string, not such a path, or more than 480 characters.
     """
     if not isinstance(key, str) or not _PATH.fullmatch(key):
         raise BadKey(
@@ -33,10 +34,14 @@ def check_key(key: str) -> bytes:
 
 
 def check_value(key: str, value: bytes) -> None:
-    """Check that a value is `bytes` (no subclass) of at most 64 MiB; `key` is for the message.
+    """Check that a value to be stored is `bytes` (no subclass) of at most 64 MiB; returns nothing.
+
+    Args:
+        key: named in the error's message only.
+        value: to be checked.
 
     Raises:
-        BadValue: it is not.
+        BadValue: it is of another type or longer.
     """
     if type(value) is not bytes:
         raise BadValue(f"{key}: a value of type {type(value).__name__}; bytes are expected")
@@ -65,10 +70,15 @@ def check_time(what: str, t: int) -> None:
 
 
 def check_event_time(key: str, event_time: int, now: int) -> None:
-    """Check that an event time (ns since the epoch) is at most 300 s after `now`, the store's clock (ns).
+    """Check that an event time is at most 300 s ahead of the store's clock; returns nothing.
+
+    Args:
+        key: named in the error's message only.
+        event_time: ns since the epoch.
+        now: the store's clock, ns since the epoch.
 
     Raises:
-        BadTime: it is later than that, or no int from 0 to 2^63 - 1.
+        BadTime: it lies further ahead, or is no int from 0 to 2^63 - 1.
     """
     check_time(key, event_time)
     if event_time > now + FUTURE_NS:

@@ -24,7 +24,7 @@ class StoredRecord(NamedTuple):
     Attributes:
         version: the writer's number, rising per key; -1 for a record that was triggered and not stored.
         ts: commit time, by which as-of reads go.
-        event_time: when it happened, as the writer said.
+        event_time: when what it describes happened, as the putting code said.
         writer_epoch: which writer of the store put it, counted from 1.
         value: the bytes.
     """
@@ -36,13 +36,11 @@ class StoredRecord(NamedTuple):
     value: bytes
 
 
-def packed(place: bytes, event_time: int, epoch: int, value: bytes) -> bytes:
-    """Return the bytes that the log holds for a value: header, checksum, value.
-
-    The checksum is a CRC-32 over place, header and value: it detects damaged or misplaced pages, not forgery.
+def encode_record(place: bytes, event_time: int, epoch: int, value: bytes) -> bytes:
+    """Return the bytes that the log holds for a value: header, CRC-32 over place, header and value, then the value.
 
     Args:
-        place: the 24 bytes of the log's key (key id, ts, version).
+        place: the record's key in the log, 24 bytes (key id, ts, version).
         event_time: ns since the epoch.
         epoch: number of the writer.
         value: the object's bytes.
@@ -51,12 +49,12 @@ def packed(place: bytes, event_time: int, epoch: int, value: bytes) -> bytes:
     return header + DIGEST.pack(crc32(value, crc32(header, crc32(place)))) + value
 
 
-def unpacked(place: bytes, raw: bytes) -> StoredRecord:
-    """Decode and verify one record of the log.
+def decode_record(place: bytes, raw: bytes) -> StoredRecord:
+    """Decode one record of the log and verify its checksum.
 
     Args:
         place: its key in the log, 24 bytes (key id, ts, version).
-        raw: its bytes there, as `packed` made them.
+        raw: its bytes there, as `encode_record` made them.
 
     Raises:
         Corrupt: too short, or the checksum does not match.

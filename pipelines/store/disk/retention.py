@@ -24,53 +24,49 @@ class Keep:
     versions: int
 
 
-def under(prefix: str, key: str) -> bool:
+def is_under(prefix: str, key: str) -> bool:
     """Return whether the key is the path `prefix` or lies below it; every key lies below "/"."""
     return prefix == "/" or key == prefix or key.startswith(prefix + "/")
 
 
 def rule_for(rules: Sequence[Keep], key: str) -> Keep | None:
     """Return the rule with the longest prefix above the key; None without one."""
-    return max((rule for rule in rules if under(rule.prefix, key)), key=lambda rule: len(rule.prefix), default=None)
+    return max((rule for rule in rules if is_under(rule.prefix, key)), key=lambda rule: len(rule.prefix), default=None)
 
 
-def retire(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, before: int) -> int:
-    """Delete a key's oldest versions within an open write transaction; its newest version always stays.
+def delete_oldest(txn: Any, env: LmdbEnvironment, prefix: bytes, surplus: int, before: int) -> int:
+    """Delete a key's oldest versions in an open write transaction, and return how many; the newest one always stays.
 
-    Deleted are the oldest `surplus` versions, and further ones whose successor was committed at or before `before`: the
-    newest version with ts <= `before` stays, so every read as of `before` or later keeps its answer. Reads as of a time
-    before the oldest version left raise `Pruned` from then on (the key's floor is written).
+    A version goes if it is among the oldest `surplus`, or if its successor was committed at or before `before`. So
+    reads as of `before` or later keep their answers; reads as of a time before the oldest version left raise `Pruned`.
 
     Args:
-        txn: write transaction on `env`; the caller commits.
+        txn: LMDB write transaction on `env`; the caller commits.
         env: where the key lives.
         prefix: the key's id, 8 bytes.
-        surplus: may be 0 or less.
+        surplus: number of versions to delete whatever their age; 0 or less for none.
         before: ns since the epoch; 0 for none.
-
-    Returns:
-        How many versions were deleted.
 
     Raises:
         lmdb.Error: LMDB cannot write, for example because the map is full.
     """
-    doomed = 0
+    count = 0
     floor = b""
     with txn.cursor(db=env.log) as cursor:
-        here = cursor.set_range(prefix) and cursor.key()
-        while here and here[:8] == prefix:
-            following = cursor.next() and cursor.key()
-            if not following or following[:8] != prefix:
+        place = cursor.set_range(prefix) and cursor.key()
+        while place and place[:8] == prefix:
+            successor = cursor.next() and cursor.key()
+            if not successor or successor[:8] != prefix:
                 break
-            ts = PAIR.unpack_from(following, 8)[0]
-            if doomed >= surplus and ts > before:
+            successor_ts = PAIR.unpack_from(successor, 8)[0]
+            if count >= surplus and successor_ts > before:
                 break
-            doomed += 1
-            floor = here[16:] + following[8:16]
-            here = following
-        if doomed:
+            count += 1
+            floor = place[16:] + successor[8:16]  # newest version deleted, ts of the oldest left
+            place = successor
+        if count:
             cursor.set_range(prefix)
-            for _ in range(doomed):
+            for _ in range(count):
                 cursor.delete()  # and stand on the next
             txn.put(prefix, floor, db=env.floors)
-    return doomed
+    return count

@@ -9,35 +9,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.store.disk.layout import ID, LAST, PAIR
-from pipelines.store.disk.records import StoredRecord, unpacked
+from pipelines.store.disk.records import StoredRecord, decode_record
 
 
-def as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | None:
-    """Return the key's record with the greatest ts <= t (ns since the epoch), by default its newest; None without one.
+def find_as_of(cursor: Any, prefix: bytes, t: int = LAST - 1) -> StoredRecord | None:
+    """Return the key's record with the greatest commit time <= t, by default its newest; None if there is none.
 
     Args:
-        cursor: over the log; it is moved.
+        cursor: LMDB cursor over the log; it is moved.
         prefix: the key's id, 8 bytes.
-        t: ns since the epoch.
+        t: ns since the epoch, at most 2^64 - 2.
 
     Raises:
         Corrupt: the record's checksum does not match.
     """
-    there = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
-    if there:
+    on_record = cursor.prev() if cursor.set_range(prefix + ID.pack(t + 1)) else cursor.last()
+    if on_record:
         place, raw = cursor.item()
         if place[:8] == prefix:
-            return unpacked(place, raw)
+            return decode_record(place, raw)
     return None
 
 
-def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (key in the log, version, ts in ns) of the key's versions from lo to hi, both included, ascending.
+def iterate_versions(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (the log's 24-byte key, version, commit time in ns) of a key's versions lo to hi, both included, ascending.
 
-    The cursor stands on the record that was yielded last; do not move it while iterating. Values are not read.
+    Values are not read. The LMDB cursor stands on the record yielded last: read its value there, do not move it.
+    `prefix` is the key's id, 8 bytes.
     """
-    found = _from_version(cursor, prefix, lo)
-    while found:
+    on_record = _go_to_version(cursor, prefix, lo)
+    while on_record:
         place = cursor.key()
         if place[:8] != prefix:
             return
@@ -45,20 +46,20 @@ def places(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[tuple[bytes
         if version > hi:
             return
         yield place, version, ts
-        found = cursor.next()
+        on_record = cursor.next()
 
 
-def records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[StoredRecord]:
+def iterate_records(cursor: Any, prefix: bytes, lo: int, hi: int) -> Iterator[StoredRecord]:
     """Yield the key's records of versions lo to hi, both included, ascending.
 
     Raises:
         Corrupt: a record's checksum does not match.
     """
-    for place, _, _ in places(cursor, prefix, lo, hi):
-        yield unpacked(place, cursor.value())
+    for place, _, _ in iterate_versions(cursor, prefix, lo, hi):
+        yield decode_record(place, cursor.value())
 
 
-def _from_version(cursor: Any, prefix: bytes, version: int) -> bool:
+def _go_to_version(cursor: Any, prefix: bytes, version: int) -> bool:
     """Stand on the key's first record at or above the version; False when it has none.
 
     Between the two known records around it, the place is guessed by the version's share of the way (windows come at a
@@ -69,8 +70,8 @@ def _from_version(cursor: Any, prefix: bytes, version: int) -> bool:
     low_ts, low = PAIR.unpack_from(cursor.key(), 8)
     if low >= version:
         return True
-    there = cursor.prev() if cursor.set_range(prefix + ID.pack(LAST)) else cursor.last()
-    assert there, "the key has a record"
+    on_record = cursor.prev() if cursor.set_range(prefix + ID.pack(LAST)) else cursor.last()
+    assert on_record, "the key has a record"
     high_ts, high = PAIR.unpack_from(cursor.key(), 8)
     if high < version:
         return False

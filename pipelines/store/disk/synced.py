@@ -16,12 +16,12 @@ from zlib import crc32
 
 import lmdb
 
-from pipelines.store.disk.environment import LmdbEnvironment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
 
 log = logging.getLogger(__name__)
-LIMIT = 64
+MAX_PINNED_COMMITS = 64
 """Commits after a flush that use no page again; a file that is written faster would grow, and its commits slow down."""
-SLOTS = "durable_meta"
+SLOTS_FILE = "durable_meta"
 """Beside the data: the page that names the synced tree, in turn in one of two places, each with its checksum."""
 _SLOT_BYTES = 4096
 _META_BYTES = 152
@@ -44,37 +44,42 @@ class SyncedSnapshot:
         """
         self._env = env
         self._moving = threading.Lock()
-        self._file = os.open(env.folder / SLOTS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(env.folder / SLOTS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._pin: Any = None
         self._commits = 0
         found = [_txn(meta) for meta in _slots(env.folder)]
         self._next = found.index(min(found))
         for _ in found:  # so that none is left of another file that lay here
-            self.keep(*self.newest())
+            self.sync_and_keep(*self.pin_newest())
 
-    def newest(self) -> tuple[Any, bytes]:
-        """Return (open read transaction, meta page) of the newest commit, to be given to `keep`; nothing is synced yet.
+    def pin_newest(self) -> tuple[Any, bytes]:
+        """Begin a read transaction that pins the newest commit; return it and that commit's LMDB meta page (152 bytes).
 
-        The caller holds the writer's lock, so that no commit comes between. The count of `committed` begins again at 0.
+        Give both to `sync_and_keep`: nothing is on the disk yet. Hold the writer's lock, so that no commit comes
+        between. The count of `count_commit` begins again at 0.
 
         Raises:
             StoreError: LMDB gives no read transaction.
             OSError: `data.mdb` cannot be read.
         """
-        pin = self._env.read()
+        pin = self._env.begin_read()
         with (self._env.folder / "data.mdb").open("rb") as file:
             meta = os.pread(file.fileno(), _META_BYTES, (pin.id() & 1) * self._env.lmdb.stat()["psize"])
         assert _txn(meta) == pin.id(), "the writer's lock is held"
         self._commits = 0
         return pin, meta
 
-    def keep(self, pin: Any, meta: bytes) -> None:
-        """Sync the file and make the commit that `newest` returned the one to restore; blocks until it is on the disk.
+    def sync_and_keep(self, pin: Any, meta: bytes) -> None:
+        """Sync the file and make this commit the one that `restore_synced` goes back to; blocks until that is on disk.
 
         The commit kept before is let go: its pages may be used again.
 
+        Args:
+            pin: open read transaction on the commit, from `pin_newest`; ended where this raises.
+            meta: the commit's LMDB meta page, from `pin_newest`.
+
         Raises:
-            StoreError: the disk refuses (`StoreFull` where it is full); `pin` is ended, the commit kept before stays.
+            StoreError: the disk refuses (`StoreFull` where it is full); the commit kept before stays.
         """
         with self._moving:
             try:
@@ -83,19 +88,19 @@ class SyncedSnapshot:
                 os.fdatasync(self._file)
             except (lmdb.Error, OSError) as error:
                 pin.abort()
-                raise translated(error, self._env.name) from error
+                raise as_store_error(error, self._env.name) from error
             if self._pin is not None:
                 self._pin.abort()
             self._pin, self._next = pin, 1 - self._next
 
-    def committed(self) -> None:
-        """Count one commit; at the `LIMIT`th since `newest` erase the kept commit from disk and let its pages go.
+    def count_commit(self) -> None:
+        """Count one commit; from the 64th since `pin_newest` on, erase the kept commit, so its pages are used again.
 
-        Until the next `keep` nothing can be restored after a host crash. Where a `keep` is running, or the disk refuses
-        (logged), the commit stays kept and the next call tries again. Raises nothing for that.
+        Then nothing can be restored after a host crash until the next `sync_and_keep`. While one is running, or where
+        the disk refuses (logged, not raised), the commit stays kept and the next call tries again.
         """
         self._commits += 1
-        if self._commits >= LIMIT and self._pin is not None and self._moving.acquire(blocking=False):
+        if self._commits >= MAX_PINNED_COMMITS and self._pin is not None and self._moving.acquire(blocking=False):
             try:
                 os.pwrite(self._file, bytes(2 * _SLOT_BYTES), 0)
                 os.fdatasync(self._file)
@@ -113,22 +118,24 @@ class SyncedSnapshot:
         os.close(self._file)
 
 
-def restore(folder: Path) -> bool:
-    """After a host crash, write the newest kept meta page over both of LMDB's in `data.mdb`, and sync it.
+def restore_synced(folder: Path) -> bool:
+    """Set an environment's file back to its newest kept commit, after a host crash; blocks until it is on the disk.
+
+    The kept LMDB meta page is written over both of those in `data.mdb`.
 
     Args:
         folder: of an environment that nobody has open.
 
     Returns:
-        True when the file was set back, or was never kept that way (it has no `durable_meta`) and is left alone; False
-        when `durable_meta` names no commit, because the file was written faster than it was flushed.
+        True when the file was set back, or has no `durable_meta` (then it is left alone); False when `durable_meta`
+        names no commit, because the file was written faster than it was flushed.
 
     Raises:
         OSError: a file cannot be read or written.
     """
     meta = max(_slots(folder), key=_txn)
     if not meta:
-        return not (folder / SLOTS).exists()  # as an older release leaves it: nothing is known
+        return not (folder / SLOTS_FILE).exists()  # as an older release leaves it: nothing is known
     (page_bytes,) = _CRC.unpack_from(meta, _PAGE_AT)
     with (folder / "data.mdb").open("r+b") as file:
         for number in range(2):
@@ -140,7 +147,7 @@ def restore(folder: Path) -> bool:
 def _slots(folder: Path) -> list[bytes]:
     """Both meta pages kept; empty where there is none, or one that was half written."""
     try:
-        raw = (folder / SLOTS).read_bytes()
+        raw = (folder / SLOTS_FILE).read_bytes()
     except FileNotFoundError:
         raw = b""
     found = []

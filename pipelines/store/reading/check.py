@@ -8,35 +8,38 @@ from pathlib import Path
 from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import Corrupt
 from pipelines.store.disk.limits import VERSION_MAX
-from pipelines.store.disk.seek import as_of, records
+from pipelines.store.disk.seek import find_as_of, iterate_records
 
 
-def check(folder: Path, deep: bool) -> None:
-    """Read one environment through and return if it is whole; run in a process of its own.
+def check_environment(folder: Path, deep: bool) -> None:
+    """Read an environment through and return nothing if it is whole; run it in a process of its own.
 
-    Read are the head, every key and its newest record; with `deep` all records, which are also counted. A file shorter
-    than its count of pages may still be whole, because LMDB does not write a page that one transaction took and gave
-    back; then all pages in use are read by copying them to nowhere.
+    Args:
+        folder: of the environment.
+        deep: read and count every record, rather than the newest of each key.
 
     Raises:
         Corrupt: a checksum, a count or the head is wrong, or a key has no record.
         StoreError: it cannot be opened.
         lmdb.Error: LMDB finds a page damaged. One may also kill the process by a signal.
+        OSError: `data.mdb` cannot be examined.
     """
     env = LmdbEnvironment(folder, 1, writer=False)
     pages = env.lmdb.info()["last_pgno"] + 1
+    # LMDB does not write a page that one transaction took and gave back: a file shorter than its count of pages may
+    # be whole. Copying it to nowhere reads all pages in use.
     if (folder / "data.mdb").stat().st_size < pages * env.lmdb.stat()["psize"]:
         with Path(os.devnull).open("wb") as nowhere:
             env.lmdb.copyfd(nowhere.fileno(), compact=True)
-    with env.read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
-        env.head(txn)
-        seen = 0
+    with env.begin_read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
+        env.read_head(txn)
+        count = 0
         for _, prefix in keys:
             if deep:
-                seen += sum(1 for _ in records(cursor, prefix, 0, VERSION_MAX))
-            elif as_of(cursor, prefix) is None:
+                count += sum(1 for _ in iterate_records(cursor, prefix, 0, VERSION_MAX))
+            elif find_as_of(cursor, prefix) is None:
                 raise Corrupt(f"{folder}: a key without a record")
-        counted = txn.stat(env.log)["entries"]
-        if deep and seen != counted:
-            raise Corrupt(f"{folder}: {seen} records found, {counted} counted")
+        entries = txn.stat(env.log)["entries"]
+        if deep and count != entries:
+            raise Corrupt(f"{folder}: {count} records found, {entries} counted")
     env.close()

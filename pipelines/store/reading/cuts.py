@@ -10,27 +10,27 @@ from typing import Any, ParamSpec, TypeVar
 
 import lmdb
 
-from pipelines.store.disk.environment import LmdbEnvironment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
 from pipelines.store.disk.errors import NotStable, Pruned
 from pipelines.store.disk.layout import PAIR, Head
 from pipelines.store.disk.records import StoredRecord
-from pipelines.store.disk.seek import as_of
+from pipelines.store.disk.seek import find_as_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def typed(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that an `lmdb.Error` comes out of it as the `StoreError` that `translated` chooses."""
+def raising_store_errors(call: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function so that an `lmdb.Error` raised in it comes out as a `StoreError` (see `as_store_error`)."""
 
     @wraps(call)
-    def typed_call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_and_convert(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return call(*args, **kwargs)
         except lmdb.Error as error:
-            raise translated(error, "store") from error
+            raise as_store_error(error, "store") from error
 
-    return typed_call
+    return call_and_convert
 
 
 class Cuts:
@@ -43,7 +43,7 @@ class Cuts:
     def _look(self) -> None:
         """See to it that the environments are the writer's present ones."""
 
-    @typed
+    @raising_store_errors
     def frontier(self) -> tuple[int, int]:
         """Return the times (ns since the epoch) of the newest commit and of the newest that survives a host crash.
 
@@ -55,7 +55,7 @@ class Cuts:
         with self._both() as sides:
             return max(head.ts for _, _, head in sides), sides[1][2].flushed
 
-    @typed
+    @raising_store_errors
     def low(self) -> int:
         """Return the oldest time (ns since the epoch) that every key can be asked for; 0 if nothing was pruned.
 
@@ -75,8 +75,8 @@ class Cuts:
         with self._reading:
             while True:
                 self._look()  # each time: of two files of which one was begun anew, no cut can be had
-                with self.durable.read() as durable, self.hot.read() as hot:
-                    heads = self.durable.head(durable), self.hot.head(hot)
+                with self.durable.begin_read() as durable, self.hot.begin_read() as hot:
+                    heads = self.durable.read_head(durable), self.hot.read_head(hot)
                     if heads[1].sealed <= heads[0].ts:
                         yield [(self.durable, durable, heads[0]), (self.hot, hot, heads[1])]
                         return
@@ -90,7 +90,9 @@ class Cuts:
 
 
 def check_stable(t: int, frontier: int) -> None:
-    """Check that a commit time is not above the frontier, so that no later commit changes what it answers; both in ns.
+    """Check that a commit time `t` is not above the frontier (newest commit), both ns since the epoch.
+
+    Above it a later commit could still change what a read as of `t` answers.
 
     Raises:
         NotStable: t is above the frontier.
@@ -112,7 +114,7 @@ def _answer(sides: Sequence[tuple[LmdbEnvironment, Any, Head]], key: str, t: int
         if t < head.low:
             raise _below(key, t, head.low)
         with txn.cursor(db=env.log) as cursor:
-            record = as_of(cursor, prefix, t)
+            record = find_as_of(cursor, prefix, t)
         if record is None and (floor := txn.get(prefix, db=env.floors)) is not None:
             raise _below(key, t, PAIR.unpack(floor)[1])
         return record

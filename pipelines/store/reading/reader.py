@@ -67,7 +67,7 @@ class Reader(Reads):
 
     def _locate(self, key: str) -> tuple[LmdbEnvironment, bytes] | None:
         for env in () if key in self._known else (self.hot, self.durable):
-            with env.read() as txn:
+            with env.begin_read() as txn:
                 prefix = env.key_id(txn, key)
             if prefix is not None:
                 self._known[key] = env, prefix

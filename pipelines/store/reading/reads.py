@@ -10,8 +10,8 @@ from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import BadKey
 from pipelines.store.disk.limits import VERSION_MAX, check_key, check_time
 from pipelines.store.disk.records import StoredRecord
-from pipelines.store.disk.seek import as_of, places, records
-from pipelines.store.reading.cuts import Cuts, typed
+from pipelines.store.disk.seek import find_as_of, iterate_records, iterate_versions
+from pipelines.store.reading.cuts import Cuts, raising_store_errors
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Reads(Cuts):
         """Where the key lives and its id, None for a key never put."""
         raise NotImplementedError
 
-    @typed
+    @raising_store_errors
     def get(self, key: str, version: int | None = None) -> StoredRecord | None:
         """Return the key's newest record, or the one with exactly this version; None if there is none.
 
@@ -37,10 +37,10 @@ class Reads(Cuts):
             Closed: the store or reader was closed.
         """
         if version is None:
-            return self._of(key, as_of, None)
-        return self._of(key, lambda log, prefix: next(records(log, prefix, version, version), None), None)
+            return self._of(key, find_as_of, None)
+        return self._of(key, lambda log, prefix: next(iterate_records(log, prefix, version, version), None), None)
 
-    @typed
+    @raising_store_errors
     def get_at_time(self, key: str, t: int) -> StoredRecord | None:
         """Return the record that was the key's newest at commit time t (ns since the epoch); None if there was none.
 
@@ -53,7 +53,7 @@ class Reads(Cuts):
         check_time(key, t)
         return self._cut([key], t)[key]
 
-    @typed
+    @raising_store_errors
     def snapshot(self, keys: Sequence[str] | str, t: int | None = None) -> dict[str, StoredRecord | None]:
         """Return the records of several keys as of one commit time, by default that of the newest commit.
 
@@ -74,15 +74,19 @@ class Reads(Cuts):
             check_time("snapshot", t)
         return self._cut(self.members(keys) if isinstance(keys, str) else keys, t)
 
-    @typed
+    @raising_store_errors
     def list_versions(self, key: str, lo: int = 0, hi: int = VERSION_MAX) -> list[tuple[int, int]]:
         """Return (version, ts in ns) of the key's kept versions from lo to hi, both included; ascending in both.
 
         Empty for a key never put. Values are not read.
         """
-        return self._of(key, lambda log, prefix: [(version, ts) for _, version, ts in places(log, prefix, lo, hi)], [])
 
-    @typed
+        def read(log: Any, prefix: bytes) -> list[tuple[int, int]]:
+            return [(version, ts) for _, version, ts in iterate_versions(log, prefix, lo, hi)]
+
+        return self._of(key, read, [])
+
+    @raising_store_errors
     def history(self, key: str, lo: int = 0, hi: int = VERSION_MAX, most: int = 10_000) -> list[StoredRecord]:
         """Return the key's kept records of versions lo to hi, both included, ascending; at most the oldest `most`.
 
@@ -91,7 +95,7 @@ class Reads(Cuts):
         Raises:
             Corrupt: a record's checksum does not match.
         """
-        return self._of(key, lambda log, prefix: list(islice(records(log, prefix, lo, hi), most)), [])
+        return self._of(key, lambda log, prefix: list(islice(iterate_records(log, prefix, lo, hi), most)), [])
 
     def _of(self, key: str, take: Callable[[Any, bytes], T], otherwise: T) -> T:
         """What is taken of a key's records in one snapshot, by a cursor over the log and their prefix."""
@@ -101,7 +105,7 @@ class Reads(Cuts):
             if found is None:
                 return otherwise
             env, prefix = found
-            with env.read() as txn, txn.cursor(db=env.log) as cursor:
+            with env.begin_read() as txn, txn.cursor(db=env.log) as cursor:
                 return take(cursor, prefix)
 
     def clear_dead_readers(self) -> int:
@@ -113,35 +117,38 @@ class Reads(Cuts):
         with self._reading:
             return int(self.hot.lmdb.reader_check()) + int(self.durable.lmdb.reader_check())
 
-    @typed
+    @raising_store_errors
     def members(self, affinity: str) -> list[str]:
         """Return the keys of a declared affinity set (keys that are put together or not at all), sorted.
 
+        Args:
+            affinity: the set's name.
+
         Raises:
             BadKey: the name is no path, or no such set was declared.
-            Closed: the store or reader was closed.
+            Closed, StoreError: the store or reader was closed, or cannot be read.
         """
-        with self._reading, self.durable.read() as txn:
+        with self._reading, self.durable.begin_read() as txn:
             raw = txn.get(check_key(affinity), db=self.durable.sets)
         if raw is None:
             raise BadKey(f"affinity set {affinity!r:.120} was never declared. Declare its members first.")
         return str(raw, "ascii").split("\n")
 
-    @typed
+    @raising_store_errors
     def get_meta(self, name: str, kind: str = "volatile") -> bytes | None:
-        """Return the bytes that `set_meta` stored under the name; None if there are none.
+        """Return the bytes that `set_meta` stored under a name; None if there are none.
 
         Args:
             name: as given to `set_meta`.
-            kind: "persistent" for the durable environment, all else for the hot one.
+            kind: as given to `set_meta`: "persistent", or "volatile" (the default).
 
         Raises:
             Closed: the store or reader was closed.
-            StoreError: the name is empty or too long for LMDB.
+            StoreError: the name is empty or too long for LMDB, or it cannot be read.
         """
         with self._reading:
             self._look()
             env = self.durable if kind == "persistent" else self.hot
-            with env.read() as txn:
-                found: bytes | None = txn.get(name.encode(), db=env.meta)
-                return found
+            with env.begin_read() as txn:
+                value: bytes | None = txn.get(name.encode(), db=env.meta)
+                return value

@@ -8,12 +8,12 @@ from typing import Any
 
 import lmdb
 
-from pipelines.store.disk.environment import LmdbEnvironment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
 from pipelines.store.disk.errors import BadKey, Fenced, MissingMember, StoreError, StoreFull
 from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
 from pipelines.store.disk.limits import check_key
-from pipelines.store.disk.records import packed
-from pipelines.store.disk.retention import SLACK, retire
+from pipelines.store.disk.records import encode_record
+from pipelines.store.disk.retention import SLACK, delete_oldest
 from pipelines.store.writing.event import Event
 from pipelines.store.writing.memory import KeyState, Side, WriterMemory
 
@@ -26,48 +26,49 @@ def next_ts(now: int, last: int) -> int:
     return max(now, last + 1)
 
 
-def commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
-    """Write the events to one environment in one transaction, and set each event's `ts` (rising, in order).
+def commit_events(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int = 0) -> None:
+    """Write events to one environment in one LMDB transaction, and set each event's `ts` (ns, rising in their order).
 
-    Outbox entries already sent and versions beyond a key's retention are deleted with it. Without events the frontier
-    moves to `now`. A full map is tried a second time after a flush to the disk.
+    The same transaction deletes outbox entries already sent, and versions beyond a key's retention. Without events it
+    moves the frontier (newest commit) to `now`. Where the map is full, it flushes to the disk and tries once more.
 
     Args:
         memory: the writer's; changed only if the transaction stands.
         persistent: into the durable environment, else into the hot one.
-        events: what to write.
+        events: what to write; may be empty.
         now: the clock's time, ns since the epoch.
-        low: oldest time (ns) that as-of reads may ask for from now on; 0 leaves it.
+        low: oldest time (ns) that as-of reads may ask for from now on; 0 leaves it as it is.
 
     Raises:
         StoreFull: no space; nothing was written.
         Fenced: a later writer has taken over; nothing was written.
         Closed: the store was closed.
-        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit.
+        StoreError: LMDB or the disk refuses, or an interrupt such as ctrl-C fell into an earlier commit, so that nobody
+            knows whether that one stands.
     """
-    if memory.unsure:
+    if memory.commit_unknown:
         raise StoreError("an interrupt fell into a commit, whose fate is unknown. Close the store and open it again.")
     try:
         _commit(memory, persistent, events, now, low)
     except StoreFull:  # of pages, perhaps, that only wait for the next flush
-        memory.synced.keep(*memory.synced.newest())
+        memory.synced.sync_and_keep(*memory.synced.pin_newest())
         _commit(memory, persistent, events, now, low)
 
 
 def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now: int, low: int) -> None:
-    memory.unsure = True
+    memory.commit_unknown = True
     side = memory.side(persistent)
     env, ts = side.env, memory.ts
     try:
         with env.lmdb.begin(write=True) as txn:
             _fence(memory, env, txn)
-            entry, fresh = side.next_entry, _name_keys(txn, side, events)
+            entry, fresh = side.next_outbox_number, _name_keys(txn, side, events)
             for event in events:
                 event.ts = ts = next_ts(now, ts)
                 for state, version, value, event_time in event.staged.values():
                     place = state.prefix + PAIR.pack(ts, version)
-                    happened = ts if event_time is None else event_time
-                    txn.put(place, packed(place, happened, memory.epoch, value), db=env.log)
+                    when = ts if event_time is None else event_time
+                    txn.put(place, encode_record(place, when, memory.epoch, value), db=env.log)
                 for name, value in event.meta.items():
                     txn.put(name.encode(), value, db=env.meta)
                 for waiting in event.entries:
@@ -86,11 +87,11 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
             for staged in event.staged.values():
                 if staged.state.version < 0:
                     staged.state.prefix = b""
-        memory.unsure = not isinstance(error, lmdb.Error | StoreError)
+        memory.commit_unknown = not isinstance(error, lmdb.Error | StoreError)
         if isinstance(error, lmdb.Error):
-            raise translated(error, env.name) from error
+            raise as_store_error(error, env.name) from error
         raise
-    side.head, side.next_entry, memory.ts = head, entry, ts
+    side.head, side.next_outbox_number, memory.ts = head, entry, ts
     side.next_key += fresh
     del side.sent[: len(forgotten)]
     for event in events:
@@ -102,9 +103,9 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
             memory.keys[state.key] = state
     for state, gone in retired:
         state.count -= gone
-    memory.unsure = False
+    memory.commit_unknown = False
     if not persistent:
-        memory.synced.committed()
+        memory.synced.count_commit()
 
 
 @contextmanager
@@ -115,13 +116,15 @@ def _writing(memory: WriterMemory, env: LmdbEnvironment) -> Iterator[Any]:
             _fence(memory, env, txn)
             yield txn
     except lmdb.Error as error:
-        raise translated(error, env.name) from error
+        raise as_store_error(error, env.name) from error
 
 
 def _fence(memory: WriterMemory, env: LmdbEnvironment, txn: Any) -> None:
-    found = env.head(txn).epoch
-    if found != memory.epoch:
-        raise Fenced(f"{env.folder}: writer {found} has taken over from writer {memory.epoch}; this one must end")
+    newest_writer = env.read_head(txn).epoch
+    if newest_writer != memory.epoch:
+        raise Fenced(
+            f"{env.folder}: writer {newest_writer} has taken over from writer {memory.epoch}; this one must end"
+        )
 
 
 def _name_keys(txn: Any, side: Side, events: Sequence[Event]) -> int:
@@ -144,36 +147,42 @@ def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tup
             if staged.state.keep is not None:
                 puts[staged.state] = puts.get(staged.state, 0) + 1
     return [
-        (state, retire(txn, env, state.prefix, state.count + more - state.keep.versions, 0))
+        (state, delete_oldest(txn, env, state.prefix, state.count + more - state.keep.versions, 0))
         for state, more in puts.items()
         if state.keep is not None and state.puts // SLACK != (state.puts + more) // SLACK
     ]
 
 
-def advanced(memory: WriterMemory) -> int:
-    """Return the time (ns since the epoch) up to which a flush that begins now makes commits safe.
+def prepare_flush(memory: WriterMemory) -> int:
+    """Delete the sent outbox entries, and return the time (ns since the epoch) that a flush beginning now makes safe.
 
-    Commits to the hot environment first: once if nothing was committed since the last flush, so that the frontier of an
-    idle store moves on, and further until all sent outbox entries are deleted.
+    If nothing was committed since the last flush, an empty commit moves the frontier of the idle store to now.
 
     Raises:
-        StoreError: as `commit`.
+        StoreFull, Fenced, Closed, StoreError: see `commit_events`.
     """
     idle = memory.ts <= memory.flushed
     while idle or memory.hot.sent:  # of which a commit deletes some
-        commit(memory, False, (), memory.clock())
+        commit_events(memory, False, (), memory.clock())
         idle = False
     return memory.ts
 
 
-def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None:
-    """Store the members of an affinity set (keys that are put together or not at all); the same again does nothing.
+def declare_set(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None:
+    """Store for good which keys make up an affinity set (put together or not at all); the same again does nothing.
+
+    Waits for the disk.
+
+    Args:
+        memory: the writer's.
+        affinity: name of the set, a path.
+        members: its keys, in any order.
 
     Raises:
         BadKey: the name or a member is no path, the set was declared with other members, or a member belongs to another
             set.
         MissingMember: no members are given.
-        Fenced, StoreFull, StoreError: nothing was written.
+        Fenced, StoreFull, Closed, StoreError: nothing was written.
     """
     check_key(affinity)
     wanted = frozenset(members)
@@ -196,21 +205,25 @@ def declare(memory: WriterMemory, affinity: str, members: Iterable[str]) -> None
         memory.keys[key].affinity = affinity
 
 
-def lower_bound(memory: WriterMemory, t: int) -> int:
-    """Make as-of reads below t (ns since the epoch) raise `Pruned` from now on, in both environments; deletes nothing.
+def forbid_reads_before(memory: WriterMemory, t: int) -> int:
+    """Make reads as of a time below `t` raise `Pruned` from now on, in both environments; deletes nothing.
 
-    The bound never falls and is at most the newest commit.
+    A bound that is set never falls.
+
+    Args:
+        memory: the writer's.
+        t: ns since the epoch.
 
     Returns:
-        `t`, or the time of the newest commit where that is lower: what may be deleted up to.
+        The bound in ns: `t`, or the time of the newest commit where that is lower.
 
     Raises:
-        StoreError: as `commit`.
+        StoreFull, Fenced, Closed, StoreError: see `commit_events`.
     """
     bound = min(t, memory.ts)
-    for persistent in (False, True):
+    for persistent in (False, True):  # an empty commit writes the head, and the bound with it
         if bound > memory.side(persistent).head.low:
-            commit(memory, persistent, (), 0, bound)
+            commit_events(memory, persistent, (), 0, bound)
     return bound
 
 
@@ -222,4 +235,4 @@ def prune_key(memory: WriterMemory, state: KeyState, before: int) -> None:
     """
     env = memory.side(state.persistent).env
     with _writing(memory, env) as txn:
-        state.count -= retire(txn, env, state.prefix, 0, before)
+        state.count -= delete_oldest(txn, env, state.prefix, 0, before)

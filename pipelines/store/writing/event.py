@@ -62,8 +62,8 @@ class EventBatch:
             raise BadInput("an event of the batch is open; finish it first")
         self._busy = True
 
-    def finish(self, event: Event, good: bool) -> None:
-        """Mark the open event as ended; if `good`, keep its writes for the batch's commit, else drop them."""
+    def end_event(self, event: Event, good: bool) -> None:
+        """Mark the batch's open event as ended; keep what it staged for the batch's commit if `good`, else drop it."""
         self._busy = False
         if good:
             self._events.append(event)
@@ -96,7 +96,7 @@ class Event:
         self.ts = 0
 
     def put(self, key: str, value: bytes, version: int, event_time: int | None = None) -> Verdict:
-        """Stage one version of an object; it is written with the commit.
+        """Stage one version of an object; it is written when the event is committed.
 
         Args:
             key: a path such as `/sample/orders/all/60`.
@@ -105,14 +105,15 @@ class Event:
             event_time: ns since the epoch, at most 300 s ahead of the clock; None for the commit's time.
 
         Returns:
-            "applied" above the key's newest version, those of the open batch included; "duplicate" if stored with equal
-            bytes; "stale" if older and not stored. Only "applied" writes.
+            "applied" if the version is above the key's newest, also above those staged in the same batch; "duplicate"
+            if it is stored with equal bytes; "stale" if it is older and not stored. Only "applied" writes.
 
         Raises:
             BadInput: key, value, version or event time is not valid (`BadKey`, `BadValue`, `BadVersion`, `BadTime`),
-                the key lives in the other environment, or is put twice in this event.
+                the key was put with the other kind before, or is put twice in this event.
             MissingMember: the key belongs to a declared affinity set; use `put_set`.
             Conflict: the version is stored with other bytes.
+            Closed, StoreError: a stored version cannot be read to compare with.
         """
         known = self._memory.keys.get(key)
         if (
@@ -126,7 +127,7 @@ class Event:
             and known.persistent is self._batch.persistent
             and key not in self._batch.earlier
             and key not in self.staged
-        ):  # what nearly every put is; all else is looked at with care, and every refusal comes from there
+        ):  # nearly every put; the checks below refuse nothing of it
             self.staged[key] = Staged(known, version, value, None)
             return APPLIED
         staged = self._examine(key, value, version, event_time)
@@ -141,17 +142,18 @@ class Event:
         """Stage one version of several objects that belong together, all or none.
 
         Args:
-            affinity: name of the set; a declared one must be given exactly its members.
-            items: value by key.
+            affinity: name of the set; if it was declared, `items` must have exactly its members.
+            items: value (at most 64 MiB) by key.
             version: the same for all, 0 to 2^63 - 1.
 
         Returns:
-            The verdict of all members, as `put` returns it.
+            The verdict that all members share, as `put` returns it.
 
         Raises:
-            MissingMember: no items, a declared member is missing, or one belongs elsewhere.
+            MissingMember: no items, not exactly the declared members, or a key of another declared set.
             Conflict: the members' verdicts differ, or one is stored with other bytes.
             BadInput: a key, value or version is not valid, or a key is put twice in this event.
+            Closed, StoreError: a stored version cannot be read to compare with.
         """
         members = self._memory.sets.get(affinity)
         if members is not None and members != items.keys():
@@ -159,23 +161,27 @@ class Event:
             raise MissingMember(f"set {affinity}: missing {missing}, not of the set {strange}; put exactly its members")
         if not items:
             raise MissingMember(f"set {affinity}: no members were put")
-        found = [self._examine(key, value, version, None) for key, value in items.items()]
-        for staged in found:
+        puts = [self._examine(key, value, version, None) for key, value in items.items()]
+        for staged in puts:
             if staged.state.affinity not in (None, affinity):
                 raise MissingMember(f"{staged.state.key} is a member of set {staged.state.affinity}, not of {affinity}")
-        verdicts = {self._verdict(staged) for staged in found}
+        verdicts = {self._verdict(staged) for staged in puts}
         if len(verdicts) > 1:
             raise Conflict(f"set {affinity} version {version}: its members meet the verdicts {sorted(verdicts)}")
         (verdict,) = verdicts
         if verdict == APPLIED:
-            self.staged.update((staged.state.key, staged) for staged in found)
+            self.staged.update((staged.state.key, staged) for staged in puts)
         return verdict
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Stage bytes under a name, such as a cursor; an earlier value is replaced. Not versioned.
+        """Stage an unversioned value, such as a cursor, that replaces the one under its name; read it by `get_meta`.
+
+        Args:
+            name: 1 to 200 printable ASCII characters; each of the two kinds has names of its own.
+            value: at most 64 MiB.
 
         Raises:
-            BadKey: the name has not 1 to 200 printable ASCII characters.
+            BadKey: no such name.
             BadValue: no bytes, or more than 64 MiB.
         """
         if not name or len(name) > NAME_CHARACTERS or not name.isascii() or not name.isprintable():
@@ -184,19 +190,20 @@ class Event:
         self.meta[name] = value
 
     def outbox(self, entry: bytes) -> None:
-        """Stage a message to be sent after the commit; it stays in the outbox until `Store.sent` names its number.
-
-        Only entries of volatile events are found by `Store.outbox`.
+        """Stage a message to be sent after the commit; it stays in the outbox until `Store.mark_sent` names its number.
 
         Raises:
+            BadInput: the event is persistent; the outbox is that of volatile events.
             BadValue: no bytes, or more than 64 MiB.
         """
+        if self._batch.persistent:
+            raise BadInput("the outbox takes entries of volatile events only; nothing would send this one")
         check_value("outbox", entry)
         self.entries.append(entry)
 
     def _examine(self, key: str, value: bytes, version: int, event_time: int | None) -> Staged:
         earlier = self._batch.earlier.get(key)
-        state = earlier[-1].state if earlier else self._memory.state_of(key, self._batch.persistent)
+        state = earlier[-1].state if earlier else self._memory.state_for_put(key, self._batch.persistent)
         check_version(key, version)
         check_value(key, value)
         if event_time is not None:
@@ -227,4 +234,4 @@ class Event:
         if self._alone:
             self._batch.host.end((self,), self._batch.persistent, kind is None)
         else:
-            self._batch.finish(self, kind is None)
+            self._batch.end_event(self, kind is None)

@@ -17,7 +17,7 @@ Clock = Callable[[], int]
 """Nanoseconds since the epoch."""
 
 
-def steady() -> Clock:
+def steady_clock() -> Clock:
     """Return a clock (ns since the epoch) that starts at wall time and never falls, whatever happens to the wall clock.
 
     The offset is the largest of five readings: one taken while the process was suspended would lag for good.
@@ -58,7 +58,7 @@ class Side:
     env: LmdbEnvironment
     head: Head
     next_key: int
-    next_entry: int
+    next_outbox_number: int
     sent: list[int] = field(default_factory=list)
     """Outbox entries that were sent; the next commit deletes them."""
 
@@ -87,7 +87,7 @@ class WriterMemory:
     epoch: int
     ts: int
     flushed: int
-    unsure: bool = False
+    commit_unknown: bool = False
     """An interrupt fell into a commit, so that this memory may be behind the file."""
     keys: dict[str, KeyState] = field(default_factory=dict)
     sets: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -100,12 +100,18 @@ class WriterMemory:
         """Return the declared affinity set that the key is a member of; None without one."""
         return next((name for name, members in self.sets.items() if key in members), None)
 
-    def blank(self, key: str, persistent: bool) -> KeyState:
+    def new_key_state(self, key: str, persistent: bool) -> KeyState:
         """Return the state of a key that was never put; it is not remembered."""
         return KeyState(key, persistent, rule_for(self.keep, key), self.affinity_of(key))
 
-    def state_of(self, key: str, persistent: bool) -> KeyState:
-        """Return the state of a key for a put; a fresh one, not remembered yet, for a key never put.
+    def state_for_put(self, key: str, persistent: bool) -> KeyState:
+        """Return what the writer knows of a key that is to be put.
+
+        For a key never put that is a new state, which `keys` gets only with the commit.
+
+        Args:
+            key: a path.
+            persistent: whether it is to be put into the durable environment, else into the hot one.
 
         Raises:
             BadKey: the key is no path, or was put to the other environment before.
@@ -113,7 +119,7 @@ class WriterMemory:
         state = self.keys.get(key)
         if state is None:
             check_key(key)
-            return self.blank(key, persistent)
+            return self.new_key_state(key, persistent)
         if state.persistent != persistent:
             kinds = ("persistent", "volatile") if state.persistent else ("volatile", "persistent")
             raise BadKey(f"{key} was put as {kinds[0]} before and cannot be put as {kinds[1]}; use another key")

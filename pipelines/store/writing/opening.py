@@ -12,15 +12,15 @@ from pathlib import Path
 
 import lmdb
 
-from pipelines.store.disk.environment import LmdbEnvironment, translated
+from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
 from pipelines.store.disk.errors import Corrupt, OtherSchema, WriterPresent
 from pipelines.store.disk.layout import HEAD, SCHEMA, SCHEMA_NAME, Head, pack_head
 from pipelines.store.disk.limits import VERSION_MAX
 from pipelines.store.disk.retention import Keep
-from pipelines.store.disk.seek import as_of, places
+from pipelines.store.disk.seek import find_as_of, iterate_versions
 from pipelines.store.disk.synced import SyncedSnapshot
 from pipelines.store.writing.memory import Clock, Side, WriterMemory
-from pipelines.store.writing.recovery import damage, forget_close, remember_close, stood_aside
+from pipelines.store.writing.recovery import find_damage, mark_clean, mark_unclean, move_aside
 
 ALARM_NS = 10**9
 """How far (ns) the newest commit may lie ahead of the clock without a warning."""
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Opened:
+class OpenedStore:
     """A store that this process writes: its folder, the descriptor of the locked file, and the writer's memory."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Opened:
     memory: WriterMemory
 
     def close(self) -> None:
-        """Sync the hot environment, close both, release the lock, and note the clean close in `last_run`.
+        """Sync the hot environment, close both, note the clean close in `last_run`, and release the lock.
 
         Raises:
             StoreError, OSError: the disk refuses. Files and lock are released all the same, but no clean close is
@@ -49,19 +49,19 @@ class Opened:
                 files.callback(memory.durable.env.close)
                 files.callback(memory.hot.env.close)
                 files.callback(memory.synced.close)
-                memory.synced.keep(*memory.synced.newest())
-            remember_close(self.folder)  # not where a host crash may still take pages of a file that nobody looks at
+                memory.synced.sync_and_keep(*memory.synced.pin_newest())
+            mark_clean(self.folder)  # not where a host crash may still take pages of a file that nobody looks at
 
 
-def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> Opened:
-    """Take the writer's lock, check both files where they were not closed cleanly, and open them under a new epoch.
+def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock) -> OpenedStore:
+    """Become the writer of the store in `folder`: lock it, check files not closed cleanly, and open both environments.
 
-    The folder is made, for this user only. The check runs in a process of its own and takes up to 600 s per file. A hot
-    file that is damaged or of another release is renamed and begun anew (logged).
+    The folder is made if absent, for this user only. A check reads the file in a process of its own and takes up to 600
+    s. A hot file that is damaged or of another release is renamed and begun anew (logged).
 
     Args:
         folder: of the store.
-        map_bytes: address space per environment.
+        map_bytes: address space per environment, not disk or memory used.
         keep: retention rules.
         clock: gives ns since the epoch.
 
@@ -69,33 +69,32 @@ def open_writer(folder: Path, map_bytes: int, keep: Sequence[Keep], clock: Clock
         WriterPresent: another process is the writer.
         Corrupt: the durable file is damaged; it is left as it is, because nothing can rebuild it.
         OtherSchema: another release wrote the durable file; it is left as it is.
-        StoreFull, StoreError: LMDB or the disk refuses.
+        StoreFull, StoreError: LMDB or the disk refuses, or a check took longer than 600 s.
         OSError: the folder cannot be made or locked.
-        subprocess.TimeoutExpired: a check took longer than 600 s.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # one that was made by hand, or by an older release, too
     with ExitStack() as ends:
         lock = _lock(folder)
         ends.callback(os.close, lock)
-        if why := damage(folder, "durable"):
+        if why := find_damage(folder, "durable"):
             raise Corrupt(
                 f"{folder / 'durable'} is damaged ({why}) and nothing can rebuild it. Restore it from a copy, or "
                 "remove it."
             )
-        if why := damage(folder, "hot"):
-            aside = stood_aside(folder / "hot", "damaged")
+        if why := find_damage(folder, "hot"):
+            aside = move_aside(folder / "hot", "damaged")
             log.warning("%s is damaged (%s); it lies in %s now and is begun anew", folder / "hot", why, aside)
-        forget_close(folder)
+        mark_unclean(folder)
         durable = LmdbEnvironment(folder / "durable", map_bytes, synced=True)
         ends.callback(durable.close)
         durable.check_schema()
         hot = _hot(folder / "hot", map_bytes)
         ends.callback(hot.close)
         try:
-            opened = Opened(folder, lock, _remember(durable, hot, keep, clock))
+            opened = OpenedStore(folder, lock, _remember(durable, hot, keep, clock))
         except lmdb.Error as error:
-            raise translated(error, str(folder)) from error
+            raise as_store_error(error, str(folder)) from error
         ends.pop_all()
         return opened
 
@@ -125,7 +124,7 @@ def _hot(path: Path, map_bytes: int) -> LmdbEnvironment:
         return env
     except OtherSchema:
         env.close()
-    aside = stood_aside(path, "other")
+    aside = move_aside(path, "other")
     log.warning("%s was written by another release; it lies in %s now and is begun anew from the log", path, aside)
     return LmdbEnvironment(path, map_bytes)
 
@@ -135,8 +134,8 @@ def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Kee
     synced, heads = SyncedSnapshot(hot), []
     for env in (durable, hot):
         env.lmdb.reader_check()
-        with env.read() as txn:
-            heads.append(env.head(txn))
+        with env.begin_read() as txn:
+            heads.append(env.read_head(txn))
     now, epoch, ts = clock(), max(head.epoch for head in heads) + 1, max(head.ts for head in heads)
     if ts > now + ALARM_NS:
         ahead = (ts - now) / 1e9
@@ -152,9 +151,9 @@ def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Kee
         with env.lmdb.begin(write=True) as txn:
             txn.put(HEAD, pack_head(head), db=env.meta)
             txn.put(SCHEMA_NAME, SCHEMA, db=env.meta)
-            sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_entry(txn)))
+            sides.append(Side(env, head, txn.stat(env.keys)["entries"], env.next_outbox_number(txn)))
     memory = WriterMemory(sides[1], sides[0], synced, tuple(keep), clock, epoch, ts, heads[1].flushed)
-    with durable.read() as txn, txn.cursor(db=durable.sets) as cursor:
+    with durable.begin_read() as txn, txn.cursor(db=durable.sets) as cursor:
         memory.sets = {name.decode(): frozenset(raw.decode().split("\n")) for name, raw in cursor}
     for side in sides:
         _read_keys(memory, side)
@@ -163,12 +162,12 @@ def _remember(durable: LmdbEnvironment, hot: LmdbEnvironment, keep: Sequence[Kee
 
 def _read_keys(memory: WriterMemory, side: Side) -> None:
     env = side.env
-    with env.read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
+    with env.begin_read() as txn, txn.cursor(db=env.keys) as keys, txn.cursor(db=env.log) as cursor:
         for raw, prefix in keys:
-            state = memory.blank(raw.decode(), side is memory.durable)
-            newest = as_of(cursor, prefix)
+            state = memory.new_key_state(raw.decode(), side is memory.durable)
+            newest = find_as_of(cursor, prefix)
             state.prefix, state.version = prefix, -1 if newest is None else newest.version
             if state.keep is not None:
-                state.count = sum(1 for _ in places(cursor, prefix, 0, VERSION_MAX))
+                state.count = sum(1 for _ in iterate_versions(cursor, prefix, 0, VERSION_MAX))
                 state.puts = state.count  # from 0 on, a key put seldom would outgrow its rule a little at every start
             memory.keys[state.key] = state

@@ -8,22 +8,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.store.disk.synced import restore
+from pipelines.store.disk.errors import StoreError
+from pipelines.store.disk.synced import restore_synced
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 LAST_RUN = "last_run"
 CHECK_S = 600
 
 
-def damage(folder: Path, name: str) -> str:
-    """Return what is wrong with the database `folder/name`, or "" if it can be used.
+def find_damage(folder: Path, name: str) -> str:
+    """Return what is wrong with the database file in `folder/name`, or "" if it can be used.
 
-    "" without a look for a file that is absent or unchanged since a clean close. Otherwise a child process reads it:
-    after a kill on the same boot the newest record of each key; after a host crash every record, once the file was set
-    back to its last synced commit where one is known (`restore` rewrites `data.mdb`).
+    A file that is absent or unchanged since a clean close is not read. Otherwise a child process checks it, for up to
+    600 s: the newest record of each key if the writer was killed; every record after a crash of the host, when the file
+    is first set back to its last synced commit (`restore_synced` rewrites `data.mdb`).
+
+    Args:
+        folder: of the store.
+        name: "hot" or "durable".
 
     Raises:
-        subprocess.TimeoutExpired: the check took longer than 600 s.
+        StoreError: the check took longer than 600 s.
         OSError: a file cannot be read or set back.
     """
     if not (folder / name / "data.mdb").exists():
@@ -32,25 +37,30 @@ def damage(folder: Path, name: str) -> str:
     if stamps.get(name) == _stamp(folder / name):
         return ""
     crashed = boot != _boot()
-    if crashed and not restore(folder / name):
+    if crashed and not restore_synced(folder / name):
         return "at the host's crash it was written faster than it was brought to the disk"
     paths = [str(Path(__file__).parents[3]), str(Path(sys.modules["lmdb"].__file__ or "").parents[1])]
     code = (
-        f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import Path, check; "
-        f"check(Path({str(folder / name)!r}), deep={crashed})"
+        f"import sys; sys.path[:0] = {paths!r}; from pipelines.store.reading.check import Path, check_environment; "
+        f"check_environment(Path({str(folder / name)!r}), deep={crashed})"
     )
     command = [sys.executable, "-I", "-S", "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
-    if found.returncode < 0:
-        return f"reading it ends a process by {signal.Signals(-found.returncode).name}"
-    return found.stderr.strip().splitlines()[-1] if found.returncode else ""
+    try:
+        child = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise StoreError(f"{folder / name}: the check took more than {CHECK_S} s. Move it to a faster disk.") from None
+    if child.returncode < 0:
+        return f"reading it ends a process by {signal.Signals(-child.returncode).name}"
+    if child.returncode > 0:
+        return (child.stderr.strip() or f"its check ended with status {child.returncode}").splitlines()[-1]
+    return ""
 
 
-def stood_aside(path: Path, why: str) -> Path:
-    """Rename an environment's folder to the first free `NAME.WHY-1`, `-2`, ... beside it and return the new path.
+def move_aside(path: Path, why: str) -> Path:
+    """Rename an environment's folder to the first free of `NAME.WHY-1`, `NAME.WHY-2`, ... and return the new path.
 
     Args:
-        path: the folder.
+        path: the folder NAME.
         why: "damaged" or "other" (of another release).
 
     Raises:
@@ -63,7 +73,7 @@ def stood_aside(path: Path, why: str) -> Path:
     return aside
 
 
-def forget_close(folder: Path) -> None:
+def mark_unclean(folder: Path) -> None:
     """Replace the folder's `last_run` by the id of this boot alone: a store found so was not closed cleanly.
 
     Raises:
@@ -72,7 +82,7 @@ def forget_close(folder: Path) -> None:
     _replace(folder / LAST_RUN, _boot() + "\n")
 
 
-def remember_close(folder: Path) -> None:
+def mark_clean(folder: Path) -> None:
     """Write `last_run`: id of this boot, and inode, size and time of both closed files, for the next open.
 
     Raises:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pipelines.store.disk.records import StoredRecord
-from pipelines.store.disk.retention import under
+from pipelines.store.disk.retention import is_under
 
 ATTEMPTS = 3
 DEAD = "/dead"
@@ -27,43 +27,43 @@ class Upcalls:
     def __init__(self, park: Callable[[str, StoredRecord, Exception], None]) -> None:
         self._park = park
         self._watches: tuple[tuple[str, Callback], ...] = ()
-        self._matching: dict[str, tuple[Callback, ...]] = {}
+        self._by_key: dict[str, tuple[Callback, ...]] = {}
         self._waiting: deque[tuple[Callback, str, StoredRecord]] = deque()
         self._delivering = threading.Lock()
 
     def add(self, prefix: str, callback: Callback) -> None:
         """Register a callback for keys at or under the path, from the next commit on; needs the writer's lock."""
         self._watches += ((prefix, callback),)
-        self._matching = {}
+        self._by_key = {}
 
-    def matching(self, key: str) -> tuple[Callback, ...]:
-        """Return the callbacks that watch the key, in the order they were added; empty without one.
+    def callbacks_for(self, key: str) -> tuple[Callback, ...]:
+        """Return the callbacks that watch a key, in the order they were added; empty if nobody does.
 
-        A key under `/dead` (records whose upcall failed) matches only who watches `/dead` or a path below it.
+        A key under `/dead` (a note on an upcall that failed) is watched only by callbacks added for `/dead` or below.
         """
         if not self._watches:
             return ()
-        table = self._matching  # taken before the watches: a change meanwhile throws this table away
-        found = table.get(key)
-        if found is None:
-            dead = under(DEAD, key)
-            found = tuple(
+        by_key = self._by_key  # taken before the watches: `add` meanwhile throws this table away
+        callbacks = by_key.get(key)
+        if callbacks is None:
+            dead = is_under(DEAD, key)
+            callbacks = tuple(
                 callback
                 for prefix, callback in self._watches
-                if under(prefix, key) and (not dead or under(DEAD, prefix))
+                if is_under(prefix, key) and (not dead or is_under(DEAD, prefix))
             )
-            table[key] = found
-        return found
+            by_key[key] = callbacks
+        return callbacks
 
-    def add_waiting(self, key: str, record: StoredRecord, callbacks: tuple[Callback, ...]) -> None:
+    def enqueue(self, key: str, record: StoredRecord, callbacks: tuple[Callback, ...]) -> None:
         """Queue one call per callback; needs the writer's lock, so that the queue has the order of commits."""
         self._waiting.extend((callback, key, record) for callback in callbacks)
 
     def deliver(self) -> None:
         """Call the queued callbacks in this thread until the queue is empty; return at once if another thread delivers.
 
-        Each is tried up to three times, a triggered record once. Exceptions are logged, not raised; a stored record
-        whose callback keeps failing is parked under `/dead`.
+        Each is tried up to three times, for a triggered record once. What they raise is logged, not raised; for a
+        stored record that kept failing a note is put under `/dead`.
         """
         while self._waiting and self._delivering.acquire(blocking=False):
             try:
@@ -82,7 +82,7 @@ class Upcalls:
             except Exception as error:
                 failure = error
         log.warning("upcall for %s version %d failed: %r", key, record.version, failure)
-        if failure is not None and record.version >= 0 and not under(DEAD, key):
+        if failure is not None and record.version >= 0 and not is_under(DEAD, key):
             try:
                 self._park(key, record, failure)
             except Exception:

@@ -12,7 +12,7 @@ from models.policy.live.replay import replay_decision
 from pipelines.scale.as_of import StoreForecasts, _reader
 from pipelines.scale.processor import Scaler
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, packed
+from pipelines.serve.step.records import ForecastValue, encode_value
 from pipelines.store import Store
 from tests.fakes.waiting import PATIENCE_S
 from tests.unit.policy.test_processor import forecast, metric, row
@@ -40,8 +40,10 @@ def reads(store, tmp_path, monkeypatch):
 
 
 def value(message="", **changes):
-    fields = {"generation": 1, "model_version": "1", "digests": ("a", "b", "c"), "imputed": 0, "since_gap": 0}
-    return packed(ForecastValue(**{**fields, "doubted": False, "reason": "", "message": message.encode(), **changes}))
+    fields = {"deployment": 1, "model_version": "1", "digests": ("a", "b", "c"), "imputed": 0, "since_gap": 0}
+    return encode_value(
+        ForecastValue(**{**fields, "doubted": False, "reason": "", "message": message.encode(), **changes})
+    )
 
 
 def decisions(now, rounds, store=None, reads=None):

@@ -45,14 +45,14 @@ def test_an_epoch_counts_for_more_than_those_before_also_on_a_new_broker(broker,
 def test_of_two_servers_with_different_clocks_the_later_claim_is_the_higher(broker):
     claimed(broker, time.time() + 200)
     first = claim.Claim(None, broker)
-    assert first.epoch > (time.time() + 199) * 1000 and not first.lost()
+    assert first.epoch > (time.time() + 199) * 1000 and not first.superseded()
     second = claim.Claim(None, broker)
-    assert second.epoch > first.epoch and first.lost() and not second.lost()
+    assert second.epoch > first.epoch and first.superseded() and not second.superseded()
 
 
 def test_what_is_no_claim_takes_nothing_over(broker):
     mine = claim.Claim(None, broker)
     for value in (b"", b"{", encode(Control("serving", time.time() + 1e6)), None):
         broker.send_bytes("control", claim.KEY.encode(), value)
-    assert not mine.lost()
+    assert not mine.superseded()
     assert claim.Claim(None, broker, kept=mine.epoch).epoch == mine.epoch

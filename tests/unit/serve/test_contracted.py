@@ -4,12 +4,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.contracted import Contracted
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.http.app import app
+from pipelines.serve.contracted import ContractedJobs
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.http.app import build_app
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.jobs import ServedJobs
-from pipelines.serve.step.windows import Recent
+from pipelines.serve.step.windows import RecentWindows
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -25,26 +25,26 @@ def folder(tmp_path):
 
 @pytest.fixture
 def known(folder):
-    return Contracted(folder, 0.0)
+    return ContractedJobs(folder, 0.0)
 
 
 def test_the_fast_path_takes_a_job_and_shows_it_once_it_has_a_contract(folder, known, tmp_path):
     with Store.open(tmp_path / "store") as store:
         core = Core(store, STEP, known, epoch=7)
-        web = TestClient(app(store, STEP, known, "s3cret"), headers={"Authorization": "Bearer s3cret"})
-        assert core.take([Arrival(raw("orders", BEGIN, 5.0))], NOW)[0].code == "unknown_job"
+        web = TestClient(build_app(store, STEP, known, "s3cret"), headers={"Authorization": "Bearer s3cret"})
+        assert core.process([IncomingSample(raw("orders", BEGIN, 5.0))], NOW)[0].code == "unknown_job"
         assert "no contract" in web.get("/jobs/orders/forecast").text
         (folder / "orders.yaml").touch()
-        assert not hasattr(core.take([Arrival(raw("orders", BEGIN, 5.0))], NOW)[0], "code")
+        assert not hasattr(core.process([IncomingSample(raw("orders", BEGIN, 5.0))], NOW)[0], "code")
         assert "no forecast" in web.get("/jobs/orders/forecast").text
 
 
 def test_the_stream_takes_a_job_once_it_has_a_contract(folder, known):
-    jobs = ServedJobs(Recent(STEP), known, lambda job, by: None, 7)
+    jobs = ServedJobs(RecentWindows(STEP), known, lambda job, by: None, 7)
     with pytest.raises(MessageError, match="no contract"):
-        jobs.take("orders", raw("orders", BEGIN, 5.0), NOW)
+        jobs.add_record("orders", raw("orders", BEGIN, 5.0), NOW)
     (folder / "orders.yaml").touch()
-    assert jobs.take("orders", raw("orders", BEGIN, 5.0), NOW)[0].job == "orders"
+    assert jobs.add_record("orders", raw("orders", BEGIN, 5.0), NOW)[0].job == "orders"
 
 
 class Champions:
@@ -64,7 +64,7 @@ class Champions:
 
 
 def test_the_loader_fetches_a_champion_once_the_job_has_a_contract(folder, known):
-    windows, champions = Recent(STEP), Champions()
+    windows, champions = RecentWindows(STEP), Champions()
     for job in ("orders", "rides"):
         windows.add(job, [(BEGIN + i, 5.0) for i in range(30)])
     (folder / "rides.yaml").touch()
@@ -88,7 +88,7 @@ def test_a_folder_that_is_away_as_a_whole_takes_no_contract_with_it(folder, know
 
 
 def test_the_folder_is_not_read_again_before_it_is_time(folder):
-    known = Contracted(folder, 1e9)
+    known = ContractedJobs(folder, 1e9)
     assert "orders" not in known
     (folder / "orders.yaml").touch()
     assert "orders" not in known and len(known) == 0

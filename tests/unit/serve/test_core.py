@@ -12,33 +12,41 @@ from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.online import Online
 from models.forecast.selection.catalogue import CATALOGUE
-from pipelines.serve.fast.core import CURSOR, Arrival, Core
-from pipelines.serve.fast.reading import answer
-from pipelines.serve.fast.swapping import swap
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
+from pipelines.serve.fast.reading import answer_request
+from pipelines.serve.fast.swapping import finish_swaps, swap_model
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.net.wire import (
     ROOM,
     Absent,
     AsOf,
-    Edge,
     Found,
     Frontier,
+    FrontierTimes,
     Get,
-    History,
     Refused,
+    VersionList,
     Versions,
     WhatIf,
     WireForecast,
-    framed,
+    encode_frame,
     read_answer,
 )
-from pipelines.serve.step.following import Following
-from pipelines.serve.step.keys import active_key, filling_name, forecast_key, quarantine_key, sample_key, state_key
-from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, unpacked
+from pipelines.serve.step.job import ServedJob
+from pipelines.serve.step.keys import (
+    active_key,
+    forecast_key,
+    intent_key,
+    open_window_name,
+    quarantine_key,
+    sample_key,
+    state_key,
+)
+from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.store import Store, StoreFull
-from pipelines.store.writing import writer
+from pipelines.store.writing import puts
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, Wire, contents, raw
 from tidecast.messages import Forecast, decode, encode
@@ -59,7 +67,7 @@ def core(store):
 
 
 def put(core, *samples):
-    return core.take([Arrival(one) for one in samples], NOW)
+    return core.process([IncomingSample(one) for one in samples], NOW)
 
 
 def feed(core, first, last, rate=100.0, job=JOB):
@@ -68,16 +76,18 @@ def feed(core, first, last, rate=100.0, job=JOB):
 
 def feed_log(core, samples):
     at = 0 if (kept := core.store.get_meta(CURSOR)) is None else int(kept)
-    core.take([Arrival(one, ("metrics", 0, at + i), b"%d" % (at + i + 1)) for i, one in enumerate(samples)], NOW)
+    core.process(
+        [IncomingSample(one, ("metrics", 0, at + i), b"%d" % (at + i + 1)) for i, one in enumerate(samples)], NOW
+    )
 
 
 def crown(core, forecaster=None, version="1", job=JOB):
-    made = pack(forecaster or Naive(TASK))
-    return swap(core, prepare(core.windows, job, f"{job}-forecaster", version, made))
+    made = pack_model(forecaster or Naive(TASK))
+    return swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", version, made))
 
 
 def value_of(found):
-    return unpacked(ForecastValue, found.value)
+    return decode_value(ForecastValue, found.value)
 
 
 def taken_by_a_full_store(core, arrival, monkeypatch):
@@ -85,22 +95,22 @@ def taken_by_a_full_store(core, arrival, monkeypatch):
         raise StoreFull("the map is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.writer.commit", full)
+        patch.setattr("pipelines.store.writing.puts.commit_events", full)
         with pytest.raises(StoreFull):
-            core.take([arrival], NOW)
+            core.process([arrival], NOW)
 
 
 def test_without_a_model_windows_are_kept_and_nothing_is_said(core, store):
     (took,) = put(core, raw(JOB, BEGIN, 100.0))
     assert (took.verdict, took.forecasts) == ("applied", [])
-    assert unpacked(SampleValue, store.get(sample_key(JOB, STEP)).value) == SampleValue(100.0, 3, 0.0, 720.0)
+    assert decode_value(SampleValue, store.get(sample_key(JOB, STEP)).value) == SampleValue(100.0, 3, 0.0, 720.0)
     assert store.get(sample_key(JOB, STEP)).version == BEGIN and store.get(KEY) is None
 
 
 def test_a_part_of_a_window_waits_for_the_rest(core):
     assert put(core, raw(JOB, BEGIN, 50.0, 0, 2))[0].verdict == "pending"
     assert put(core, raw(JOB, BEGIN, 70.0, 1, 2))[0].verdict == "applied"
-    assert unpacked(SampleValue, core.store.get(sample_key(JOB, STEP)).value).rate == 60.0
+    assert decode_value(SampleValue, core.store.get(sample_key(JOB, STEP)).value).rate == 60.0
 
 
 def test_window_state_and_forecast_have_one_time_and_the_forecast_is_the_models(core, store):
@@ -117,8 +127,8 @@ def test_window_state_and_forecast_have_one_time_and_the_forecast_is_the_models(
     loads = [100.0 + w % 24 for w in range(BEGIN, BEGIN + 30)] + [77.0]
     expected = Naive(TASK).quantiles_of(Naive(TASK).state_after(Series(BEGIN * STEP, STEP, np.array(loads))))
     np.testing.assert_allclose(message.quantiles, expected)
-    assert unpacked(StateValue, store.get(keys[1]).value).generation == value.generation == 1
-    assert value.digests == core.job(JOB).generations[0].digests and value.model_version == "1"
+    assert decode_value(StateValue, store.get(keys[1]).value).deployment == value.deployment == 1
+    assert value.digests == core.job(JOB).deployments[0].digests and value.model_version == "1"
 
 
 def test_the_first_model_speaks_for_the_newest_window_at_once(core, store):
@@ -134,8 +144,8 @@ def test_models_that_no_job_needs_any_more_are_let_go(core):
     for job in (JOB, "rides"):
         feed(core, BEGIN, BEGIN + 30, job=job)
         crown(core, shared, job=job)
-    first = core.job(JOB).online
-    assert first is core.job("rides").online and len(core.cache) == 1
+    first = core.job(JOB).model
+    assert first is core.job("rides").model and len(core.cache) == 1
     for version in range(2, 6):
         crown(core, CATALOGUE["ridge"](TASK, series(300 + 10 * version)), str(version))
     assert len(core.cache) == 2 and list(first) == ["rides"]
@@ -159,7 +169,7 @@ def test_other_bytes_for_a_closed_window_are_a_conflict_and_the_first_stay(core,
     before = contents(store)
     (refused,) = put(core, raw(JOB, BEGIN + 1, 9.0))
     assert isinstance(refused, Refused) and refused.code == "conflict" and contents(store) == before
-    (kept,) = core.take([Arrival(raw(JOB, BEGIN + 1, 9.0), ("metrics", 0, 5), b"6")], NOW)
+    (kept,) = core.process([IncomingSample(raw(JOB, BEGIN + 1, 9.0), ("metrics", 0, 5), b"6")], NOW)
     assert kept.code == "conflict" and store.get_meta(CURSOR) == b"6"
     assert json.loads(store.get(quarantine_key("metrics")).value)["reason"].startswith(f"window {BEGIN + 1} of orders")
 
@@ -167,7 +177,7 @@ def test_other_bytes_for_a_closed_window_are_a_conflict_and_the_first_stay(core,
 def test_a_wall_clock_that_is_set_forward_does_not_keep_samples_out(tmp_path):
     with Store.open(tmp_path / "store", clock=lambda: time.time_ns() - 3600 * 10**9) as store:
         core, now = Core(store, STEP, {JOB}, epoch=7), time.time()
-        said = core.take([Arrival(raw(JOB, BEGIN + i, 5.0, wall_time=now)) for i in range(3)], now)
+        said = core.process([IncomingSample(raw(JOB, BEGIN + i, 5.0, wall_time=now)) for i in range(3)], now)
         assert [took.verdict for took in said] == ["applied"] * 3
 
 
@@ -200,7 +210,7 @@ def test_bad_input_leaves_the_store_as_it_was_and_the_log_keeps_it_aside(core, s
     before = contents(store)
     (refused,) = put(core, bad)
     assert refused.code == code and contents(store) == before
-    core.take([Arrival(bad, ("metrics", 0, 8), b"9")], NOW)
+    core.process([IncomingSample(bad, ("metrics", 0, 8), b"9")], NOW)
     assert contents(store) == {**before, quarantine_key("metrics"): contents(store)[quarantine_key("metrics")]}
     assert store.get_meta(CURSOR) == b"9" and len(core.outbox) == 1
     assert put(core, raw(JOB, BEGIN + 2, 5.0))[0].verdict == "applied"
@@ -220,15 +230,15 @@ def test_windows_of_another_length_are_begun_anew_after_a_restart(core, store, s
     again = Core(store, step_s, {JOB}, epoch=8)
     said = put(again, *(window(w) for w in range(first, first + 30)))
     assert {took.verdict for took in said} == {"applied"} and not any(took.forecasts for took in said)
-    made = swap(again, prepare(again.windows, JOB, f"{JOB}-forecaster", "2", pack(Naive(task))))
+    made = swap_model(again, prepare_model(again.windows, JOB, f"{JOB}-forecaster", "2", pack_model(Naive(task))))
     assert (made.number, made.first_origin) == (2, first + 29)
     (took,) = put(again, window(first + 30))
-    assert value_of(took.forecasts[0]).generation == 2 and value_of(took.forecasts[0]).message
+    assert value_of(took.forecasts[0]).deployment == 2 and value_of(took.forecasts[0]).message
 
 
 def test_a_long_record_that_is_refused_leaves_a_reject_that_the_broker_takes(core, store):
     bad = raw(JOB, BEGIN, 5.0)[:-1] + b',"cores":"many","more":"' + "\u00e9".encode() * 300_000 + b'"}'
-    core.take([Arrival(bad, ("metrics", 0, 0), b"1")], NOW)
+    core.process([IncomingSample(bad, ("metrics", 0, 0), b"1")], NOW)
     ((_, entry),) = store.outbox()
     assert len(bad) < 1_000_000 and len(entry) < 50_000
 
@@ -244,11 +254,11 @@ def test_a_job_that_begins_is_silent_until_there_are_24_windows_in_a_row(core):
 
 @pytest.mark.parametrize("follows", [True, False])
 def test_forecasts_wait_to_be_sent_only_where_somebody_sends_them(store, follows):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=follows)
-    logged = [Arrival(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(32)]
-    core.take(logged[:30], NOW)
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=follows)
+    logged = [IncomingSample(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(32)]
+    core.process(logged[:30], NOW)
     crown(core)
-    core.take(logged[30:], NOW)
+    core.process(logged[30:], NOW)
     assert len(core.outbox) == len(store.outbox()) == (3 if follows else 0)
 
 
@@ -265,22 +275,22 @@ def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core)
 def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core, store, monkeypatch, later, warmed):
     for w in range(BEGIN, BEGIN + warmed):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW - 1e8))  # then it was off
-    ready = prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK)))
+    ready = prepare_model(core.windows, JOB, f"{JOB}-forecaster", "1", pack_model(Naive(TASK)))
     first = 480_000 if not later else BEGIN + later
     for w in range(first, first + 30):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))
-    lengths, history = [], Following.history
+    lengths, history = [], ServedJob.history
 
     def measured(self, first, last):
         lengths.append(last - first + 1)
         return history(self, first, last)
 
-    monkeypatch.setattr(Following, "history", measured)
-    swap(core, ready)
+    monkeypatch.setattr(ServedJob, "history", measured)
+    swap_model(core, ready)
     assert lengths and max(lengths) <= KEPT_STEPS
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
     expected = Naive(TASK).quantiles_of(Naive(TASK).state_after(Series(first * STEP, STEP, loads)))
-    np.testing.assert_allclose(json.loads(value_of(answer(core, Get(KEY))).message)["quantiles"], expected)
+    np.testing.assert_allclose(json.loads(value_of(answer_request(core, Get(KEY))).message)["quantiles"], expected)
 
 
 def test_a_short_gap_is_stepped_over_and_said(core):
@@ -325,21 +335,21 @@ def test_a_full_store_acknowledges_nothing_and_loses_nothing(core, store, monkey
     feed(core, BEGIN, BEGIN + 30)
     crown(core)
     before = contents(store)
-    sample = Arrival(raw(JOB, BEGIN + 30, 80.0), ("metrics", 0, 30), b"31")
+    sample = IncomingSample(raw(JOB, BEGIN + 30, 80.0), ("metrics", 0, 30), b"31")
 
     taken_by_a_full_store(core, sample, monkeypatch)
     assert contents(store) == before and store.get_meta(CURSOR) is None
-    (took,) = core.take([sample], NOW)
+    (took,) = core.process([sample], NOW)
     undisturbed = Online(Naive(TASK))
     undisturbed.admit("x", Series(BEGIN * STEP, STEP, np.array([100.0 + w % 24 for w in range(BEGIN, BEGIN + 30)])))
     assert json.loads(value_of(took.forecasts[0]).message)["quantiles"] == undisturbed.step("x", 80.0).tolist()
 
 
-def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_store(store, monkeypatch):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
-    logged = [Arrival(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(33)]
-    core.take(logged[:30], NOW)
-    whole = writer.commit
+def test_a_swap_that_is_tried_again_is_the_same_deployment(core, store, monkeypatch):
+    feed(core, BEGIN, BEGIN + 30)
+    crown(core)
+    ready = prepare_model(core.windows, JOB, f"{JOB}-forecaster", "2", pack_model(Naive(TASK, seasonal=False)))
+    whole = puts.commit_events
 
     def full(memory, persistent, *rest):
         if not persistent:
@@ -347,10 +357,57 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
         whole(memory, persistent, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.store.writing.writer.commit", full)
+        patch.setattr("pipelines.store.writing.puts.commit_events", full)
+        for _ in range(3):
+            with pytest.raises(StoreFull):
+                swap_model(core, ready)
+    assert store.get(active_key(JOB)).version == 1 and store.get(intent_key(JOB)).version == 2
+    (took,) = put(core, raw(JOB, BEGIN + 30, 77.0))  # there is room again, and a sample came before the next try
+    before = contents(store)
+    assert (
+        swap_model(core, ready).number == store.get(active_key(JOB)).version == store.get(intent_key(JOB)).version == 2
+    )
+    after = contents(store)
+    assert {key for key in after if after[key] != before.get(key)} == {active_key(JOB)}
+    assert value_of(took.forecasts[0]).deployment == 2
+
+
+def test_a_model_that_cannot_be_begun_stops_neither_the_server_nor_the_next_start(core, store, monkeypatch):
+    feed(core, BEGIN, BEGIN + 30)
+
+    def broken(*arguments):
+        raise RuntimeError("a shape that nobody expected")
+
+    ready = prepare_model(core.windows, JOB, f"{JOB}-forecaster", "1", pack_model(Naive(TASK)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Online, "restore", broken)
+        swap_model(core, ready)
+        assert decode_value(ForecastValue, store.get(KEY).value).reason == "model_error"
+        (took,) = put(core, raw(JOB, BEGIN + 30, 77.0))
+        assert value_of(took.forecasts[0]).reason == "model_error"
+        again = Core(store, STEP, {JOB}, epoch=8)
+        finish_swaps(again)
+        assert again.job(JOB).model is None
+    (took,) = put(again, raw(JOB, BEGIN + 31, 77.0))  # begun anew at the next window
+    assert value_of(took.forecasts[0]).message and value_of(took.forecasts[0]).deployment == 1
+
+
+def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_store(store, monkeypatch):
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
+    logged = [IncomingSample(raw(JOB, BEGIN + i, 100.0), ("metrics", 0, i), b"") for i in range(33)]
+    core.process(logged[:30], NOW)
+    whole = puts.commit_events
+
+    def full(memory, persistent, *rest):
+        if not persistent:
+            raise StoreFull("the map is full")
+        whole(memory, persistent, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.store.writing.puts.commit_events", full)
         with pytest.raises(StoreFull):
             crown(core)
-    core.take(logged[30:], NOW)
+    core.process(logged[30:], NOW)
     wire = Wire()
     core.outbox.send(wire)
     assert [(topic, int(version)) for topic, _, version, _ in wire.sent] == [
@@ -360,25 +417,25 @@ def test_a_swap_that_finds_the_store_full_leaves_the_outbox_in_step_with_the_sto
 
 
 def test_what_was_adopted_is_kept_until_it_is_in_the_store(store, monkeypatch):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     crown(core)
     sent = encode(Forecast(JOB, 0.0, NOW, 1.0, STEP, [0.5], [[1.0]], "m", "1", "champion", "model", 1, 7))
     said = ForecastValue(1, "1", ("a", "b", "c"), 0, 0, False, "", sent)
-    core.closing.adopted[JOB, BEGIN] = said
-    arrival = Arrival(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")
+    core.closer.adopted[JOB, BEGIN] = said
+    arrival = IncomingSample(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")
 
     taken_by_a_full_store(core, arrival, monkeypatch)
-    (took,) = core.take([arrival], NOW)
-    assert value_of(took.forecasts[0]) == said and not core.closing.adopted and not len(core.outbox)
+    (took,) = core.process([arrival], NOW)
+    assert value_of(took.forecasts[0]) == said and not core.closer.adopted and not len(core.outbox)
 
 
 def test_beside_a_log_a_socket_may_not_decide_what_is_missing(store):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     assert put(core, raw(JOB, BEGIN, 80.0))[0].code == "gap"  # nothing is known yet
-    core.take([Arrival(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")], NOW)
+    core.process([IncomingSample(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")], NOW)
     assert put(core, raw(JOB, BEGIN + 1, 81.0))[0].verdict == "applied"
     assert put(core, raw(JOB, BEGIN + 3, 83.0))[0].code == "gap"
-    (same,) = core.take([Arrival(raw(JOB, BEGIN + 1, 81.0), ("metrics", 0, 1), b"2")], NOW)
+    (same,) = core.process([IncomingSample(raw(JOB, BEGIN + 1, 81.0), ("metrics", 0, 1), b"2")], NOW)
     assert same.verdict == "duplicate" and store.get_meta(CURSOR) == b"2"
 
 
@@ -396,7 +453,7 @@ def live(i, wall):
 
 
 def test_while_a_long_window_goes_on_heartbeats_say_which_forecast_stands(store):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW - 60) for i in range(30)])
     assert beats(core) == []  # a replay of what was long ago
     feed_log(core, [raw(JOB, BEGIN + 30, 80.0, wall_time=NOW - 9)])
@@ -410,10 +467,10 @@ def test_while_a_long_window_goes_on_heartbeats_say_which_forecast_stands(store)
 
 
 def test_a_server_that_is_started_again_vouches_for_the_forecast_that_stands(store):
-    core = Core(store, STEP, {JOB}, epoch=7, follows=True)
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW) for i in range(30)])
     crown(core)
-    again = Core(store, STEP, {JOB}, epoch=8, follows=True)
+    again = Core(store, STEP, {JOB}, epoch=8, follows_log=True)
     feed_log(again, [live(0, NOW + 60)])
     assert beats(again) == [(NOW + 60, "7", NOW)]
 
@@ -422,14 +479,15 @@ def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
     feed(core, BEGIN, BEGIN + 30)
     crown(core)
     before = contents(store)
-    foretold = answer(core, WhatIf(JOB, 500.0))
+    foretold = answer_request(core, WhatIf(JOB, 500.0))
     assert isinstance(foretold, WireForecast) and contents(store) == before
     (took,) = put(core, raw(JOB, BEGIN + 30, 500.0))
     assert json.loads(value_of(took.forecasts[0]).message)["quantiles"] == foretold.quantiles
     assert (
-        answer(core, WhatIf(JOB, math.nan)).code == "message" and answer(core, WhatIf("x", 1.0)).code == "unknown_job"
+        answer_request(core, WhatIf(JOB, math.nan)).code == "message"
+        and answer_request(core, WhatIf("x", 1.0)).code == "unknown_job"
     )
-    assert answer(core, WhatIf("rides", 1.0)) == WireForecast([], [])
+    assert answer_request(core, WhatIf("rides", 1.0)) == WireForecast([], [])
 
 
 def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it_leaves_out(core, store):
@@ -437,7 +495,7 @@ def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it
     crown(core)
     windows = 4000
     (took,) = put(core, raw(JOB, BEGIN + 30, 80.0, span_s=windows * STEP, wall_time=NOW))
-    assert read_answer(framed(took)[4:]) == took and took.verdict == "applied"
+    assert read_answer(encode_frame(took)[4:]) == took and took.verdict == "applied"
     assert took.left_out > 0 and len(took.forecasts) > windows / 2
     first = BEGIN + 30 + took.left_out
     assert [found.version for found in took.forecasts] == list(range(first, BEGIN + 30 + windows))
@@ -447,35 +505,41 @@ def test_a_sample_over_more_windows_than_an_answer_has_room_for_says_how_many_it
 def test_what_no_answer_has_room_for_is_refused_with_a_way_to_read_it(core, store):
     store.put("/model/orders/weights", bytes(ROOM), 1)
     store.put("/model/orders/weights", bytes(ROOM + 1), 2)
-    whole, refused = (answer(core, Get("/model/orders/weights", version)) for version in (1, 2))
-    assert read_answer(framed(whole)[4:]) == whole
+    whole, refused = (answer_request(core, Get("/model/orders/weights", version)) for version in (1, 2))
+    assert read_answer(encode_frame(whole)[4:]) == whole
     assert refused.code == "oversized" and f"version 2 has {ROOM + 1} bytes" in refused.message
     assert "Reader.open" in refused.message
-    assert answer(core, AsOf("/model/orders/weights", store.frontier()[0])).message == refused.message
+    assert answer_request(core, AsOf("/model/orders/weights", store.frontier()[0])).message == refused.message
 
 
 def test_reads_answer_as_of_a_time_and_refuse_what_is_not_stable(core, store):
     feed(core, BEGIN, BEGIN + 30)
     crown(core)
     took = [put(core, raw(JOB, BEGIN + 30 + i, 80.0))[0].forecasts[0] for i in range(3)]
-    assert answer(core, Get(KEY)) == took[-1] and answer(core, Get(KEY, BEGIN + 31)) == took[1]
-    assert answer(core, AsOf(KEY, took[1].ts)) == took[1] and answer(core, AsOf(KEY, took[1].ts - 1)) == took[0]
-    assert isinstance(answer(core, Get("/nothing/here")), Absent)
-    assert answer(core, AsOf(KEY, 2**62)).code == "not_stable" and answer(core, Get("no path")).code == "input"
-    edge = answer(core, Frontier())
-    assert isinstance(edge, Edge) and edge.ts == took[-1].ts
-    versions = answer(core, Versions(KEY, BEGIN + 30))
-    assert versions == History([(f.version, f.ts) for f in took])
-    assert isinstance(answer(core, Get(active_key(JOB))), Found)
+    assert answer_request(core, Get(KEY)) == took[-1] and answer_request(core, Get(KEY, BEGIN + 31)) == took[1]
+    assert (
+        answer_request(core, AsOf(KEY, took[1].ts)) == took[1]
+        and answer_request(core, AsOf(KEY, took[1].ts - 1)) == took[0]
+    )
+    assert isinstance(answer_request(core, Get("/nothing/here")), Absent)
+    assert (
+        answer_request(core, AsOf(KEY, 2**62)).code == "not_stable"
+        and answer_request(core, Get("no path")).code == "input"
+    )
+    edge = answer_request(core, Frontier())
+    assert isinstance(edge, FrontierTimes) and edge.ts == took[-1].ts
+    versions = answer_request(core, Versions(KEY, BEGIN + 30))
+    assert versions == VersionList([(f.version, f.ts) for f in took])
+    assert isinstance(answer_request(core, Get(active_key(JOB))), Found)
 
 
 def test_a_window_in_progress_that_is_older_than_the_newest_window_closes_nothing_again(store):
     """As a host crash may leave it, where some pages are older than others."""
     core = Core(store, STEP, {JOB}, epoch=7)
     feed(core, BEGIN, BEGIN + 10)
-    stale = store.get_meta(filling_name(JOB))
+    stale = store.get_meta(open_window_name(JOB))
     feed(core, BEGIN + 10, BEGIN + 20)
-    store.set_meta(filling_name(JOB), stale)
+    store.set_meta(open_window_name(JOB), stale)
     again = Core(store, STEP, {JOB}, epoch=7)
     assert put(again, raw(JOB, BEGIN + 12, 1.0))[0].code == "conflict"
     assert put(again, raw(JOB, BEGIN + 20, 5.0))[0].verdict == "applied"

@@ -10,10 +10,10 @@ from functools import partial
 import msgspec
 import pytest
 
-from pipelines.serve.fast import closing, core, swapping
-from pipelines.serve.step import following
+from pipelines.serve.fast import core, swapping, window_closer
 from pipelines.serve.step.keys import active_key
-from pipelines.store.writing import commit, opening, writer
+from pipelines.serve.step.windower import add_sample
+from pipelines.store.writing import commit, opening, puts
 from tests.fakes.serving import JOBS, FileWire, Served, Wire, contents, distinct, forked, log_of, scripted_swaps
 from tests.fakes.store_faults import in_process
 
@@ -50,11 +50,11 @@ class Reaper:
     def __init__(self, seed, patch, places):
         self.rng, self.places, self.armed = random.Random(seed), places, ""
         for where, module, name in (
-            ("in the event", closing, "packed"),
+            ("in the event", window_closer, "encode_value"),
             ("in the commit", commit, "pack_head"),
-            ("before the commit", writer, "commit"),
-            ("before the swap", swapping, "packed"),
-            ("in the swap", swapping, "_activate"),
+            ("before the commit", puts, "commit_events"),
+            ("before the swap", swapping, "encode_value"),
+            ("in the swap", swapping, "_put_in_force"),
         ):
             patch.setattr(module, name, self.deadly(where, getattr(module, name)))
 
@@ -76,7 +76,7 @@ class Reaper:
 @pytest.fixture
 def quick(monkeypatch):
     """After a kill the files are checked in the process that opens them: pages are whole."""
-    monkeypatch.setattr(opening, "damage", in_process)
+    monkeypatch.setattr(opening, "find_damage", in_process)
 
 
 def life(folder, log, path, seed, swaps, places):
@@ -189,14 +189,14 @@ def test_a_cursor_of_its_own_transaction_loses_events(seed, tmp_path, monkeypatc
     """The test must be able to fail: without 'one event, one transaction' it does."""
     log = log_of(seed)
     store, _ = undisturbed(tmp_path / "whole", log, ())
-    take = core.Core.take
+    take = core.Core.process
 
     def apart(self, arrivals, now=None):
         if arrivals:
             self.store.set_meta(core.CURSOR, arrivals[-1].cursor)
         return take(self, arrivals, now)
 
-    monkeypatch.setattr(core.Core, "take", apart)
+    monkeypatch.setattr(core.Core, "process", apart)
     again, _, _ = disturbed(tmp_path / "killed", log, seed, (), ("in the event",))
     assert again != store
 
@@ -206,11 +206,10 @@ def test_without_a_version_check_events_are_taken_twice(seed, tmp_path, monkeypa
     """The second control: where the time of a record is not compared with what was taken, duplicates count."""
     log = log_of(seed)
     store, _ = undisturbed(tmp_path / "whole", log, ())
-    fill = following.fill
 
-    def blind(filling, one, step_s):
-        return fill(msgspec.structs.replace(filling, until=-math.inf), one, step_s)
+    def blind(open_window, one, step_s):
+        return add_sample(msgspec.structs.replace(open_window, until=-math.inf), one, step_s)
 
-    monkeypatch.setattr(following, "fill", blind)
+    monkeypatch.setattr("pipelines.serve.step.job.add_sample", blind)
     again, _, _ = disturbed(tmp_path / "killed", log, seed, ())
     assert again != store

@@ -14,7 +14,7 @@ import torch
 from pipelines.registry import RegistryError
 from pipelines.registry.artifacts import read
 from pipelines.registry.network_archive import ArchiveError, network
-from pipelines.serve.models.model_set import pack
+from pipelines.serve.models.model_set import pack_model
 from tests.fakes import forecasters
 
 MODEL, CONSTANTS = "archive/models/model.json", "archive/data/constants/model_constants_config.json"
@@ -33,7 +33,7 @@ class Mine:
 
 @pytest.fixture(scope="module")
 def good():
-    return pack(forecasters.network()).members["weights"]
+    return pack_model(forecasters.network()).members["weights"]
 
 
 @pytest.fixture

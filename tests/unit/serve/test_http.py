@@ -7,14 +7,14 @@ import pytest
 from fastapi.testclient import TestClient
 
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.swapping import swap
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.http import app as http_app
-from pipelines.serve.http.app import app
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.http.app import build_app
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import STATUS, Status, packed
+from pipelines.serve.step.records import STATUS, Status, encode_value
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -28,20 +28,20 @@ def core(tmp_path_factory):
     with Store.open(tmp_path_factory.mktemp("http") / "store") as store:
         core = Core(store, STEP, {JOB, "rides"}, epoch=7)
         for i in range(30):
-            core.take([Arrival(raw(JOB, BEGIN + i, 100.0))], NOW)
-        swap(core, prepare(core.windows, JOB, "orders-forecaster", "4", pack(Naive(TASK))))
-        core.take([Arrival(raw(JOB, BEGIN + 30, 50.0))], NOW)
+            core.process([IncomingSample(raw(JOB, BEGIN + i, 100.0))], NOW)
+        swap_model(core, prepare_model(core.windows, JOB, "orders-forecaster", "4", pack_model(Naive(TASK))))
+        core.process([IncomingSample(raw(JOB, BEGIN + 30, 50.0))], NOW)
         yield core
 
 
 @pytest.fixture(scope="module")
 def web(core):
-    return TestClient(app(core.store, STEP, {JOB, "rides"}, "s3cret"))
+    return TestClient(build_app(core.store, STEP, {JOB, "rides"}, "s3cret"))
 
 
 def say(core, now):
     """What a server says of itself."""
-    core.store.set_meta(STATUS, packed(Status(now, 1, 7, dict(core.counts), len(core.outbox))))
+    core.store.set_meta(STATUS, encode_value(Status(now, 1, 7, dict(core.counts), len(core.outbox))))
 
 
 def test_a_forecast_as_it_is_and_as_it_was(core, web):
@@ -85,7 +85,7 @@ def test_health_needs_no_token_and_says_whether_a_server_is_at_work(core, web, m
 
 def test_health_where_no_server_ever_was(tmp_path):
     with Store.open(tmp_path / "store") as store:
-        assert TestClient(app(store, STEP, {JOB}, "s3cret")).get("/health").status_code == 503
+        assert TestClient(build_app(store, STEP, {JOB}, "s3cret")).get("/health").status_code == 503
 
 
 def test_prometheus_reads_counts_and_ages(core, web):

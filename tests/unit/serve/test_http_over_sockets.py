@@ -11,12 +11,12 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.swapping import swap
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.http.app import CONNECTIONS, HEAD_BYTES, PATIENCE_S
-from pipelines.serve.http.process import ADDRESS, TOKEN, Endpoint
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.http.process import ADDRESS, TOKEN, HttpEndpoint
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw
@@ -35,9 +35,9 @@ def running(tmp_path_factory):
         settings = load()
         with Store.open(settings.store_dir) as store:
             core = Core(store, STEP, {JOB}, epoch=7)
-            core.take([Arrival(raw(JOB, BEGIN + i, 5.0)) for i in range(30)])
-            swap(core, prepare(core.windows, JOB, f"{JOB}-forecaster", "1", pack(Naive(TASK))))
-            endpoint = Endpoint(settings, Counter())
+            core.process([IncomingSample(raw(JOB, BEGIN + i, 5.0)) for i in range(30)])
+            swap_model(core, prepare_model(core.windows, JOB, f"{JOB}-forecaster", "1", pack_model(Naive(TASK))))
+            endpoint = HttpEndpoint(settings, Counter())
             try:
                 wait_until((settings.store_dir / ADDRESS).exists, "the endpoint")
                 modes = [(settings.store_dir / name).stat().st_mode & 0o777 for name in (ADDRESS, TOKEN)]

@@ -9,7 +9,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.serve.http import process as http_process
-from pipelines.serve.http.process import ADDRESS, TOKEN, Endpoint, pause_s
+from pipelines.serve.http.process import ADDRESS, TOKEN, HttpEndpoint, pause_s
 
 
 def wait_for(holds, seconds=60):
@@ -29,12 +29,12 @@ def test_starts_again_ever_more_slowly_until_one_lives(lived_s, before_s, pause)
 
 def test_one_that_dies_is_started_again_with_the_same_token_and_that_is_said(tmp_path, monkeypatch, capsys):
     script = f"import time; open({str(tmp_path / 'fast' / 'http')!r}, 'w').close(); time.sleep(600)"
-    monkeypatch.setattr(http_process, "command", lambda: [sys.executable, "-S", "-c", script])
+    monkeypatch.setattr(http_process, "child_command", lambda: [sys.executable, "-S", "-c", script])
     monkeypatch.setattr(http_process, "FIRST_S", 0.2)
     counts = Counter()
     settings = load(var=tmp_path)
     settings.store_dir.mkdir()
-    endpoint = Endpoint(settings, counts)
+    endpoint = HttpEndpoint(settings, counts)
     try:
         address = settings.store_dir / ADDRESS
         wait_for(address.exists)

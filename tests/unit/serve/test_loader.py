@@ -5,7 +5,7 @@ import pytest
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import RegistryError
 from pipelines.serve.models.loader import Loader
-from pipelines.serve.step.windows import KEPT_STEPS, Recent
+from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
 from pipelines.serve.stream.server import MARGIN_S, needed_from
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, sample
@@ -40,7 +40,7 @@ class Registry:
 
 
 def windows():
-    made = Recent(STEP)
+    made = RecentWindows(STEP)
     for job in JOBS:
         made.add(job, [(BEGIN + i, 5.0 + i) for i in range(30)])
     return made

@@ -19,14 +19,14 @@ from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.registry import RegistryError
 from pipelines.serve.fast.core import Core
 from pipelines.serve.fast.loop import Loop
-from pipelines.serve.fast.swapping import swap
+from pipelines.serve.fast.swapping import swap_model
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.net import wire
 from pipelines.serve.net.client import Client, ClientError, RefusedError
 from pipelines.serve.net.socket_server import SocketError
-from pipelines.serve.step.generations import serving
+from pipelines.serve.step.deployments import deployment_at
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import ForecastValue, unpacked
+from pipelines.serve.step.records import ForecastValue, decode_value
 from pipelines.store import Store, StoreFull
 from tests.fakes.forecasters import STEP, TASK, series
 from tests.fakes.serving import BEGIN, NOW, contents, raw, sample
@@ -78,7 +78,7 @@ def served(folder, shelf=None):
                 loop.loader.start()
             ready.set()
             while not stop.is_set():
-                loop.round(0.02)
+                loop.run_once(0.02)
             if loop.loader is not None:
                 loop.loader.close()
             loop.close()
@@ -137,7 +137,7 @@ def test_what_cannot_be_done_is_refused_by_code_and_the_server_goes_on(door, cal
 def test_puts_sent_at_once_are_answered_in_their_order(door):
     with Client(door[0], PATIENCE_S) as client:
         answers = client.put_all([raw(JOB, BEGIN + i, float(i)) if i % 7 else b"bad" for i in range(100)])
-    assert [type(a).__name__ for a in answers] == ["Took" if i % 7 else "Refused" for i in range(100)]
+    assert [type(a).__name__ for a in answers] == ["PutResult" if i % 7 else "Refused" for i in range(100)]
     versions = [v for v, _ in door[1].store.list_versions("/sample/orders/all/3600")]
     assert versions == [BEGIN + i for i in range(100) if i % 7]
 
@@ -180,7 +180,7 @@ def test_an_oversized_frame_is_refused_and_its_sender_cut_off(door):
         rude.connect(str(door[0]))
         rude.settimeout(PATIENCE_S)
         rude.sendall(struct.pack("<I", 1 << 30))
-        answer = wire.read_answer(wire.unframe(bytearray(rude.recv(4096)))[0])
+        answer = wire.read_answer(wire.take_frames(bytearray(rude.recv(4096)))[0])
         assert answer.code == "oversized" and rude.recv(10) == b""
 
 
@@ -188,18 +188,20 @@ def test_what_came_whole_before_an_oversized_frame_is_answered_first(door):
     with socket.socket(socket.AF_UNIX) as rude:
         rude.connect(str(door[0]))
         rude.settimeout(PATIENCE_S)
-        rude.sendall(wire.framed(wire.Ping(b"1")) + wire.framed(wire.Ping(b"2")) + struct.pack("<I", 1 << 30))
+        rude.sendall(
+            wire.encode_frame(wire.Ping(b"1")) + wire.encode_frame(wire.Ping(b"2")) + struct.pack("<I", 1 << 30)
+        )
         got = bytearray()
         while data := rude.recv(4096):
             got += data
-        first, second, last = (wire.read_answer(frame) for frame in wire.unframe(got))
+        first, second, last = (wire.read_answer(frame) for frame in wire.take_frames(got))
         assert (first.payload, second.payload, last.code) == (b"1", b"2", "oversized")
 
 
 def test_one_who_is_cut_off_and_does_not_read_does_not_keep_the_loop_busy(door):
     with socket.socket(socket.AF_UNIX) as rude:
         rude.connect(str(door[0]))
-        rude.sendall(wire.framed(wire.Ping(bytes(900_000))) * 3 + struct.pack("<I", 1 << 30))
+        rude.sendall(wire.encode_frame(wire.Ping(bytes(900_000))) * 3 + struct.pack("<I", 1 << 30))
         rude.sendall(b"more")
         named = door[2]
         named.clear()
@@ -242,10 +244,10 @@ def test_a_champion_that_the_store_had_no_room_for_is_swapped_in_later(tmp_path,
         if not refused:
             refused.append(ready)
             raise StoreFull("the map is full")
-        return swap(core, ready)
+        return swap_model(core, ready)
 
-    monkeypatch.setattr("pipelines.serve.fast.loop.swap", full)
-    monkeypatch.setattr("pipelines.serve.fast.loop.FULL_S", 0.05)
+    monkeypatch.setattr("pipelines.serve.fast.loop.swap_model", full)
+    monkeypatch.setattr("pipelines.serve.fast.loop.RETRY_S", 0.05)
     with served(tmp_path / "store", shelf) as (_, core, _):
         shelf.version = "0"
         wait_until(lambda: core.counts["swaps"], "a swap")
@@ -286,21 +288,21 @@ def test_swaps_under_load_miss_no_forecast_double_none_and_mix_none(tmp_path):
             took = client.put(sample(JOB, at, 100.0 + at % 24, wall_time=NOW))
             at += 1
             seen += took.forecasts
-            newest = unpacked(ForecastValue, seen[-1].value).model_version if seen else None
+            newest = decode_value(ForecastValue, seen[-1].value).model_version if seen else None
             if newest == shelf.version:
                 swaps += 1
                 shelf.version = str(swaps) if swaps != 3 else "bad"
             elif shelf.version == "bad" and shelf.bad_loaded:
                 shelf.version = "3"
             time.sleep(0.0005)  # the loader gets its turn, and the windows until it has come stay few
-        generations = core.job(JOB).generations
-        first = generations[0].first_origin
+        deployments = core.job(JOB).deployments
+        first = deployments[0].first_origin
         stored = [f.version for f in map(lambda v: client.get(KEY, v), range(first, at))]
-    assert swaps == 6 and [g.number for g in generations] == list(range(1, len(generations) + 1))
-    assert "bad" not in {g.model_version for g in generations}
+    assert swaps == 6 and [g.number for g in deployments] == list(range(1, len(deployments) + 1))
+    assert "bad" not in {g.model_version for g in deployments}
     assert stored == list(range(first, at))
     assert [f.version for f in seen] == list(range(seen[0].version, at))
     for found in seen:
-        value, by = unpacked(ForecastValue, found.value), serving(generations, found.version)
-        assert (value.generation, value.model_version, value.digests) == (by.number, by.model_version, by.digests)
+        value, by = decode_value(ForecastValue, found.value), deployment_at(deployments, found.version)
+        assert (value.deployment, value.model_version, value.digests) == (by.number, by.model_version, by.digests)
         assert json.loads(value.message)["version"] == by.model_version

@@ -4,7 +4,7 @@ import pytest
 
 from pipelines.serve.fast import outbox
 from pipelines.serve.fast.outbox import StoreOutbox
-from pipelines.serve.step.records import Outgoing, packed
+from pipelines.serve.step.records import OutgoingMessage, encode_value
 from pipelines.store import Store
 
 
@@ -33,15 +33,15 @@ def store(tmp_path):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(outbox, "AGAIN_S", 0.0, raising=False)
+    monkeypatch.setattr(outbox, "RETRY_S", 0.0, raising=False)
 
 
 def wait(store, box, *values, job="orders", topic="forecasts"):
     for value in values:
-        entry = Outgoing(topic, job, f"/forecast/{job}", 1, b"", value.encode())
+        entry = OutgoingMessage(topic, job, f"/forecast/{job}", 1, b"", value.encode())
         with store.event() as event:
-            event.outbox(packed(entry))
-        box.committed([(event, entry)])
+            event.outbox(encode_value(entry))
+        box.queue([(event, entry)])
 
 
 def left(store):

@@ -7,18 +7,18 @@ import pytest
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Record
 from pipelines.serve.fast import log_feed
-from pipelines.serve.fast.core import Arrival, Core
-from pipelines.serve.fast.outbox import NOTE
-from pipelines.serve.fast.swapping import swap
-from pipelines.serve.models.model_set import pack
-from pipelines.serve.models.ready import prepare
+from pipelines.serve.fast.core import Core, IncomingSample
+from pipelines.serve.fast.outbox import RECORD_HEADER
+from pipelines.serve.fast.swapping import swap_model
+from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.ready import prepare_model
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
 from tidecast.messages import Forecast, decode, encode
 
 JOB = "orders"
-LOG = [Arrival(raw(JOB, BEGIN + i, 100.0 + i), ("metrics", 0, i), str(i + 1).encode()) for i in range(60)]
+LOG = [IncomingSample(raw(JOB, BEGIN + i, 100.0 + i), ("metrics", 0, i), str(i + 1).encode()) for i in range(60)]
 
 
 class Topic:
@@ -42,20 +42,20 @@ def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, t
     monkeypatch.setattr(log_feed, "TAIL", tail)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
-        core.take(LOG[:50], NOW)
+        swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
+        core.process(LOG[:50], NOW)
         core.outbox.send(topic)
     sent = list(topic.records)
-    assert len(sent) > 20 and all(NOTE in record.headers for record in sent)
+    assert len(sent) > 20 and all(RECORD_HEADER in record.headers for record in sent)
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
-        log_feed.recall(None, core, {7}, True)
-        core.take(LOG[:30], NOW)  # and here the process is killed
+        swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
+        log_feed.recall_sent(None, core, {7}, True)
+        core.process(LOG[:30], NOW)  # and here the process is killed
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        log_feed.recall(None, core, {7}, False)
-        core.take(LOG[30:], NOW)
+        log_feed.recall_sent(None, core, {7}, False)
+        core.process(LOG[30:], NOW)
         core.outbox.send(topic)
     assert len(topic.records) == len(sent) + 10 and topic.records[: len(sent)] == sent
 
@@ -65,16 +65,16 @@ def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
     monkeypatch.setattr(log_feed, "read_all", topic.read_all)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        swap(core, prepare(core.windows, JOB, "m", "1", pack(Naive(TASK))))
-        core.take(LOG, NOW)
+        swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
+        core.process(LOG, NOW)
         core.outbox.send(topic)
-        newest = core.last_sent(JOB)
+        newest = core.newest_forecast_window(JOB)
     (*_, last) = topic.records
     forged = decode(Forecast, last.value)
     for epoch, ahead in ((8, 5), (6, 3), (7, 10**6)):  # nobody's epoch, or a server's with a time beyond every clock
         changed = dataclasses.replace(forged, epoch=epoch, time=forged.time + ahead * STEP, time_scale=1.0)
-        topic.send("forecasts", JOB, encode(changed), [(NOTE, last.headers[NOTE])], lambda good: None)
+        topic.send("forecasts", JOB, encode(changed), [(RECORD_HEADER, last.headers[RECORD_HEADER])], lambda good: None)
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
-        log_feed.recall(None, core, {7}, True)
-        assert core.last_sent(JOB) == newest == max(origin for _, origin in core.closing.adopted)
+        log_feed.recall_sent(None, core, {7}, True)
+        assert core.newest_forecast_window(JOB) == newest == max(origin for _, origin in core.closer.adopted)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from models.forecast.core.series import SeriesError, resample
 from pipelines.serve.step.keys import window_of
-from pipelines.serve.step.windower import AGREE, Filling, Window, fill
+from pipelines.serve.step.windower import AGREEING_RECORDS, OpenWindow, Window, add_sample
 from tidecast.messages import MetricSample
 
 STEP = 10.0
@@ -18,49 +18,49 @@ def second(time, rate, span=1.0, **changes):
 
 
 def run(samples, step=STEP):
-    filling, closed, late = Filling(), [], 0
+    open_window, closed, late = OpenWindow(), [], 0
     for one in samples:
-        filled = fill(filling, one, step)
-        filling, late = filled.filling, late + filled.late
-        closed += filled.closed
-    return filling, closed, late
+        effect = add_sample(open_window, one, step)
+        open_window, late = effect.open_window, late + effect.late
+        closed += effect.closed
+    return open_window, closed, late
 
 
 def test_ten_seconds_make_one_window_closed_by_the_record_that_reaches_its_end():
-    filling, closed, _ = run([second(t, float(t)) for t in range(20, 29)])
-    assert not closed and filling.weight == 9
-    closed = fill(filling, second(29.0, 29.0), STEP).closed
+    open_window, closed, _ = run([second(t, float(t)) for t in range(20, 29)])
+    assert not closed and open_window.weight == 9
+    closed = add_sample(open_window, second(29.0, 29.0), STEP).closed
     assert closed == [Window(2, 24.5, 7, 0.0)]  # the mean of 20 ... 29
 
 
 def test_a_record_over_several_windows_closes_them_oldest_first():
     _, closed, _ = run([second(5.0, 6.0, 30.0)])
-    assert [(w.version, w.rate) for w in closed] == [(0, 6.0), (1, 6.0), (2, 6.0)]
+    assert [(w.window_index, w.rate) for w in closed] == [(0, 6.0), (1, 6.0), (2, 6.0)]
     _, closed, _ = run([second(5.0, 6.0, 30.0), second(35.0, 2.0, 5.0)])
     assert closed[-1][:2] == (3, 4.0)  # half at 6, half at 2
 
 
 def test_a_missing_window_is_a_gap_in_the_versions():
     _, closed, _ = run([second(0.0, 5.0, 10.0), second(30.0, 7.0, 10.0)])
-    assert [w.version for w in closed] == [0, 3]
+    assert [w.window_index for w in closed] == [0, 3]
 
 
 def test_a_window_of_which_less_than_half_was_seen_is_missing():
     _, closed, _ = run([second(6.0, 5.0, 4.0), second(10.0, 7.0, 10.0)])
-    assert [w.version for w in closed] == [1]
+    assert [w.window_index for w in closed] == [1]
 
 
 def test_what_comes_again_or_late_changes_nothing():
     samples = [second(float(t), 5.0) for t in range(10)]
-    filling, closed, late = run([*samples[:6], samples[5], samples[2], *samples[6:]])
-    assert (filling, closed) == run(samples)[:2] and late == 2
+    open_window, closed, late = run([*samples[:6], samples[5], samples[2], *samples[6:]])
+    assert (open_window, closed) == run(samples)[:2] and late == 2
 
 
 def test_a_whole_window_that_comes_again_is_named_so_that_it_can_be_compared():
-    filling, _, _ = run([second(0.0, 5.0, 10.0), second(10.0, 6.0, 10.0)])
-    assert fill(filling, second(0.0, 4.0, 10.0), STEP).again == Window(0, 4.0, 7, 0.0)
-    assert fill(filling, second(1.0, 4.0, 9.0), STEP).again is None
-    assert fill(filling, second(5.0, 4.0, 10.0), STEP).again is None
+    open_window, _, _ = run([second(0.0, 5.0, 10.0), second(10.0, 6.0, 10.0)])
+    assert add_sample(open_window, second(0.0, 4.0, 10.0), STEP).repeated == Window(0, 4.0, 7, 0.0)
+    assert add_sample(open_window, second(1.0, 4.0, 9.0), STEP).repeated is None
+    assert add_sample(open_window, second(5.0, 4.0, 10.0), STEP).repeated is None
 
 
 def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
@@ -70,9 +70,9 @@ def test_busy_time_of_batches_goes_to_the_next_window_that_closes():
 
 
 def test_a_record_a_million_windows_ahead_is_refused_and_nothing_changes():
-    filling, _, _ = run([second(0.0, 5.0)])
+    open_window, _, _ = run([second(0.0, 5.0)])
     with pytest.raises(SeriesError, match="wrong clock"):
-        fill(filling, second(1.0, 5.0, span=2e7), STEP)
+        add_sample(open_window, second(1.0, 5.0, span=2e7), STEP)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.5, 1.0, 2.5, 25.0]), st.floats(0, 1e6)), max_size=60))
@@ -88,7 +88,7 @@ def test_windows_are_the_steps_that_training_sees(pieces):
     whole = resample(*columns, STEP)
     first = round(whole.start / STEP)
     expected = {first + i: v for i, v in enumerate(whole.values) if not math.isnan(v)}
-    assert {w.version: w.rate for w in closed} == pytest.approx(expected) and not late
+    assert {w.window_index: w.rate for w in closed} == pytest.approx(expected) and not late
 
 
 def test_the_index_is_that_of_the_begin_also_where_floats_fall_short():
@@ -113,29 +113,29 @@ def followed():
 
 
 def test_one_record_of_a_wrong_clock_is_refused_and_the_job_goes_on():
-    leapt = fill(followed(), replayed(5, YEAR), STEP)
-    assert "after the job's last record" in leapt.why and not leapt.closed
-    after = fill(leapt.filling, replayed(5), STEP)
-    assert not after.why and after.filling.until == 6.0 and after.filling.astray == (0, 0.0)
+    leapt = add_sample(followed(), replayed(5, YEAR), STEP)
+    assert "after the job's last record" in leapt.refusal and not leapt.closed
+    after = add_sample(leapt.open_window, replayed(5), STEP)
+    assert not after.refusal and after.open_window.until == 6.0 and after.open_window.too_far == (0, 0.0)
 
 
 def test_a_clock_that_was_really_moved_is_believed_once_enough_records_agree():
-    filling, refused = followed(), 0
-    for i in range(5, 5 + AGREE):
-        filled = fill(filling, replayed(i, YEAR), STEP)
-        filling, refused = filled.filling, refused + bool(filled.why)
-    assert refused == AGREE - 1 and filling.until == YEAR + 5.0 + AGREE
+    open_window, refused = followed(), 0
+    for i in range(5, 5 + AGREEING_RECORDS):
+        effect = add_sample(open_window, replayed(i, YEAR), STEP)
+        open_window, refused = effect.open_window, refused + bool(effect.refusal)
+    assert refused == AGREEING_RECORDS - 1 and open_window.until == YEAR + 5.0 + AGREEING_RECORDS
 
 
 def test_records_that_are_each_elsewhere_are_never_believed():
-    filling = followed()
-    for i in range(3 * AGREE):
-        filling = fill(filling, replayed(i, YEAR * (3 - i % 3)), STEP).filling
-    assert filling.until == 5.0
+    open_window = followed()
+    for i in range(3 * AGREEING_RECORDS):
+        open_window = add_sample(open_window, replayed(i, YEAR * (3 - i % 3)), STEP).open_window
+    assert open_window.until == 5.0
 
 
 @pytest.mark.parametrize("step", [1.0, STEP])
 def test_a_job_that_was_off_for_weeks_goes_on_at_once(step):
-    filling, _, _ = run([at(i, i) for i in range(5)], step)
-    back = fill(filling, at(40 * 86_400.0, 40 * 86_400.0), step)
-    assert not back.why and back.filling.until == 40 * 86_400.0 + 1.0 and len(back.closed) <= 1
+    open_window, _, _ = run([at(i, i) for i in range(5)], step)
+    back = add_sample(open_window, at(40 * 86_400.0, 40 * 86_400.0), step)
+    assert not back.refusal and back.open_window.until == 40 * 86_400.0 + 1.0 and len(back.closed) <= 1

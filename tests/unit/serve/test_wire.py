@@ -21,10 +21,10 @@ REQUESTS = st.one_of(
 )
 ANSWERS = st.one_of(
     FOUND,
-    st.builds(wire.Took, TEXT, st.lists(FOUND, max_size=2)),
+    st.builds(wire.PutResult, TEXT, st.lists(FOUND, max_size=2)),
     st.builds(wire.Absent),
-    st.builds(wire.History, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3)),
-    st.builds(wire.Edge, st.integers(0, 9), st.integers(0, 9)),
+    st.builds(wire.VersionList, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3)),
+    st.builds(wire.FrontierTimes, st.integers(0, 9), st.integers(0, 9)),
     st.builds(wire.Pong, st.binary(max_size=9)),
     st.builds(wire.WireForecast, st.lists(st.lists(st.floats(0, 9), max_size=2), max_size=2), st.just([0.5])),
     st.builds(wire.Refused, TEXT, TEXT),
@@ -33,25 +33,25 @@ ANSWERS = st.one_of(
 
 @given(st.lists(REQUESTS, max_size=6), st.data())
 def test_requests_arrive_whole_however_the_bytes_are_cut(requests, data):
-    stream = b"".join(wire.framed(one) for one in requests)
+    stream = b"".join(wire.encode_frame(one) for one in requests)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
     buffer, got = bytearray(), []
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         buffer += stream[begin:end]
-        got += [wire.read_request(frame) for frame in wire.unframe(buffer)]
+        got += [wire.read_request(frame) for frame in wire.take_frames(buffer)]
     assert got == requests and not buffer
 
 
 @given(ANSWERS)
 def test_answers_arrive_as_they_were(answer):
-    assert wire.read_answer(wire.framed(answer)[4:]) == answer
+    assert wire.read_answer(wire.encode_frame(answer)[4:]) == answer
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_frames_or_refused(noise):
     buffer = bytearray(noise)
     try:
-        frames = wire.unframe(buffer)
+        frames = wire.take_frames(buffer)
     except wire.WireError as error:
         assert error.code == "oversized"
         return
@@ -65,6 +65,6 @@ def test_any_bytes_are_frames_or_refused(noise):
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read():
     with pytest.raises(wire.WireError, match="at most"):
-        wire.unframe(bytearray(struct.pack("<I", wire.MOST + 1)))
+        wire.take_frames(bytearray(struct.pack("<I", wire.MOST + 1)))
     with pytest.raises(wire.WireError, match="at most"):
-        wire.framed(wire.Ping(bytes(wire.MOST)))
+        wire.encode_frame(wire.Ping(bytes(wire.MOST)))

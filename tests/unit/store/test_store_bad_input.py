@@ -53,7 +53,7 @@ def test_a_map_full_of_what_waited_to_be_sent_has_room_again_once_it_is_sent(tmp
                     event.put("/pool/a", b"x", version)
                     event.outbox(bytes(3000))
                 version += 1
-        store.sent([number for number, _ in store.outbox()])
+        store.mark_sent([number for number, _ in store.outbox()])
         store.flush()
         assert store.outbox() == [] and store.put("/pool/a", b"x", version) == "applied"
 

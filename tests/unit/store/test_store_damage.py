@@ -2,14 +2,16 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 
 from pipelines.store import Corrupt, OtherSchema, Pruned, Reader, Store, StoreError
 from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import SCHEMA_NAME
-from pipelines.store.disk.synced import LIMIT
-from pipelines.store.writing.recovery import remember_close
+from pipelines.store.disk.synced import MAX_PINNED_COMMITS
+from pipelines.store.writing import recovery
+from pipelines.store.writing.recovery import mark_clean
 
 
 def filled(folder):
@@ -64,6 +66,28 @@ def test_a_damaged_hot_file_is_put_aside_and_begun_anew(tmp_path, damage, caplog
         assert store.get_at_time("/a/x", store.frontier()[0]).value == b"again"
 
 
+def test_a_check_that_takes_too_long_is_an_error_of_the_store(tmp_path, monkeypatch):
+    filled(tmp_path)
+    changed_later(tmp_path / "durable" / "data.mdb")
+    monkeypatch.setattr(recovery, "CHECK_S", 0.001)
+    with pytest.raises(StoreError, match=r"durable: the check took more than 0\.001 s"):
+        Store.open(tmp_path, map_bytes=1 << 24)
+    monkeypatch.undo()
+    with Store.open(tmp_path, map_bytes=1 << 24) as store:
+        assert store.get("/a/d").version == 29
+
+
+def test_a_check_that_ends_without_a_word_is_damage(tmp_path, monkeypatch):
+    filled(tmp_path)
+    changed_later(tmp_path / "durable" / "data.mdb")
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexit 3\n")
+    silent.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(silent))
+    with pytest.raises(Corrupt, match=r"its check ended with status 3"):
+        Store.open(tmp_path, map_bytes=1 << 24)
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_durable_file_is_an_error_and_is_left_alone(tmp_path, damage):
     filled(tmp_path)
@@ -93,7 +117,7 @@ def test_a_hot_file_of_another_release_is_put_aside_and_begun_anew(tmp_path, cap
     before = filled(tmp_path)
     of_another_release(tmp_path / "hot")
     if closed_well:
-        remember_close(tmp_path)
+        mark_clean(tmp_path)
     with Store.open(tmp_path, map_bytes=1 << 24) as store:
         assert "written by another release" in caplog.text and "damaged" not in caplog.text
         assert (tmp_path / "hot.other-1" / "data.mdb").exists()
@@ -108,7 +132,7 @@ def test_a_durable_file_of_another_release_is_refused_with_words_and_left_alone(
     for name in ("hot", "durable"):
         of_another_release(tmp_path / name)
     if closed_well:
-        remember_close(tmp_path)
+        mark_clean(tmp_path)
     whole = {name: (tmp_path / name / "data.mdb").read_bytes() for name in ("hot", "durable")}
     for opened in (Store, Reader):
         with pytest.raises(OtherSchema, match=r"(durable|hot) is of schema tidecast-store-1; .*Move "):
@@ -162,14 +186,14 @@ def test_after_a_host_crash_what_was_flushed_is_there_or_the_file_is_begun_anew(
         for version in range(10):
             store.put("/a/x", b"1", version)
         store.flush()
-        for version in range(10, LIMIT):
+        for version in range(10, MAX_PINNED_COMMITS):
             store.put("/a/x", b"1", version)
         assert crashed("few").version == 9 and not caplog.text
-        for version in range(LIMIT, 2 * LIMIT):
+        for version in range(MAX_PINNED_COMMITS, 2 * MAX_PINNED_COMMITS):
             store.put("/a/x", b"1", version)
         assert crashed("many") is None and "faster than it was brought to the disk" in caplog.text
         store.flush()
-        assert crashed("flushed").version == 2 * LIMIT - 1
+        assert crashed("flushed").version == 2 * MAX_PINNED_COMMITS - 1
 
 
 def test_a_durable_environment_that_is_gone_answers_no_older_times(tmp_path):

@@ -72,16 +72,25 @@ def test_the_outbox_keeps_what_was_not_sent(tmp_path):
         for version in range(4):
             with store.event() as event:
                 event.outbox(b"%d" % version)
-        store.sent([0, 1])
+        store.mark_sent([0, 1])
         assert store.outbox() == [(2, b"2"), (3, b"3")]
         store.put("/a", b"1", 1)
     with Store.open(tmp_path) as store:
         assert store.outbox() == [(2, b"2"), (3, b"3")]
-        store.sent([2, 3])
+        store.mark_sent([2, 3])
         store.flush()
         with store.event() as event:
             event.outbox(b"4")
         assert [entry for _, entry in store.outbox()] == [b"4"]
+
+
+def test_a_persistent_event_takes_no_outbox_entry_that_nobody_would_send(store):
+    with store.event("persistent") as event:
+        assert event.put("/model/j", b"m", 1) == "applied"
+        with pytest.raises(BadInput, match="volatile events only"):
+            event.outbox(b"forecast 7")
+    assert store.get("/model/j").value == b"m"
+    assert store.outbox() == []
 
 
 def test_a_declared_set_is_put_whole_or_not_at_all(tmp_path):

@@ -141,7 +141,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 @pytest.fixture(autouse=True)
 def quick_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "damage", in_process)
+    monkeypatch.setattr(opening, "find_damage", in_process)
 
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -20,8 +20,8 @@ from models.forecast.core.series import Series
 from models.forecast.online import Online
 from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fastpath.load import BEGIN, BEGUN, JOBS, STEP_S, read_rates
-from pipelines.serve.step.event import ForecastOrigin, encoded, message
-from pipelines.serve.step.generations import Generation
+from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.forecasts import ForecastContext, build_message, encode_forecast
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.samples import read_sample
 
@@ -57,7 +57,7 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
     online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
     begun = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + BEGUN)])
     online.admit(job, Series(BEGIN * STEP_S, STEP_S, begun))
-    by, last = Generation(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
+    by, last = Deployment(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
     if durable:
         red.xgroup_create(METRICS, GROUP, last, mkstream=True)
     red.set("ready", 1)
@@ -74,11 +74,11 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
                 window = window_of(sample.time, STEP_S)
                 rate = sample.arrival_rps or 0.0
                 quantiles = online.step(job, rate)
-                at = ForecastOrigin(
+                at = ForecastContext(
                     job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate
                 )
-                made = message(quantiles, online.basis(job), online.forecaster, by, at)
-                forecast = {"w": window, "f": encoded(made)}
+                made = build_message(quantiles, online.basis(job), online.forecaster.levels, by, at)
+                forecast = {"w": window, "f": encode_forecast(made)}
                 if not durable:
                     red.xadd(FORECASTS, forecast, maxlen=KEPT)
                     continue

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from configs.settings import load
 from pipelines.bench.fastpath.load import JOBS
-from pipelines.serve.stream.fleet_query import start
+from pipelines.serve.stream.fleet_query import start_query
 from pipelines.spark.session import local_session
 from pipelines.stack.state import addressed
 
 if __name__ == "__main__":
-    query = start(local_session("fastpath", cores=2), addressed(load()), Path(sys.argv[1]), Path(sys.argv[2]), JOBS)
+    query = start_query(
+        local_session("fastpath", cores=2), addressed(load()), Path(sys.argv[1]), Path(sys.argv[2]), JOBS
+    )
     query.awaitTermination()

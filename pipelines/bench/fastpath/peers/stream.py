@@ -15,9 +15,9 @@ from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.topics import create_topics
 from pipelines.serve.models.model_set import ModelSet
-from pipelines.serve.step.event import origin_of
-from pipelines.serve.step.generations import Generation
-from pipelines.serve.stream.fleet_step import publish
+from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.forecasts import origin_of
+from pipelines.serve.stream.fleet_step import write_model_file
 from pipelines.stack.processes import Process, ProcessError
 from pipelines.stack.stack import Stack
 from tidecast.messages import Forecast, decode
@@ -53,8 +53,8 @@ def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -
     folder, sent, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
     create_topics(kafka)
     for job in JOBS:
-        serves = Generation(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
-        publish(folder / "sets", job, serves, dict(made.members))
+        serves = Deployment(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
+        write_model_file(folder / "sets", job, serves, dict(made.members))
     produce_samples(kafka, feed.history(BEGUN))
     query = start_module(
         stack, "query", "pipelines.bench.fastpath.child.stream_query", folder / "checkpoint", folder / "sets",

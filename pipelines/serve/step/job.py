@@ -1,0 +1,249 @@
+"""One job as it is served: what is known of its windows, and the model that steps through them.
+
+The fast path takes its steps inside a transaction, the stream server in memory, the streaming query inside keyed state.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from models.forecast.core.gaps import Streak, silence_reason, starts_over, streak_after
+from models.forecast.core.series import Series, SeriesError
+from models.forecast.online import Online, OnlineError
+from pipelines.serve.step.deployments import Deployment, deployment_at
+from pipelines.serve.step.forecasts import ForecastContext, build_message, build_series
+from pipelines.serve.step.server_context import ServerContext
+from pipelines.serve.step.windower import OpenWindow, SampleEffect, Window, add_sample
+from pipelines.serve.step.windows import KEPT_STEPS
+from tidecast.messages import Forecast, Heartbeat, MetricSample
+
+log = logging.getLogger(__name__)
+
+LARGE_STATE_BYTES = 8192
+"""A model state longer than this is stored only now and then."""
+LARGE_STATE_WINDOWS = 64
+"""Windows between two stored states of a job whose state is large."""
+HEARTBEAT_S = 8.0
+"""Wall seconds between two heartbeats of a job: with samples once a second they are less than 10 s apart."""
+
+
+@dataclass
+class ServedJob:
+    """A job's windows, and the model that steps through them.
+
+    Attributes:
+        job: its name.
+        server: what all jobs of the server have in common.
+        open_window: the window in progress.
+        newest, first: index of its newest and first closed window; None before any.
+        rate: of the newest window, records/s; None before any.
+        streak: how its windows have come, gaps included; None before any.
+        deployments: every model deployed for it, and from which window on each serves.
+        deployment_number: of the deployment whose model is stepped; 0 before any, -1 where that failed.
+        model: steps the job; None before one serves or after it failed.
+        large_state: whether the model's state is above `LARGE_STATE_BYTES`.
+        state_stored: whether a state of this deployment has been stored yet.
+        newest_forecast: the newest one that was sent; None before one.
+        last_heartbeat: wall time, epoch seconds.
+        unsaved: (window index, records/s) put in the transaction that is still open.
+    """
+
+    job: str
+    server: ServerContext
+    open_window: OpenWindow = field(default_factory=OpenWindow)
+    newest: int | None = None
+    first: int | None = None
+    rate: float | None = None
+    streak: Streak | None = None
+    deployments: list[Deployment] = field(default_factory=list)
+    deployment_number: int = 0
+    model: Online | None = None
+    large_state: bool = False
+    state_stored: bool = False
+    newest_forecast: Forecast | None = None
+    last_heartbeat: float = -math.inf
+    unsaved: list[tuple[int, float]] = field(default_factory=list)
+
+    @property
+    def step_s(self) -> float:
+        """Seconds per window."""
+        return self.server.windows.step_s
+
+    def add_sample(self, sample: MetricSample) -> SampleEffect:
+        """Return what a metrics record does to the job's windows, without putting it in force.
+
+        To take the record, the caller sets `open_window` to the result's. Only a record refused for lying too far ahead
+        changes `open_window` here: it counts towards those in a row after which the new time is believed.
+
+        Raises:
+            SeriesError: the record lies too far ahead of the one before, spans too many windows, or its sum is not
+                finite.
+        """
+        effect = add_sample(self.open_window, sample, self.step_s)
+        if effect.refusal:
+            self.open_window = effect.open_window
+            raise SeriesError(effect.refusal)
+        return effect
+
+    def history(self, first: int, last: int) -> Series:
+        """Return windows `first` to `last`, both included, in records/s; NaN where missing, empty where last < first.
+
+        Those of the open transaction are among them.
+        """
+        stored = self.server.windows.rates(self.job, first, last) if last >= first else []
+        return build_series(stored + self.unsaved, first, max(last, first - 1), self.step_s)
+
+    def switch_model(self, model: Online, deployment: Deployment, warm_state: bytes | None) -> None:
+        """Switch to a deployment's model and step it up to the job's newest window.
+
+        It goes on from its warm state, or else is started on the history it was warmed on; one warmed on nothing, or
+        more than `KEPT_STEPS` windows ago, on the newest `KEPT_STEPS` windows. The job's old model forgets the job.
+
+        Args:
+            model: the deployment's.
+            deployment: says what the model was warmed on.
+            warm_state: the model's state after window `deployment.warmed_to`; None to compute it.
+
+        Raises:
+            SeriesError: the history has another step than the model, or negative or infinite rates.
+            OnlineError: `warm_state` is no state of this model, or the history does not lead on from it.
+            StoreError: the history cannot be read from the store.
+        """
+        last = deployment.warmed_to if self.newest is None else self.newest
+        if deployment.warmed_to < deployment.warmed_from or last - deployment.warmed_to > KEPT_STEPS:
+            model.admit(self.job, self.history(max(self.first or 0, last - KEPT_STEPS + 1), last))
+            warm_state = model.state(self.job)
+        else:
+            if warm_state is None:
+                model.admit(self.job, self.history(deployment.warmed_from, deployment.warmed_to))
+                warm_state = model.state(self.job)
+            model.restore(self.job, warm_state, self.history(deployment.warmed_to + 1, last))
+        if self.model is not None and self.model is not model and self.job in self.model:
+            self.model.forget(self.job)  # other jobs may go on with it
+        self._set_model(model, deployment, warm_state, stored=False)
+
+    def resume_model(self, deployment: Deployment, state: bytes, since: int) -> None:
+        """Switch to a deployment's model in a state that was stored; one that cannot be read is logged and begun anew.
+
+        Args:
+            deployment: that the state is of.
+            state: the stored state, empty where there is none.
+            since: first window that the state may lack; from there on the history is stepped through.
+
+        Raises:
+            ModelSetError: the deployment's model is no longer there.
+            SeriesError: the history cannot be stepped through by a model begun anew either.
+            StoreError: model or history cannot be read from the store.
+        """
+        model = self.server.find_model(self.job, deployment)
+        try:
+            model.restore(self.job, state, self.history(since, self.newest or 0))
+        except (OnlineError, SeriesError) as error:  # another version of this code may have written it
+            log.warning("serving %s: %s; its model begins anew on the history", self.job, error)
+            self.switch_model(model, deployment, None)
+        else:
+            self._set_model(model, deployment, state, stored=True)
+
+    def _set_model(self, model: Online, deployment: Deployment, state: bytes, stored: bool) -> None:
+        self.model, self.deployment_number = model, deployment.number
+        self.large_state, self.state_stored = len(state) > LARGE_STATE_BYTES, stored
+
+    def drop_model(self) -> None:
+        """Leave the job without a model, after it failed; the deployment's is begun anew at the next window."""
+        self.model, self.deployment_number = None, -1
+
+    def step(self, window: Window) -> Deployment | None:
+        """Add one closed window to the job, stepping its model over it (and over missing windows before it).
+
+        If another deployment serves this window, its model is switched to first. A model that raises is logged and
+        dropped; it is begun anew at the next window.
+
+        Returns the deployment that serves the window; None before the first.
+
+        Raises:
+            SeriesError: the window is older than the newest one.
+        """
+        deployment = deployment_at(self.deployments, window.window_index)
+        try:
+            if deployment is not None and deployment.number != self.deployment_number:
+                self.switch_model(self.server.find_model(self.job, deployment), deployment, None)
+            self._add_window(window)
+        except Exception:
+            log.exception("serving %s: the model failed at window %d", self.job, window.window_index)
+            self.drop_model()
+            if self.newest != window.window_index:
+                self._add_window(window)
+        return deployment
+
+    def _add_window(self, window: Window) -> None:
+        missing = 0 if self.newest is None else window.window_index - self.newest - 1
+        anew = starts_over(self.streak, missing)
+        self.streak = streak_after(self.streak, missing)
+        self.first = window.window_index if self.first is None else self.first
+        self.newest, self.rate = window.window_index, window.rate
+        self.unsaved.append((window.window_index, window.rate))
+        if self.model is None:
+            return
+        if anew:  # the state is too old, but the same time last week is still of use
+            self.model.admit(
+                self.job, self.history(max(self.first, window.window_index - KEPT_STEPS), window.window_index - 1)
+            )
+        else:
+            for _ in range(missing):
+                self.model.step(self.job, math.nan)
+        self.model.step(self.job, window.rate)
+
+    def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
+        """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
+
+        Args:
+            deployment: that serves the window.
+            measured_ns: wall time when the record that closed the window was measured, ns since the epoch.
+            time_scale: seconds of job time per wall second.
+
+        Returns:
+            The reason is "warming" (too few windows in a row yet) or "model_error" (no model, or a quantile that is not
+            finite).
+        """
+        quantiles = np.full((1, 1), np.nan) if self.model is None else self.model.current(self.job)
+        if reason := silence_reason(self.streak, quantiles):
+            return None, reason
+        assert self.model is not None and self.newest is not None, "without a model the quantiles are NaN"
+        newest = self.newest
+        context = ForecastContext(
+            self.job, newest, self.step_s, measured_ns / 1e9, time_scale, self.server.epoch,
+            newest - (self.first or 0) + 1, self.rate,
+        )  # fmt: skip
+        basis = self.model.basis(self.job)
+        return build_message(quantiles, basis, self.model.forecaster.levels, deployment, context), ""
+
+    def state_to_store(self, window_index: int) -> bytes:
+        """Return the model's state to be stored with a window, and note that one was stored.
+
+        Empty without a model, and for a large state except at the first call, every 64 windows, and after a gap.
+        """
+        if self.model is None:
+            return b""
+        after_gap = self.streak is not None and self.streak.row == 1
+        if self.large_state and self.state_stored and not after_gap and window_index % LARGE_STATE_WINDOWS:
+            return b""
+        self.state_stored = True
+        return self.model.state(self.job)
+
+    def due_heartbeats(self, sample: MetricSample, wall_time: float) -> list[Heartbeat]:
+        """Return the job's heartbeat in a list, or an empty list within `HEARTBEAT_S` wall seconds of the last one.
+
+        It names epoch and wall time of the forecast last sent, if any; `wall_time` (epoch seconds) is remembered.
+        `sample` is the job's newest.
+        """
+        if wall_time - self.last_heartbeat < HEARTBEAT_S:
+            return []
+        self.last_heartbeat = wall_time
+        sent = self.newest_forecast
+        standing, since = (None, None) if sent is None else (str(sent.epoch), sent.wall_time)
+        job_time = sample.time + sample.span_s
+        return [Heartbeat(self.job, "serving", job_time, wall_time, sample.time_scale, standing, since)]
