@@ -36,10 +36,10 @@ class Log:
     def __len__(self):
         return len(self.waiting)
 
-    def arrivals(self, most):
+    def peek(self, most):
         return self.waiting[:most]
 
-    def taken(self, count):
+    def remove(self, count):
         del self.waiting[:count]
 
 
