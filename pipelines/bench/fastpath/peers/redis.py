@@ -89,6 +89,8 @@ class RedisPeer:
             red.xadd(METRICS, {"s": raw}, maxlen=KEPT)
             answer = red.xread({FORECASTS: last}, block=10_000)
             took.append(perf_counter_ns() - began)
+            if not answer:
+                raise ValueError(f"Redis gave no forecast of window {window} within 10 s. Does the consumer run?")
             ((_, ((last, entry),)),) = list_streams(answer)
             if int(entry[b"w"]) != window:
                 raise ValueError(f"Redis answered window {window} by {entry!r:.300}")
