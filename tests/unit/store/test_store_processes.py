@@ -177,7 +177,7 @@ def test_a_dead_reader_pins_nothing_for_long(tmp_path):
     with Store.open(tmp_path) as store:
         store.put("/a/x", b"1", 1)
         with StoreProcess(READER, tmp_path) as reader:
-            reader.do("globals().update(held=store.hot.read())")
+            reader.do("globals().update(held=store.hot.begin_read())")
             reader.kill()
         assert store.clear_dead_readers() == 1
         assert store.clear_dead_readers() == 0
