@@ -16,6 +16,8 @@ from pipelines.stack.ports import HOST
 
 ADDRESS = f"http://{HOST}:{{airflow}}"
 _COMMAND = [sys.executable, "-m", "airflow"]
+_PATIENCE_S = 300.0
+"""What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""
 
 
 def empty_database(place: Place) -> Path:
@@ -38,7 +40,7 @@ def start(place: Place) -> None:
     """Start Airflow's api-server, scheduler and dag-processor, and wait until its health page finds all healthy.
 
     Raises:
-        StackError: a process ended or was not ready within 120 s, or the database could not be made.
+        StackError: a process ended or was not ready within 300 s, or the database could not be made.
         AbandonedError, ProcessError: as in `Place.spawn`.
     """
     home = place.folder("airflow", part="airflow")
@@ -49,11 +51,11 @@ def start(place: Place) -> None:
     healthy = page(f"{place.at(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(place.ports["airflow"]), "--workers", "1"]
     place.spawn("airflow-api-server", server, env, probe=healthy)
-    # Without the flag every scheduler and worker serves its logs on all interfaces.
-    place.spawn("airflow-scheduler", [*_COMMAND, "scheduler", "--skip-serve-logs"], env, probe=healthy)
+    scheduler = [sys.executable, "-m", "pipelines.stack.prepared_scheduler"]
+    place.spawn("airflow-scheduler", scheduler, env, probe=healthy)
     place.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
     for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):
-        place.await_ready(name)
+        place.await_ready(name, _PATIENCE_S)
 
 
 def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:

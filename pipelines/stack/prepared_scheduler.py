@@ -1,0 +1,33 @@
+"""Airflow's scheduler in a process that has imported what tasks import; `python -m pipelines.stack.prepared_scheduler`.
+
+Its LocalExecutor forks every task from it. Without this each task imports them anew, up to 10 s of CPU. None of our own
+packages is among them, so that a task runs the code as it is when the task begins.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from importlib import import_module
+
+LIBRARIES = (
+    "pyspark.sql.functions", "great_expectations", "mlflow.tracking",
+    "mlflow.pytorch", "statsforecast.models", "sklearn.linear_model", "river.drift", "matplotlib.figure",
+)  # fmt: skip
+"""None of them starts a thread; a fork would lose it."""
+
+
+def main() -> None:
+    """Import the libraries, then run the scheduler until it is ended; never returns."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # these two are read when the packages are imported
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    for name in LIBRARIES:
+        import_module(name)
+    # Without the flag it and every worker serve their logs on all interfaces.
+    sys.argv = ["airflow", "scheduler", "--skip-serve-logs"]
+    runpy.run_module("airflow", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
