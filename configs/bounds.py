@@ -22,7 +22,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def explained(error: ValidationError, listed: str) -> list[str]:
+def describe_errors(error: ValidationError, listed: str) -> list[str]:
     """Describe pydantic's errors, one line per wrong value: its key, the value seen, and what would be right.
 
     Args:

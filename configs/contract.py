@@ -10,7 +10,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, explained
+from configs.bounds import Count, JobName, NotNegative, Positive, Section, Share, describe_errors
 from configs.errors import SettingsError
 
 
@@ -123,7 +123,7 @@ def load_contract(job: str, folder: Path) -> Contract:
         raise SettingsError(f"{path}: not YAML: {error}") from None
     except ValidationError as error:
         raise SettingsError(
-            "\n".join(f"{path.name}: {line}" for line in explained(error, "configs/contract.py"))
+            "\n".join(f"{path.name}: {line}" for line in describe_errors(error, "configs/contract.py"))
         ) from None
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
@@ -138,16 +138,16 @@ def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
     Returns:
         The contracts that can be read, by job, and the error messages of the others, by job.
     """
-    found: dict[str, Contract] = {}
-    wrong: dict[str, str] = {}
-    for job in contracted(folder):
+    contracts: dict[str, Contract] = {}
+    errors: dict[str, str] = {}
+    for job in jobs_with_contract(folder):
         try:
-            found[job] = load_contract(job, folder)
+            contracts[job] = load_contract(job, folder)
         except SettingsError as error:
-            wrong[job] = str(error)
-    return found, wrong
+            errors[job] = str(error)
+    return contracts, errors
 
 
-def contracted(folder: Path) -> list[str]:
+def jobs_with_contract(folder: Path) -> list[str]:
     """List the jobs that have a contract file in the folder, sorted, also where it cannot be read."""
     return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
+from pydantic_settings import SettingsError as SettingsSourceError
 
-from configs.bounds import explained
+from configs.bounds import describe_errors
 from configs.errors import SettingsError
 from configs.sections import (
     AgentTraining,
@@ -73,7 +74,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order of precedence: arguments, environment, file named by TIDECAST_FILE, `configs/default.yaml`."""
+        """Return where values are looked for, first hit wins: arguments, environment, TIDECAST_FILE, `default.yaml`."""
         files = [DEFAULT_FILE]
         if own := os.environ.get("TIDECAST_FILE"):
             files.append(Path(own))
@@ -90,7 +91,7 @@ class Settings(BaseSettings):
         return (self.job.name, *self.job.also)
 
     def speed(self, job: str) -> float:
-        """Job seconds per wall second: `replay.speed` for jobs of the replay and the newcomer, 1 for any other job."""
+        """Return job seconds per wall second: `replay.speed` for jobs of the replay and the newcomer, else 1."""
         newcomer = self.replay.newcomer
         fast = (*self.replayed, *([newcomer.job] if newcomer else []))
         return self.replay.speed if job in fast else 1.0
@@ -122,9 +123,8 @@ def load(**overrides: Any) -> Settings:
         overrides: whole or partial sections, e.g. `load(replay={"speed": 360})`.
 
     Raises:
-        SettingsError: a wrong key or value (the message names both and what would be right), a variable
-            `TIDECAST_...` of no section, or a file that is missing or not YAML.
-        pydantic_settings.SettingsError: a variable that holds a whole section or a list is not JSON.
+        SettingsError: a wrong key or value (the message names both and what would be right); a variable
+            `TIDECAST_...` of no section, or one that should hold JSON and does not; a file that is missing or not YAML.
     """
     own = os.environ.get("TIDECAST_FILE")
     if own and not Path(own).is_file():
@@ -136,6 +136,8 @@ def load(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise SettingsError("\n".join(explained(error, "configs/default.yaml"))) from None
+        raise SettingsError("\n".join(describe_errors(error, "configs/default.yaml"))) from None
+    except SettingsSourceError as error:  # a whole section or a list in one variable
+        raise SettingsError(f"{error}: write it as JSON, or one variable per key, as TIDECAST_REPLAY__SPEED.") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"settings file is not YAML: {error}") from None

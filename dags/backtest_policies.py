@@ -11,15 +11,15 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.defaults import DEFAULTS, asked, at, field, job
+from dags.defaults import DEFAULTS, job_field, optional_field, requested_jobs, utc_cron
 
 
 @dag(
-    schedule=at("30 4 * * *"),
+    schedule=utc_cron("30 4 * * *"),
     params={
-        "job": job("Whose load is replayed. Empty: every job with enough of it in the lake."),
+        "job": job_field("Whose load is replayed. Empty: every job with enough of it in the lake."),
         "policies": Param("all", type="string", title="Policies", description="Names separated by commas, or all."),
-        "days": field("number", "Days", "Newest days of the trace that are looked at. Empty: all there are.",
+        "days": optional_field("number", "Days", "Newest days of the trace that are looked at. Empty: all there are.",
                       exclusiveMinimum=0),
     },
     tags=["policies", "evaluation"],
@@ -27,18 +27,23 @@ from dags.defaults import DEFAULTS, asked, at, field, job
     **DEFAULTS,
 )  # fmt: skip
 def backtest_policies() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG: `replay` each job that `replayable` finds to have enough load, one after the other."""
 
     @task
     def replayable(params: Any = None) -> list[str]:
         """Name the jobs with enough load in the lake."""
         from pipelines.backtest import on_lake
 
-        return [job for job in asked(params) if on_lake.has_enough_load(job)]
+        return [job for job in requested_jobs(params) if on_lake.has_enough_load(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for minutes
     def replay(job: str, params: Any = None) -> dict[str, Any]:
-        """Replay one job's load under the policies; skipped where the load is too short or has gaps."""
+        """Replay one job's load under the policies in its twin and log the run to MLflow; returns its figures.
+
+        Raises:
+            AirflowSkipException: the load is too short or has gaps.
+            SettingsError, LakeError: an unknown policy or a wrong contract; nothing was ingested (no retry).
+        """
         from models.twin.sim.job import TwinError
         from pipelines.backtest import on_lake
 

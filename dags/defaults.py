@@ -6,12 +6,12 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, ExceptionRetryPolicy, Param, RetryAction, RetryRule
 
-from configs.contract import contracted
+from configs.contract import jobs_with_contract
 from configs.errors import FinalError
 from configs.settings import load
 
 SETTINGS = load()
-JOBS = contracted(SETTINGS.contracts_dir)
+JOBS = jobs_with_contract(SETTINGS.contracts_dir)
 DEFAULTS: dict[str, Any] = {
     "catchup": False,
     "max_active_runs": 1,  # offsets are taken in turn, and a challenger is compared with the champion it may replace
@@ -29,7 +29,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def at(cron: str, **more: Any) -> CronTriggerTimetable:
+def utc_cron(cron: str, **more: Any) -> CronTriggerTimetable:
     """Make a cron schedule in UTC whose DAG does not run at once when it is unpaused.
 
     Args:
@@ -39,12 +39,12 @@ def at(cron: str, **more: Any) -> CronTriggerTimetable:
     return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(), **more)
 
 
-def job(description: str) -> Param:
+def job_field(description: str) -> Param:
     """Make the trigger dialog's field for one job with a contract; left empty it means every job."""
     return Param(None, type=["null", "string"], enum=[None, *JOBS], title="Job", description=description)
 
 
-def field(kind: str, title: str, description: str, **bounds: Any) -> Param:
+def optional_field(kind: str, title: str, description: str, **bounds: Any) -> Param:
     """Make a field of the trigger dialog that may be left empty (None).
 
     Args:
@@ -56,11 +56,11 @@ def field(kind: str, title: str, description: str, **bounds: Any) -> Param:
     return Param(None, type=["null", kind], title=title, description=description, **bounds)
 
 
-def asked(params: Any) -> list[str]:
+def requested_jobs(params: Any) -> list[str]:
     """List the jobs that a run is about: the one in its form's field `job`, or all with a contract."""
     return [params["job"]] if params["job"] else JOBS
 
 
-def filled(params: Any, form: Collection[str]) -> dict[str, Any]:
+def filled_fields(params: Any, form: Collection[str]) -> dict[str, Any]:
     """Pick the fields of a form that were filled in, by name."""
     return {name: params[name] for name in form if params[name] is not None}

@@ -13,11 +13,11 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
-from dags.defaults import DEFAULTS, at, field
+from dags.defaults import DEFAULTS, optional_field, utc_cron
 
 HOUR = r"\d{4}-\d\d-\d\dT\d\d"
 FORM = {
-    "partition": field(
+    "partition": optional_field(
         "string",
         "Partition",
         "Event hour, as 2014-10-22T04, or interval of event hours, as 2014-09-24T04/2014-10-22T04. "
@@ -34,14 +34,14 @@ FORM = {
 
 
 @dag(
-    schedule=at("0 * * * *", interval=timedelta(hours=1)),
+    schedule=utc_cron("0 * * * *", interval=timedelta(hours=1)),
     params=FORM,
     tags=["ingest", "lake"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def ingest_metrics() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG, one task: `ingest` takes a partition from Kafka into the lake and reports it as asset events."""
 
     @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
     def ingest(
@@ -49,7 +49,16 @@ def ingest_metrics() -> None:
     ) -> dict[str, Any]:
         """Take a partition from Kafka into the lake and report new metrics and drifts as asset events.
 
-        Returns by topic what was read, stored and quarantined.
+        An ingest that stored no metrics starts no training: its event is left out.
+
+        Returns:
+            By topic, numbers of records `read`, `stored` and `quarantined`, and `again`: whether this partition had
+            been ingested before.
+
+        Raises:
+            PartitionError: no such partition, or its hour is not over (no retry).
+            OffsetsError, QualityError: the broker lost records; the quality gate failed (no retry).
+            BrokerError: no broker, or no such topic.
         """
         from pipelines.ingest import ingest, partition
 

@@ -6,17 +6,17 @@ stays for `lake.versions_h`, so that whoever reads an older version goes on read
 
 from airflow.sdk import dag, task
 
-from dags.defaults import DEFAULTS, at
+from dags.defaults import DEFAULTS, utc_cron
 
 
 @dag(
-    schedule=at("20 3 * * *"),
+    schedule=utc_cron("20 3 * * *"),
     tags=["lake"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def maintain_lake() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG, one task: `maintain` merges small files of the lake's tables and removes replaced ones."""
 
     @task
     def maintain() -> dict[str, int]:

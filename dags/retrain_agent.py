@@ -11,45 +11,61 @@ from typing import Any
 
 from airflow.sdk import dag, task, task_group
 
-from dags.defaults import DEFAULTS, asked, at, field, filled, job
+from dags.defaults import DEFAULTS, filled_fields, job_field, optional_field, requested_jobs, utc_cron
 
 FORM = {
-    "transitions": field("integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=1),
-    "fine_transitions": field("integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=1),
-    "seed": field("integer", "Seed", "Of everything drawn. Empty: as set."),
+    "transitions": optional_field(
+        "integer", "Transitions", "Decisions over drawn jobs and loads. Empty: as set.", minimum=1
+    ),
+    "fine_transitions": optional_field(
+        "integer", "Fine-tuning", "Decisions in the job's own twin. Empty: as set.", minimum=1
+    ),
+    "seed": optional_field("integer", "Seed", "Of everything drawn. Empty: as set."),
 }
 
 
 @dag(
-    schedule=at("30 5 * * 0"),
-    params={"job": job("Whose agent is trained. Empty: every job with enough of its load in the lake."), **FORM},
+    schedule=utc_cron("30 5 * * 0"),
+    params={"job": job_field("Whose agent is trained. Empty: every job with enough of its load in the lake."), **FORM},
     tags=["policies", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def retrain_agent() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG: for each job with enough load, in turn, `train` an agent, then `judge` and promote it."""
 
     @task
     def learnable(params: Any = None) -> list[str]:
         """Name the jobs with enough load in the lake."""
         from pipelines.train.agent import run as agent
 
-        return [job for job in asked(params) if agent.has_enough_load(job)]
+        return [job for job in requested_jobs(params) if agent.has_enough_load(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one after the other; each uses a core for a minute or more
     def train(job: str, params: Any = None) -> dict[str, str]:
-        """Train an agent for one job; returns the job and the id of the MLflow run."""
+        """Train an agent for one job, with the values of the form; returns `job` and `run_id`, that of the MLflow run.
+
+        Raises:
+            SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
+            RegistryError: MLflow does not answer.
+        """
         from pipelines.train.agent import run as agent
 
-        return {"job": job, "run_id": agent.train(job, **filled(params, FORM))}
+        return {"job": job, "run_id": agent.train(job, **filled_fields(params, FORM))}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Compare the agent with the other policies, make it champion if it wins, and return the verdict."""
+        """Decide from the run's figures whether the agent wins, make it champion then, and return the verdict.
+
+        Returns:
+            `job`, `promoted`, `reason`, `version`, `champion`, `run` and `hours`, as `decide_on_challenger` does.
+
+        Raises:
+            RegistryError: MLflow does not answer, or there is no such run.
+        """
         from pipelines.train.agent import run as agent
 
-        verdict = agent.judge(trained["job"], trained["run_id"])
+        verdict = agent.decide_on_challenger(trained["job"], trained["run_id"])
         agent.promote(verdict)
         return verdict
 

@@ -15,7 +15,7 @@ from airflow.sdk import AssetOrTimeSchedule, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dags.assets import DRIFT, METRICS
-from dags.defaults import DEFAULTS, SETTINGS, asked, at, field, filled, job
+from dags.defaults import DEFAULTS, SETTINGS, filled_fields, job_field, optional_field, requested_jobs, utc_cron
 
 APPROVAL_S = SETTINGS.training.approval_s
 QUESTION = (
@@ -23,67 +23,96 @@ QUESTION = (
     "{{ verdict['job'] }}, version {{ verdict['version'] }}: {{ verdict['reason'] }}."
 )
 FORM = {
-    "epochs": field("integer", "Epochs", "Passes over the training windows. Empty: as set.", minimum=1),
-    "hidden": field("integer", "Hidden size", "Units of the GRU. Empty: as set.", minimum=1),
-    "context": field("integer", "Context", "Steps that a gradient looks back through. Empty: as set.", minimum=2),
-    "learning_rate": field("number", "Learning rate", "Of the Adam optimiser. Empty: as set.", exclusiveMinimum=0),
-    "holdout_steps": field(
+    "epochs": optional_field("integer", "Epochs", "Passes over the training windows. Empty: as set.", minimum=1),
+    "hidden": optional_field("integer", "Hidden size", "Units of the GRU. Empty: as set.", minimum=1),
+    "context": optional_field(
+        "integer", "Context", "Steps that a gradient looks back through. Empty: as set.", minimum=2
+    ),
+    "learning_rate": optional_field(
+        "number", "Learning rate", "Of the Adam optimiser. Empty: as set.", exclusiveMinimum=0
+    ),
+    "holdout_steps": optional_field(
         "integer", "Held-out steps", "Newest steps, on which all are compared. Empty: as set.", minimum=1
     ),
-    "minimum_steps": field(
+    "minimum_steps": optional_field(
         "integer", "Minimum steps", "With fewer steps no network is trained. Empty: as set.", minimum=1
     ),
-    "improvement": field(
+    "improvement": optional_field(
         "number", "Improvement", "Share by which the champion must be beaten. Empty: as set.", minimum=0, maximum=0.99
     ),
 }
 
 
 @dag(
-    schedule=AssetOrTimeSchedule(timetable=at("30 2 * * *"), assets=METRICS | DRIFT),
-    params={"job": job("Whose load is learned. Empty: every job that has data in the lake."), **FORM},
+    schedule=AssetOrTimeSchedule(timetable=utc_cron("30 2 * * *"), assets=METRICS | DRIFT),
+    params={"job": job_field("Whose load is learned. Empty: every job that has data in the lake."), **FORM},
     tags=["forecasting", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )
 def retrain_forecaster() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG: for each job with data, one after the other, `train` a challenger and `judge` it.
+
+    A winner is promoted at once, or, where `training.approval_s` is set, when a person approves or says nothing in that
+    time.
+    """
 
     @task
     def enough(params: Any = None) -> list[str]:
         """Name the jobs that have data in the lake."""
         from pipelines.train.forecaster import run as forecaster
 
-        return [job for job in asked(params) if forecaster.enough(job)]
+        return [job for job in requested_jobs(params) if forecaster.has_training_data(job)]
 
     @task(max_active_tis_per_dagrun=1)  # one training after the other; each uses every core
     def train(job: str, params: Any = None, triggering_asset_events: Any = None) -> dict[str, str]:
-        """Train a forecaster for one job; returns the job and the id of the MLflow run."""
+        """Train a forecaster for one job, with the values of the form; returns `job` and `run_id` of the MLflow run.
+
+        Raises:
+            SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
+            RegistryError: MLflow does not answer.
+        """
         from pipelines.train.forecaster import run as forecaster
 
         drifts = [event.extra for event in triggering_asset_events[DRIFT]]
         because = [drift["text"] for drift in drifts if drift["job"] == job]
-        return {"job": job, "run_id": forecaster.train(job, because, **filled(params, FORM))}
+        return {"job": job, "run_id": forecaster.train(job, because, **filled_fields(params, FORM))}
 
     @task
     def judge(trained: dict[str, str]) -> dict[str, Any]:
-        """Compare it with the champion and return the verdict; a winner serves at once where nobody is to be asked."""
+        """Decide from the run's figures whether the challenger beats the champion; promote it if nobody is to be asked.
+
+        Returns:
+            `job`, `promoted`, `reason`, `version` and further keys of `decide_on_challenger`.
+
+        Raises:
+            RegistryError: MLflow does not answer, or there is no such run.
+        """
         from pipelines.train.forecaster import run as forecaster
 
-        verdict = forecaster.judge(trained["job"], trained["run_id"])
+        verdict = forecaster.decide_on_challenger(trained["job"], trained["run_id"])
         if not APPROVAL_S:
             forecaster.promote(verdict)
         return verdict
 
     @task
     def won(verdict: dict[str, Any]) -> None:
-        """Skip the question where the challenger lost."""
+        """Pass where the challenger won, so that a person is asked.
+
+        Raises:
+            AirflowSkipException: it lost; with the reason.
+        """
         if not verdict["promoted"]:
             raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
 
     @task
     def promote(verdict: dict[str, Any], answer: dict[str, Any]) -> str | None:
-        """Make the challenger champion after approval; returns its version."""
+        """Make the challenger champion if a person approved; returns the version that is champion then.
+
+        Raises:
+            AirflowSkipException: a person said no.
+            RegistryError: MLflow does not answer.
+        """
         from pipelines.train.forecaster import run as forecaster
 
         if answer["chosen_options"] != [ApprovalOperator.APPROVE]:

@@ -20,11 +20,15 @@ from dags.defaults import DEFAULTS
     **DEFAULTS,
 )
 def serve_forecasts() -> None:
-    """Build the DAG; the module says what its runs do."""
+    """Build the DAG, one task without end: `serve` publishes forecasts; when it ends, the next run begins."""
 
     @task(retries=0)  # the next run follows at once; a retry would wait
     def serve() -> None:
-        """Serve forecasts until the task is ended."""
+        """Serve forecasts until the task is ended, by the path that `serving.path` names.
+
+        Raises:
+            BrokerError: the broker does not answer at the start.
+        """
         from pipelines.serve.path import serve
 
         serve(load())

@@ -120,9 +120,9 @@ class Orchestrator:
         deadline = time.monotonic() + start_within_s
         while True:
             runs = self._get(f"dags/{dag}/dagRuns", order_by="-run_after", limit=100)["dag_runs"]
-            found = [run for run in runs if run["triggered_by"] == "asset" and _epoch(run["queued_at"]) >= after]
-            if found:
-                run_id = str(found[-1]["dag_run_id"])
+            matching = [run for run in runs if run["triggered_by"] == "asset" and _epoch(run["queued_at"]) >= after]
+            if matching:
+                run_id = str(matching[-1]["dag_run_id"])
                 self.wait_run(dag, run_id)
                 return run_id
             if time.monotonic() > deadline:

@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.backtest import map_text as words
 from pipelines.html.document import document, holder, section
 from pipelines.html.numbers import share
-from pipelines.html.plot import Chart, line, marks, rows, silent
+from pipelines.html.plot import Chart, line, marks, silent, stacked_rows
 
 _MARKS = (
     ("circle", "@other"), ("square", "@arrival"), ("diamond", "@executors"), ("triangle-up", "@capacity"),
@@ -67,7 +67,7 @@ def _saved(found: dict[str, Any], name: str) -> Chart:
         x, y = [100 * c["gap"] for c in mine], [100 * (1 - c["ratio"][name]) for c in mine]
         hover = {"hovertemplate": "%{text}<br>%{x:.1f} / %{y:.1f} %"}
         data.append(marks(x, y, f"{lead:g} s", symbol, colour, text) | hover)
-    layout = rows([(f"saved by {name}, % of the best reactive policy's hours", 1.0)])
+    layout = stacked_rows([(f"saved by {name}, % of the best reactive policy's hours", 1.0)])
     layout["xaxis"] |= {"title": {"text": "saved by knowing the future, %", "font": {"size": 13}}, "zeroline": True}
     layout["yaxis"] |= {"zeroline": True, "rangemode": "normal"}
     return {"data": data, "layout": layout | {"hovermode": "closest"}}

@@ -14,7 +14,7 @@ from models.twin.experiment.evaluation import pareto_frontier
 from models.twin.experiment.results import BOUND, OPTIMUM
 from pipelines.backtest import text as words
 from pipelines.html.document import document, holder, section
-from pipelines.html.plot import Chart, line, rows
+from pipelines.html.plot import Chart, line, stacked_rows
 
 LEAST = 1e-4
 """Least violation (share of seconds over the target) on the axis; lower ones are drawn at it."""
@@ -91,7 +91,7 @@ def _cost(found: dict[str, Any]) -> Chart:
     if bounds := {float(level): by[BOUND] for level, by in found["cheapest_at_violation"].items() if BOUND in by}:
         trace = line([100 * level for level in bounds], list(bounds.values()), "no policy can go below", "@text")
         data.append({**trace, "line": {"color": "@text", "width": 1, "dash": "dot"}})
-    layout = rows([("executor-hours", 1.0)])
+    layout = stacked_rows([("executor-hours", 1.0)])
     layout["xaxis"] |= {
         "type": "log", "range": [np.log10(100 * LEAST) - 0.1, np.log10(20) + 0.05], "tickvals": [0.01, 0.1, 1, 5, 10],
         "ticktext": ["≤ 0.01", "0.1", "1", "5", "10"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import typer
@@ -25,12 +26,26 @@ for noun in (job, models, bench, forecast, adapt, drift, serve, twin):
     app.add_typer(noun.app, name=noun.__name__.rsplit(".", 1)[-1])
 
 
+def _cut_help(commands: typer.Typer) -> None:
+    """Let `--help` show a command's docstring up to its `Raises:`, which is for readers of the code."""
+    for command in commands.registered_commands:
+        command.help = (inspect.getdoc(command.callback) or "").partition("\nRaises:")[0]
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _cut_help(group.typer_instance)
+
+
+_cut_help(app)
+
+
 def main() -> None:
-    """Run the command line; where a person can correct the cause, print one line instead of a traceback.
+    """Run the command line of this process; an error that a person can correct is one line instead of a traceback.
+
+    Any other error of a command passes, with a traceback and status 1.
 
     Raises:
-        SystemExit: always: 0, the command's own status (1: something was not as wanted), 2 for wrong options or for a
-            `CorrectableError`, whose message goes to stderr.
+        SystemExit: 0; 1 where the command says that something was not as wanted; 2 for wrong options, and for every
+            `CorrectableError` of a command (SettingsError, StackError, ...), whose message goes to stderr.
     """
     try:
         app(standalone_mode=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.given import JsonFile, Page, Step, TimeColumn, Timezone, ValueColumn, listed, tell
+from pipelines.cli.options import JsonFile, Page, Step, TimeColumn, Timezone, ValueColumn, print_progress, split_names
 from pipelines.figures.written import write_figure
 
 MAP = "map"
@@ -49,55 +49,68 @@ def backtest(
 ) -> None:
     """Replay loads in a simulated job and print what every policy costs there.
 
-    `backtest map [TRACE...]` does so at several lead times and prints what a forecast is worth at each.
+    `backtest map [TRACE...]` does so at several lead times and prints what a forecast is worth at each. Progress goes
+    to stderr.
+
+    Raises:
+        SettingsError: an unknown policy, one that cannot be built, or an agent's file that cannot be read (status 2).
+        SeriesError, TraceError: no such file or series, or a fault in it (status 2).
+        TwinError: `job` cannot be read, or a trace is too short, has gaps or cannot be scaled to the job (status 2).
+        typer.BadParameter: an unknown `engine` (status 2).
+        OSError: the JSON file or the page cannot be written.
     """
     from dataclasses import replace
 
     from models.twin.experiment.benchmark import Effort
-    from models.twin.experiment.setup import Setup
-    from pipelines.backtest.job_file import read_job
     from pipelines.backtest.load import list_map_loads, read_load
 
     if engine not in ("spark", "restart"):
         raise typer.BadParameter(f"{engine!r}: spark or restart is expected", param_hint="--engine")
-    fitted = read_job(job) if job else None
-    given: dict[str, Any] = {"lead_s": lead_s, "latency_target_s": target_s}
-    if fitted is not None and lead_s is None:
-        given["lead_s"] = statistics.median(fitted.startup_s)  # the setup keeps the measured delays at their median
-    if fitted is not None and target_s is not None:
-        fitted = replace(fitted, latency_target_s=target_s)
-    setup = Setup(
-        executors=executors, restarts=engine == "restart", job=fitted, as_is=as_is,
-        **{name: value for name, value in given.items() if value is not None},
-    )  # fmt: skip
+    setup = _setup(job, lead_s, target_s, executors=executors, restarts=engine == "restart", as_is=as_is)
     effort = Effort(knobs, seeds)
     if quick:
         setup, effort = replace(setup, test_days=1.0, tune_days=0.5), Effort(min(knobs, 5), min(seeds, 2))
-    names = listed(policies)
+    names = split_names(policies)
     learned = {"dqn": _agent(agent)} if agent else {}
-    whole = traces[0] == MAP
-    asked = traces[1:] or list_map_loads() if whole else traces
-    read = [read_load(text, step, (time_column, value_column), timezone) for text in asked]
-    if whole:
+    map_wanted = traces[0] == MAP
+    named = traces[1:] or list_map_loads() if map_wanted else traces
+    loads = [read_load(text, step, (time_column, value_column), timezone) for text in named]
+    if map_wanted:
         from models.twin.experiment.value import LEADS_S
         from pipelines.backtest import map_page, map_text
         from pipelines.backtest.value_map import compute_value_map
 
         leads_s = LEADS_S if lead_s is None else (lead_s,)
-        found = compute_value_map(read, setup, names, effort, processes, tell, learned, leads_s)
-        print(map_text.format_map(found))
-        write_figure(as_json, found)
+        value = compute_value_map(loads, setup, names, effort, processes, print_progress, learned, leads_s)
+        print(map_text.format_map(value))
+        write_figure(as_json, value)
         if page is not None:
-            print(f"page: {map_page.write_map_page(found, page)}")
+            print(f"page: {map_page.write_map_page(value, page)}")
     else:
         from pipelines.backtest import page as pages
         from pipelines.backtest import report, text
 
-        made = report.backtest(read, setup, names, effort, learned, tell)
-        print("\n\n".join(map(text.format_backtest, made)))
-        write_figure(as_json, made[0] if len(made) == 1 else {"traces": made})
+        costs = report.backtest(loads, setup, names, effort, learned, print_progress)
+        print("\n\n".join(map(text.format_backtest, costs)))
+        write_figure(as_json, costs[0] if len(costs) == 1 else {"traces": costs})
         if page is not None:
-            print(f"page: {pages.write_page(made, page)}")
+            print(f"page: {pages.write_page(costs, page)}")
+
+
+def _setup(job: Path | None, lead_s: float | None, target_s: float | None, **options: Any) -> Any:
+    """How policies are run: lead time and latency target as given, else those of the fitted job, else the defaults."""
+    from dataclasses import replace
+
+    from models.twin.experiment.setup import Setup
+    from pipelines.backtest.job_file import read_job
+
+    fitted = read_job(job) if job else None
+    if fitted is not None and lead_s is None:
+        lead_s = statistics.median(fitted.startup_s)  # the setup keeps the measured delays at their median
+    if fitted is not None and target_s is not None:
+        fitted = replace(fitted, latency_target_s=target_s)
+    given: dict[str, Any] = {"lead_s": lead_s, "latency_target_s": target_s}
+    return Setup(job=fitted, **options, **{name: value for name, value in given.items() if value is not None})
 
 
 def _agent(path: Path) -> Any:
@@ -108,4 +121,6 @@ def _agent(path: Path) -> Any:
     try:
         return maker(revive(json.loads(path.read_text())))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{path}: no agent can be read: {error}") from None
+        raise SettingsError(
+            f"{path}: no agent can be read: {error}. Name the JSON file of an agent that retrain_agent registered."
+        ) from None

@@ -11,7 +11,7 @@ import typer
 from configs.errors import SettingsError
 from configs.policies import POLICIES
 from configs.settings import load
-from pipelines.cli.given import JsonFile, given, listed
+from pipelines.cli.options import JsonFile, settings_from_options, split_names
 from pipelines.figures.written import write_figure
 
 
@@ -31,24 +31,33 @@ def run(
 ) -> None:
     """Run the main job: history, training, serving, a live day on real executors, and what was learned from it.
 
-    Status 1 where records were lost, live metrics or models are missing, or a process was left running.
+    Status 1 where records were lost, live metrics or models are missing, or a process was left running; the run's
+    folder under `var/runs` has its report, `summary.json` and topics all the same. Blocks for minutes.
+
+    Raises:
+        typer.Exit: 1, as above.
+        SettingsError, TraceError: a wrong option, setting, contract or trace; nothing was started (status 2).
+        StackError, PortError, JavaError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not
+            start or fails, or a stage does not get through (status 2).
+        RunError, EventLogError: a file of the run is missing or broken (status 2).
     """
-    settings = given(
+    settings = settings_from_options(
         replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
         job={"also": also},
         autoscaler={"policy": policy},
         serving={"path": serving},
         ports={"airflow": airflow_port, "broker": broker_port},
     )
-    from pipelines.demo.run import run as run_ring
-    from pipelines.report.headline import table
+    from pipelines.demo.run import run_demo
+    from pipelines.report.headline import summary_text
 
-    summary, page, open_ends = run_ring(settings)
-    print(table(summary))
+    summary, page, failures = run_demo(settings)
+    print(summary_text(summary))
     print(f"report: {page}")
     write_figure(as_json, summary)
-    if open_ends:
-        print("the ring did not close: " + "; ".join(open_ends), file=sys.stderr)
+    if failures:
+        logs = settings.var_dir / "demo" / "log"
+        print(f"the run is not complete: {'; '.join(failures)}. See the report and {logs}.", file=sys.stderr)
         raise typer.Exit(1)
 
 
@@ -61,10 +70,18 @@ def compare(
     hours: Annotated[float | None, typer.Option(help="Trace hours per run.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Run policies live in turn on the same trace; print every run and the medians, and write a page."""
-    from pipelines.demo.compare import compare as compare_policies
+    """Run policies live in turn on the same trace; print every run and the medians, and write a page.
 
-    settings = given(replay={"live_hours": hours})
+    Every run keeps its folder under `var/runs`, and takes minutes.
+
+    Raises:
+        SettingsError, TraceError: a wrong option, setting, contract or trace (status 2).
+        StackError, PortError, JavaError, DemoError, OrchestratorError, BrokerError, RegistryError: a service does not
+            start or fails, or a run does not get through (status 2).
+    """
+    from pipelines.demo.compare import compare_policies
+
+    settings = settings_from_options(replay={"live_hours": hours})
     result = compare_policies(settings, policies, pairs, _numbers("--sweep", sweep))
     print(result["text"])
     write_figure(as_json, result)
@@ -74,19 +91,25 @@ def report(
     run_dir: Annotated[Path, typer.Argument(help="A run's folder, or its name under var/runs.")],
     compare_with: Annotated[Path | None, typer.Option("--compare", help="Another run to set beside it.")] = None,
 ) -> None:
-    """Compute `summary.json` and `report.html` of a finished run again, and print the summary."""
-    from pipelines.report.headline import table
-    from pipelines.report.page import render
-    from pipelines.report.summary import summarise
+    """Compute `summary.json` and `report.html` of a finished run again, and print the summary.
+
+    Raises:
+        SettingsError: no such run; the message lists those there are (status 2).
+        RunError, EventLogError: a file of a run is missing or broken (status 2).
+        OSError: the report cannot be written.
+    """
+    from pipelines.report.headline import summary_text
+    from pipelines.report.page import render_report
+    from pipelines.report.summary import write_summary
 
     here, other = _run(run_dir), _run(compare_with) if compare_with else None
-    print(table(summarise(here)))
-    print(f"report: {render(here, other)}")
+    print(summary_text(write_summary(here)))
+    print(f"report: {render_report(here, other)}")
 
 
 def _numbers(option: str, text: str) -> list[float]:
     try:
-        return [float(part) for part in listed(text)]
+        return [float(part) for part in split_names(text)]
     except ValueError:
         raise SettingsError(f"{option} {text!r}: numbers with commas between are expected, as 0.7,0.8.") from None
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.given import (
+from pipelines.cli.options import (
     JsonFile,
     Page,
     Processes,
@@ -18,13 +18,13 @@ from pipelines.cli.given import (
     TimeColumn,
     Timezone,
     ValueColumn,
-    listed,
-    noun,
-    tell,
+    command_group,
+    print_progress,
+    split_names,
 )  # fmt: skip
 from pipelines.figures.written import write_figure
 
-app = noun("Evaluate forecasters on series from files.")
+app = command_group("Evaluate forecasters on series from files.")
 
 
 class Timed(StrEnum):
@@ -47,7 +47,15 @@ def evaluate(
     page: Page = None,
     jobs: Processes = 2,
 ) -> None:
-    """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means."""
+    """Train models on a series and judge their forecasts of its newest fifth; of several series, print the means.
+
+    Raises:
+        TraceError: no such file, or a wrong row, column or step in it (status 2).
+        typer.BadParameter: `page` with several files (status 2).
+        SeriesError: `step` is no length of time, or a series cannot be read, is too short, or is constant (status 2).
+        SettingsError: an unknown model (status 2).
+        OSError: the JSON file or the page cannot be written.
+    """
     from pipelines.bench.forecast.cells import evaluate_files
     from pipelines.bench.forecast.evaluate import evaluate as evaluate_series
     from pipelines.bench.forecast.evaluate import resolve_models, score_evaluation
@@ -61,17 +69,17 @@ def evaluate(
     if len(files) > 1:
         if page is not None:
             raise typer.BadParameter(f"--page shows one series, and {len(files)} files are named. Name one.")
-        names = resolve_models(listed(models))
-        _sums(evaluate_files(files, read, names, horizon, jobs, tell), names, as_json)
+        names = resolve_models(split_names(models))
+        _print_summary(evaluate_files(files, read, names, horizon, jobs, print_progress), names, as_json)
         return
-    evaluation = evaluate_series(files[0].name, read(files[0]), horizon, listed(models), tell=tell)
-    found = score_evaluation(evaluation)
-    print(format_evaluation(found))
-    write_figure(as_json, found)
+    evaluation = evaluate_series(files[0].name, read(files[0]), horizon, split_names(models), tell=print_progress)
+    figures = score_evaluation(evaluation)
+    print(format_evaluation(figures))
+    write_figure(as_json, figures)
     if page is not None:
         from pipelines.bench.forecast.evaluation_page import write_page
 
-        print(f"page: {write_page(evaluation, found, page)}")
+        print(f"page: {write_page(evaluation, figures, page)}")
 
 
 @app.command("table")
@@ -81,12 +89,18 @@ def shipped_table(
     jobs: Processes = 2,
     as_json: JsonFile = None,
 ) -> None:
-    """Judge models on every shipped series and step, beside naive and published forecasts."""
+    """Judge models on every shipped series and step, beside naive and published forecasts; takes minutes to hours.
+
+    Raises:
+        SeriesError: a series is too short for the horizon (status 2).
+        SettingsError: an unknown model (status 2).
+        OSError: the JSON file cannot be written.
+    """
     from pipelines.bench.forecast.cells import evaluate_all_shipped
     from pipelines.bench.forecast.evaluate import resolve_models
 
-    names = resolve_models(listed(models))
-    _sums(evaluate_all_shipped(names, horizon, jobs, tell), names, as_json)
+    names = resolve_models(split_names(models))
+    _print_summary(evaluate_all_shipped(names, horizon, jobs, print_progress), names, as_json)
 
 
 @app.command("breaks")
@@ -95,19 +109,25 @@ def lasting_breaks(
     jobs: Processes = 2,
     as_json: JsonFile = None,
 ) -> None:
-    """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good."""
+    """Judge a model on every shipped series after its load has fallen to a thirtieth, or doubled, for good.
+
+    Raises:
+        SeriesError: a series is too short (status 2).
+        SettingsError: an unknown model (status 2).
+        OSError: the JSON file cannot be written.
+    """
     from models.forecast.selection.catalogue import select_kinds
     from pipelines.bench.forecast.lasting import evaluate_breaks_of_all, format_breaks, summarise_breaks
 
     (name,) = select_kinds([model])
-    cells = evaluate_breaks_of_all(name, jobs, tell)
+    cells = evaluate_breaks_of_all(name, jobs, print_progress)
     sums = summarise_breaks(cells)
     print(format_breaks(cells, sums))
     write_figure(as_json, {"model": name, "cells": cells, "summary": sums})
 
 
-@app.command()
-def bench(
+@app.command("bench")
+def time_forecaster(
     model: Annotated[Timed, typer.Option(help="The network or the blend.")] = Timed.gru,
     cell: Annotated[str, typer.Option(help="A shipped series and its step, for the network.")] = "taxi 5min",
     horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
@@ -115,40 +135,55 @@ def bench(
     history: Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")] = 2304,
     as_json: JsonFile = None,
 ) -> None:
-    """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once."""
+    """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once.
+
+    Prints the seconds as JSON.
+
+    Raises:
+        SeriesError: no such series, or it is too short (status 2).
+        FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
+        OSError: the JSON file cannot be written.
+    """
     if model is Timed.blend:
         from pipelines.bench.forecast.speed import time_blend
 
-        found = time_blend(history, horizon)
+        figures = time_blend(history, horizon)
     else:
         from pipelines.bench.forecast.speed import time_network
         from pipelines.traces.shipped import find_shipped
 
-        found = time_network(find_shipped(cell).series(), horizon, peer)
-    print(json.dumps(found, indent=1))
-    write_figure(as_json, found)
+        figures = time_network(find_shipped(cell).series(), horizon, peer)
+    print(json.dumps(figures, indent=1))
+    write_figure(as_json, figures)
 
 
-@app.command()
-def table2(
+@app.command("table2")
+def repeat_published_table(
     quick: Annotated[bool, typer.Option("--quick", help="The 5-minute cells only.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of noise, weights and the order of training rows.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the rows that the --json file already holds.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Repeat a published comparison of GRU, CNN, ARIMA and Prophet on two sources at 5, 2 and 1 minutes."""
+    """Repeat a published comparison of GRU, CNN, ARIMA and Prophet on two sources at 5, 2 and 1 minutes.
+
+    Finished rows go to the JSON file at once, so that `--resume` goes on from there; all take hours.
+
+    Raises:
+        SeriesError, FigureError: the file to resume from has another seed, or is no file of figures (status 2).
+        OSError: the JSON file cannot be written.
+    """
     from pipelines.bench.table2.loads import STEPS
     from pipelines.bench.table2.table import compute_table
     from pipelines.bench.table2.text import format_table2
 
     steps = STEPS[:1] if quick else STEPS
-    found = compute_table(steps, seed, as_json, resume, tell=tell)
+    figures = compute_table(steps, seed, as_json, resume, tell=print_progress)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
-    print(format_table2(found))
+    print(format_table2(figures))
 
 
-def _sums(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
+def _print_summary(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summarise_model
     from pipelines.bench.forecast.evaluate import CHAMPION

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from configs.errors import SettingsError
-from pipelines.cli.given import here, noun
+from pipelines.cli.options import command_group, settings_of_stack
 from tidecast.messages import Control
 
-app = noun("Talk to a running job's agent.")
+app = command_group("Talk to a running job's agent.")
 
 
 @app.command("mode")
-def job_mode(name: str, mode: str) -> None:
-    """Switch a running job's agent to observe, freeze or act, at most to the mode that it was attached with."""
+def set_job_mode(name: str, mode: str) -> None:
+    """Switch a running job's agent to observe, freeze or act, at most to the mode that it was attached with.
+
+    The word goes to the topic `control`, and agents attached later obey it, too; nobody waits for an answer.
+
+    Raises:
+        SettingsError: no such mode, no valid name of a job, or no broker is known (status 2).
+        BrokerError: the broker cannot be reached or did not take the word in time (status 2).
+    """
     from pipelines.kafka.broker import BrokerError
     from tidecast.control import set_mode
 
     if mode not in Control.MODES:
         raise SettingsError(f"mode {mode!r} is unknown; choose among {', '.join(Control.MODES)}.")
-    settings = here()
+    settings = settings_of_stack()
     if settings.kafka.bootstrap is None:
         raise SettingsError(
             "no stack is running and kafka.bootstrap is not set. Set TIDECAST_KAFKA__BOOTSTRAP=host:port."
@@ -26,4 +33,6 @@ def job_mode(name: str, mode: str) -> None:
         set_mode(settings.kafka.bootstrap, name, mode, settings.kafka.security, settings.kafka.prefix)
     except ConnectionError as error:
         raise BrokerError(f"{error}") from None
+    except ValueError as error:
+        raise SettingsError(f"{error} Name a job as its contract does, and correct kafka.security.") from None
     print(f"{name}: {mode}")

@@ -6,18 +6,25 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.given import here, noun
+from pipelines.cli.options import command_group, settings_of_stack
 
-app = noun("Registered forecasters, and the way back to the last good one.")
+app = command_group("Registered forecasters, and the way back to the last good one.")
 Job = Annotated[str, typer.Argument(help="The job they forecast, e.g. word_count.")]
 
 
 @app.command("list")
-def show(job: Job) -> None:
-    """Print every version of a job's forecaster, its aliases, and how right it has been on the running job."""
+def list_versions(job: Job) -> None:
+    """Print every version of a job's forecaster, its aliases, and how right it has been on the running job.
+
+    `live WAPE` is the sum of misses over the sum of the load (0.1: 10 %) in the `live steps` that it forecast.
+
+    Raises:
+        RegistryError: MLflow does not answer (status 2).
+        SettingsError: a setting is wrong (status 2).
+    """
     from pipelines.registry import Registry
 
-    registry = Registry(here())
+    registry = Registry(settings_of_stack())
     versions = registry.versions(job)
     aliases = registry.aliases(job)
     print(f"{'version':>7}  {'kind':16} {'alias':20} {'live steps':>10} {'live WAPE':>9}  verdict")
@@ -33,8 +40,15 @@ def show(job: Job) -> None:
 
 @app.command()
 def rollback(job: Job) -> None:
-    """Let the version serve again that served before; serving takes it up within seconds, without a gap."""
+    """Let the version serve again that served before; serving takes it up within seconds, without a gap.
+
+    A second call undoes the first.
+
+    Raises:
+        RegistryError: nothing served before, or MLflow does not answer (status 2).
+        SettingsError: a setting is wrong (status 2).
+    """
     from pipelines.registry import Registry
 
-    left, back = Registry(here()).roll_back(job)
+    left, back = Registry(settings_of_stack()).roll_back(job)
     print(f"{job}: version {back} serves again instead of {left}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from configs.policies import POLICIES
-from pipelines.cli.given import here
+from pipelines.cli.options import settings_of_stack
 
 app = typer.Typer(
     invoke_without_command=True, help="Serve forecasts until stopped, by the path that `serving.path` names."
@@ -17,19 +17,30 @@ app = typer.Typer(
 
 @app.callback()
 def serve(context: typer.Context) -> None:
-    """Serve forecasts until stopped; the serving DAG runs the same."""
+    """Serve forecasts by the path of `serving.path` until SIGTERM or ctrl-C; the serving DAG runs the same.
+
+    Raises:
+        SettingsError, BrokerError: a wrong setting; no broker answers at the start (status 2).
+        StoreError, SocketError: fast path only, see `fast` (status 2).
+    """
     if context.invoked_subcommand is None:
         from pipelines.serve.path import serve as serve_forever
 
-        serve_forever(here())
+        serve_forever(settings_of_stack())
 
 
 @app.command()
 def fast() -> None:
-    """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where one is set."""
+    """Serve by the fast path: a store, a Unix socket, HTTP on the loopback, and the broker where one is set.
+
+    Raises:
+        StoreError: the store cannot be opened or written, or another process serves on its folder (status 2).
+        SocketError, BrokerError: the socket cannot be opened; the broker does not answer at the start (status 2).
+        SettingsError: a setting is wrong (status 2).
+    """
     from pipelines.serve.fast.server import serve_fast
 
-    serve_fast(here())
+    serve_fast(settings_of_stack())
 
 
 def autoscale(
@@ -38,8 +49,13 @@ def autoscale(
     ] = None,
     policy: Annotated[str | None, typer.Option(help=f"One of {', '.join(POLICIES)}.")] = None,
 ) -> None:
-    """Run the autoscaler query until stopped: it reads metrics and forecasts and publishes decisions."""
+    """Run the autoscaler query until stopped: it reads metrics and forecasts and publishes decisions.
+
+    Raises:
+        SettingsError, BrokerError, JavaError, JarsError: Spark or the broker cannot be used (status 2).
+        SystemExit: the query failed; its error goes to stderr (status 1).
+    """
     from pipelines.scale.autoscaler import run
 
-    settings = here(autoscaler={"policy": policy})
+    settings = settings_of_stack(autoscaler={"policy": policy})
     run(settings, (checkpoint or settings.var_dir / "autoscaler").absolute())

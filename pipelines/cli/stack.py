@@ -8,7 +8,16 @@ from configs.settings import load
 
 
 def up() -> None:
-    """Start the stack, leave it running, and print its addresses."""
+    """Start the stack, leave it running, and print its addresses; after a failure all is stopped again.
+
+    Its state is in `var`, its logs in `var/log`. Blocks until every part is healthy, a minute or two.
+
+    Raises:
+        StackError, PortError, JavaError, JarsError, ProcessError: a part does not start, or a stack runs on this
+            folder already (status 2).
+        BrokerError: the topics cannot be created (status 2).
+        SettingsError: a setting is wrong (status 2).
+    """
     from pipelines.kafka.topics import create_topics
     from pipelines.stack.stack import Stack
 
@@ -26,19 +35,29 @@ def up() -> None:
 
 
 def down() -> None:
-    """Stop the stack that runs on this `var` folder."""
-    from pipelines.stack.stack import down as stack_down
+    """Stop the stack that runs on this `var` folder, and print what was ended.
 
-    ended = stack_down(load().var_dir)
+    Raises:
+        StackError: something survived SIGKILL (status 2).
+        SettingsError: a setting is wrong (status 2).
+    """
+    from pipelines.stack.state import end_recorded_stack
+
+    ended = end_recorded_stack(load().var_dir)
     print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 
 def doctor() -> None:
-    """Check what this computer needs and say how to get what is missing; status 1 where something is."""
-    from pipelines.stack.doctor import checks
+    """Check what this computer needs and say how to get what is missing; status 1 where something is.
 
-    found = checks(load())
-    for check in found:
+    Raises:
+        typer.Exit: 1: something is missing.
+        SettingsError: a setting is wrong (status 2).
+    """
+    from pipelines.stack.doctor import run_checks
+
+    checks = run_checks(load())
+    for check in checks:
         print(check)
-    if not all(check.ok for check in found):
+    if not all(check.ok for check in checks):
         raise typer.Exit(1)

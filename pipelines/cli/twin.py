@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.cli.given import JsonFile, noun, tell
+from pipelines.cli.options import JsonFile, command_group, print_progress
 from pipelines.figures.written import write_figure
 
-app = noun("Fit the twin of a job, and check it against what really happened.")
+app = command_group("Fit the twin of a job, and check it against what really happened.")
 
 
 @app.command()
@@ -22,7 +22,16 @@ def fit(
     lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Fit a job's simulator to finished runs, check it on each by a fit to the others, and store it in var/twins."""
+    """Fit a job's simulator to finished runs, check it on each by a fit to the others, and store it in var/twins.
+
+    Prints the fit, and measured beside simulated figures of every run.
+
+    Raises:
+        RunError, EventLogError: a run that was named cannot be read; others are passed over (status 2).
+        TwinError: too little was measured, there is no run, or one's targets are out of the job's bounds (status 2).
+        LakeError, SettingsError: with `--lake`: nothing was ingested, or the job has no valid contract (status 2).
+        OSError: a file cannot be written.
+    """
     from configs.settings import load
     from pipelines.backtest.fit import judge
     from pipelines.backtest.job_file import fit_to_json, write_fit
@@ -31,29 +40,36 @@ def fit(
     var = settings.var_dir
     finished = _runs(var / "runs", runs, job)
     if lake:
-        found = _from_lake(settings, job)
-        compared = [judge.compare_with_twin(found, run) for run in finished]
+        fitted = _from_lake(settings, job)
+        compared = [judge.compare_with_twin(fitted, run) for run in finished]
     else:
-        found = judge.fit_runs(finished)
+        fitted = judge.fit_runs(finished)
         compared = judge.cross_validate(finished) if len(finished) > 1 else []
-    print(judge.format_fit(found))
+    print(judge.format_fit(fitted))
     print(judge.format_comparisons(compared) if compared else "one run: no other to check it on")
-    print(f"stored: {write_fit(found, job, var / 'twins')}")
-    write_figure(as_json, {**fit_to_json(found), "runs": compared})
+    print(f"stored: {write_fit(fitted, job, var / 'twins')}")
+    write_figure(as_json, {**fit_to_json(fitted), "runs": compared})
 
 
-@app.command()
-def recordings(
+@app.command("recordings")
+def check_recordings(
     folder: Annotated[Path, typer.Argument(help="A copy of dos-group/demeter: runs and load files.")],
     as_json: JsonFile = None,
 ) -> None:
-    """Check the simulator of an engine that restarts at every change against published recordings."""
-    from pipelines.backtest.fit.recordings import cross_check_halves, format_cross_checks
-    from pipelines.backtest.fit.recordings import read_recordings as read
+    """Check the simulator of an engine that restarts at every change against published recordings.
 
-    found = {name: cross_check_halves(seen) for name, seen in read(folder)}
-    print(format_cross_checks(found))
-    write_figure(as_json, {"halves": found})
+    It is fitted to one half of each recording and checked on the other, both ways.
+
+    Raises:
+        RunError: the folder holds no such runs, or a run's load is missing (status 2).
+        TwinError: half a recording measured too little (status 2).
+        OSError, KeyError, ValueError: a CSV file cannot be read or lacks a column.
+    """
+    from pipelines.backtest.fit.recordings import cross_check_halves, format_cross_checks, read_recordings
+
+    figures = {name: cross_check_halves(recording) for name, recording in read_recordings(folder)}
+    print(format_cross_checks(figures))
+    write_figure(as_json, {"halves": figures})
 
 
 def _from_lake(settings: Any, job: str) -> Any:
@@ -71,15 +87,15 @@ def _runs(root: Path, names: list[str] | None, job: str) -> list[Any]:
     from pipelines.report.recorded.lines import RunError
 
     folders = [Path(n) if Path(n).is_dir() else root / n for n in names or sorted(p.name for p in root.glob("*-*-*"))]
-    found = []
+    readable = []
     for folder in folders:
         try:
             run = read_measured_run(folder)
         except (RunError, EventLogError) as error:
             if names:
                 raise
-            tell(f"{folder.name}: passed over: {error}")
+            print_progress(f"{folder.name}: passed over: {error}")
             continue
         if run.job == job and len(run.batches.rows):
-            found.append(run)
-    return found
+            readable.append(run)
+    return readable

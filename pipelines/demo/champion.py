@@ -16,11 +16,11 @@ DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
 AGENT_DAG = "retrain_agent"
 
 
-class RingError(CorrectableError, RuntimeError):
+class DemoError(CorrectableError, RuntimeError):
     """A run did not get through (history, training, serving, live load); the message says where and what to look at."""
 
 
-def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
+def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
     """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
 
     Unpauses both DAGs and leaves them so; blocks until their runs have ended, usually minutes.
@@ -29,7 +29,7 @@ def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> st
         Version of the champion (the serving model) in the registry; None where `replay.history_days` leaves no history.
 
     Raises:
-        RingError: there was history, and no champion came of it.
+        DemoError: there was history, and no champion came of it.
         OrchestratorError: Airflow does not answer, does not know a DAG, or a run failed or did not end in time.
         TraceError, BrokerError: see `publish_history`.
         RegistryError: MLflow does not answer.
@@ -44,17 +44,17 @@ def first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> st
         if not rows:
             return None
         asked = datetime.now(UTC).timestamp()
-        ingest(dags, *history_window(settings))
+        run_ingest(dags, *history_window(settings))
     with screen.stage("first champion: the retrain DAG, started by the asset event"):
         dags.wait_next_run("retrain_forecaster", asked)
         champion = registry.champion_version(name)
         if champion is None:
-            raise RingError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
+            raise DemoError(f"no champion of {name} after the retrain DAG; look at it in Airflow's UI (`make up`)")
         screen.note(f"champion: {registry.model_name(name)} version {champion}")
     return champion
 
 
-def first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
+def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
     """Run the DAG that trains and judges an agent (DQN policy) for the main job, and wait for its end; pauses it again.
 
     Returns:
@@ -78,7 +78,7 @@ def first_agent(settings: Settings, dags: Orchestrator, screen: Screen) -> str |
     return champion
 
 
-def ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
+def run_ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
     """Run the ingest DAG for the event hours [start, end), in UTC, and wait for its end; minutes and less are cut off.
 
     Returns:
@@ -93,7 +93,7 @@ def ingest(dags: Orchestrator, start: datetime, end: datetime) -> int:
 
 
 def history_window(settings: Settings) -> tuple[datetime, datetime]:
-    """Event hours [start, end) of the history, in UTC: from `replay.history_days` before the live load on.
+    """Return event hours [start, end) of the history, in UTC: from `replay.history_days` before the live load on.
 
     Raises:
         TraceError: the trace cannot be used.
@@ -103,7 +103,7 @@ def history_window(settings: Settings) -> tuple[datetime, datetime]:
 
 
 def live_window(settings: Settings) -> tuple[datetime, datetime]:
-    """Event hours [start, end) of the live load, in UTC; the hours of its first and of its last moment belong to it.
+    """Return event hours [start, end) of the live load, in UTC, with those of its first and last moment.
 
     Raises:
         TraceError: the trace cannot be used.

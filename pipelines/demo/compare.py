@@ -14,27 +14,27 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED, POLICIES
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
-from pipelines.demo.champion import RingError, first_agent, first_champion
-from pipelines.demo.live import Live, wait_for_forecast, write_facts
+from pipelines.demo.champion import DemoError, train_first_agent, train_first_champion
+from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
-from pipelines.demo.run import add_facts, fresh_stack, new_run_dir
+from pipelines.demo.run import create_run_dir, running_stack, update_run_json
 from pipelines.html.columns import of_rows
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
-from pipelines.report.comparison import SWEEP, medians, render_comparison
-from pipelines.report.summary import summarise
+from pipelines.report.comparison import SWEEP, medians_by_policy, render_comparison
+from pipelines.report.summary import write_summary
 from pipelines.traces.trace import load_trace
 
 STAGES = 4
 
 
-def compare(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
+def compare_policies(settings: Settings, policies: list[str], pairs: int, utilisations: list[float]) -> dict[str, Any]:
     """Run each policy live `pairs` times on the same trace, in turn, and write a page that compares them.
 
-    Every run has a fresh broker and cluster; the forecaster is trained once, on the history. With `utilisations`, each
-    is first tried once per policy, and the best one is used: that of the cheapest run (see `cheapest`, a second over
-    the latency target priced as a second of the contract's most executors). Else it is the contract's. Each run keeps
-    its folder under `var/runs`; the stack is in `var/demo`. Blocks for all runs, minutes each.
+    Every run has a fresh broker and cluster in `var/demo` and keeps its folder under `var/runs`; the forecaster is
+    trained once, on the history. With `utilisations`, each is tried once per policy first, and the pairs use the one
+    of the `cheapest_run`, a second over the latency target priced as a second of the contract's most executors. Without
+    them the contract's is used. Blocks for all runs, minutes each.
 
     Args:
         settings: which load and job; services of a person's own may not be named, a Spark master apart.
@@ -50,7 +50,7 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
     Raises:
         SettingsError: an unknown policy, a utilisation outside (0, 1], a wrong contract or a service of one's own.
         TraceError: the trace cannot be used.
-        RingError: there is no history to train on, or a run did not get through.
+        DemoError: there is no history to train on, or a run did not get through.
         StackError, OrchestratorError, BrokerError, RegistryError: a service failed.
     """
     _check(policies, utilisations)
@@ -64,17 +64,17 @@ def compare(settings: Settings, policies: list[str], pairs: int, utilisations: l
         tried = [_once(settings, policy, u, version, screen, SWEEP) for u in utilisations]
         runs += tried
         if tried:
-            best[policy] = cheapest(tried, contract.executors.max)["target_utilisation"]
+            best[policy] = cheapest_run(tried, contract.executors.max)["target_utilisation"]
     for pair in range(pairs):
         order = policies if pair % 2 == 0 else policies[::-1]  # so that neither always runs on the warmer machine
         runs += [_once(settings, policy, best[policy], version, screen, f"pair {pair + 1}") for policy in order]
-    figures = medians(runs).loc[policies, ["over_target_s", "executor_s"]].to_dict("index")
+    figures = medians_by_policy(runs).loc[policies, ["over_target_s", "executor_s"]].to_dict("index")
     page = render_comparison(runs, settings.var_dir / "runs" / f"compare-{int(time.time())}.html")
     said = "\n".join([*_lines(runs, figures, best), f"page: {page}"])
     return {"runs": runs, "best": best, "medians": figures, "page": str(page), "text": said}
 
 
-def cheapest(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
+def cheapest_run(runs: list[dict[str, Any]], price: float) -> dict[str, Any]:
     """Return the run with the lowest `executor_s + price * over_target_s`; the first of equals.
 
     Args:
@@ -96,13 +96,13 @@ def _check(policies: list[str], utilisations: list[float]) -> None:
 
 def _train(settings: Settings, screen: Screen, agent: bool) -> str:
     """History through the DAGs once, and an agent if one is needed; returns the forecasting champion's version."""
-    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES + agent) as stack:
+    with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, STAGES + agent) as stack:
         dags = Orchestrator(stack.settings)
-        version = first_champion(stack.settings, dags, screen)
+        version = train_first_champion(stack.settings, dags, screen)
         if agent and version is not None:
-            first_agent(stack.settings, dags, screen)
+            train_first_agent(stack.settings, dags, screen)
     if version is None:
-        raise RingError("policies are compared with a champion, and without history there is none; raise history_days")
+        raise DemoError("policies are compared with a champion, and without history there is none; raise history_days")
     return version
 
 
@@ -111,24 +111,24 @@ def _once(
 ) -> dict[str, Any]:
     """One live run; its summary with the turn and the utilisation."""
     chosen = settings.model_copy(update={"autoscaler": settings.autoscaler.model_copy(update={"policy": policy})})
-    run_dir = new_run_dir(chosen)
+    run_dir = create_run_dir(chosen)
     contracts = _contracts(chosen, run_dir, utilisation)
     chosen = chosen.model_copy(update={"contracts": contracts})
-    with fresh_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
+    with running_stack(chosen, {"broker", "spark", "mlflow"}, screen, STAGES, kept={"mlflow", "lake"}) as stack:
         here = stack.settings
         with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: start"):
             publish_history(here)
             forecasts = Follower(here.kafka, ["forecasts"])
             stack.spawn("serving", [sys.executable, "-m", "tidecast", "serve"])
-            live = Live(stack, here, run_dir, screen)
-            write_facts(here, run_dir, live.began, {"champion": version})
+            live = LiveReplay(stack, here, run_dir, screen)
+            write_run_json(here, run_dir, live.began, {"champion": version})
             live.start()
             wait_for_forecast(forecasts)
         with screen.stage(f"{turn}: {policy} at utilisation {utilisation:g}: live"):
             live.replay()
             live.stop()
-    add_facts(run_dir, peak_memory_mb=live.peak_mb())
-    summary = summarise(run_dir)
+    update_run_json(run_dir, peak_memory_mb=live.peak_mb())
+    summary = write_summary(run_dir)
     screen.note(f"over target {summary['over_target_s']} s, executor-seconds {summary['executor_s']:.0f}")
     return {**summary, "turn": turn, "target_utilisation": utilisation}
 

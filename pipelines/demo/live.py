@@ -15,11 +15,11 @@ import psutil
 
 from configs.contract import load_contract
 from configs.settings import Settings
-from pipelines.demo.champion import RingError
+from pipelines.demo.champion import DemoError
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.jobs.truth import compare, counted
 from pipelines.kafka.broker import BrokerError, Follower
-from pipelines.report.recorded.dump import dump
+from pipelines.report.recorded.dump import dump_topics
 from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 from tidecast.messages import Decision, Forecast, MessageError, MetricSample, decode
@@ -32,7 +32,7 @@ WARM_UPS = 3
 
 
 @dataclass
-class Live:
+class LiveReplay:
     """One live replay on a running stack; everything it leaves is in `run_dir`.
 
     Attributes:
@@ -60,7 +60,7 @@ class Live:
         Each step may take `PATIENCE_S` (300 s), as a cold driver on a small computer takes minutes.
 
         Raises:
-            RingError: a process ended or was not ready in time; the message shows its last log lines.
+            DemoError: a process ended or was not ready in time; the message shows its last log lines.
             subprocess.TimeoutExpired: the warm-up load did not end in time.
             AbandonedError, ProcessError: see `Stack.spawn`.
         """
@@ -76,7 +76,7 @@ class Live:
             rows = self._rows()
             warm_up = self._spawn("warm-up", "pipelines.jobs.load_generator", "--run-dir", folder, "--warm-up")
             if warm_up.wait(PATIENCE_S) != 0:
-                raise RingError(f"the warm-up failed:\n{warm_up.last_lines()}")
+                raise DemoError(f"the warm-up failed:\n{warm_up.last_lines()}")
             self._wait(lambda rows=rows: self._rows() > rows, job, "take the warm-up records")  # type: ignore[misc]
         self._wait(lambda: "ready" in autoscaler.log.read_text(errors="replace"), autoscaler, "get ready")
 
@@ -87,7 +87,7 @@ class Live:
         yet (after that it returns all the same), then 3 s for the outcome of the last batch.
 
         Raises:
-            RingError: the load generator failed.
+            DemoError: the load generator failed.
             BrokerError: the broker does not answer.
             AbandonedError, ProcessError: see `Stack.spawn`.
         """
@@ -98,7 +98,7 @@ class Live:
         while generator.running():
             view = self._watch(follower, view, (time.monotonic() - begun) / length)
         if generator.wait(1) != 0:
-            raise RingError(f"the load generator failed:\n{generator.last_lines()}")
+            raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
         deadline = time.monotonic() + PATIENCE_S
         while self.counts()["lost"] and time.monotonic() < deadline:
             view = self._watch(follower, view, 1.0)
@@ -136,11 +136,11 @@ class Live:
             process.stop()
         counts = self.counts()
         (self.run_dir / "counts.json").write_text(json.dumps(counts, indent=1))
-        dump(self.settings.kafka, self.run_dir, self.began)
+        dump_topics(self.settings.kafka, self.run_dir, self.began)
         return counts
 
     def peak_mb(self) -> int:
-        """Most memory in use while the load was replayed, beyond what was in use before, MiB; of the whole computer."""
+        """Return the most memory in use on the computer while the load was replayed, beyond that before, in MiB."""
         return max(0, (self.free_at_start - self.least_free) // 2**20)
 
     def _watch(self, follower: Follower, view: LiveFigures, share: float) -> LiveFigures:
@@ -154,7 +154,7 @@ class Live:
             except MessageError:
                 continue  # whoever acts on it rejects it
             if message.job == self.settings.job.name:
-                before, view = view.last_change, view.seen(message)
+                before, view = view.last_change, view.updated_by(message)
                 if view.last_change != before and isinstance(message, Decision):
                     self.screen.note(view.last_change)
         self.least_free = min(self.least_free, psutil.virtual_memory().available)
@@ -176,13 +176,13 @@ class Live:
         deadline = time.monotonic() + PATIENCE_S
         while not ready():
             if not process.running():
-                raise RingError(f"{process.name} ended before it could {what}:\n{process.last_lines()}")
+                raise DemoError(f"{process.name} ended before it could {what}:\n{process.last_lines()}")
             if time.monotonic() > deadline:
-                raise RingError(f"{process.name} did not {what} within {PATIENCE_S:.0f} s:\n{process.last_lines()}")
+                raise DemoError(f"{process.name} did not {what} within {PATIENCE_S:.0f} s:\n{process.last_lines()}")
             time.sleep(0.2)
 
 
-def write_facts(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:
+def write_run_json(settings: Settings, run_dir: Path, began: float, versions: dict[str, str]) -> None:
     """Write `run.json`: id, policy, job, contract and settings of a run that has no results yet.
 
     Args:
@@ -215,12 +215,12 @@ def wait_for_forecast(follower: Follower) -> None:
     """Wait until a follower of the topic `forecasts` has a record, then close the follower.
 
     Raises:
-        RingError: none came within `PATIENCE_S` (300 s).
+        DemoError: none came within `PATIENCE_S` (300 s).
     """
     deadline = time.monotonic() + PATIENCE_S
     while not follower.poll(0.5):
         if time.monotonic() > deadline:
-            raise RingError(
+            raise DemoError(
                 f"no forecast within {PATIENCE_S:.0f} s of unpausing serve_forecasts; see its log in Airflow's UI"
             )
     follower.close()

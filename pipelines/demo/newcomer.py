@@ -19,8 +19,8 @@ from pipelines.registry import Registry
 from pipelines.train.transfer.sources import SOURCE, WHY
 
 
-def check(settings: Settings) -> None:
-    """Check the newcomer's settings (`replay.newcomer`) before anything is started; None is right, too.
+def check_newcomer(settings: Settings) -> None:
+    """Check the settings of the job with a short history (`replay.newcomer`), which may be None; starts nothing.
 
     Raises:
         SettingsError: the job has no contract or runs live; its days are too many for a short history; its trace is
@@ -45,7 +45,7 @@ def check(settings: Settings) -> None:
     newcomer_load(settings.replay, newcomer)
 
 
-def arrives(settings: Settings, screen: Screen) -> None:
+def publish_newcomer_history(settings: Settings, screen: Screen) -> None:
     """Publish the newcomer's history, if there is one, as back-dated records on the topic `metrics`.
 
     Raises:
@@ -57,8 +57,8 @@ def arrives(settings: Settings, screen: Screen) -> None:
         screen.note(f"{rows} back-dated records of {newcomer.trace} on `metrics`, for the newcomer {newcomer.job}")
 
 
-def stored(settings: Settings) -> int:
-    """Number of steps of the newcomer's load that the lake holds; 0 where there is no newcomer.
+def count_stored_steps(settings: Settings) -> int:
+    """Count the steps of the newcomer's load that the lake holds; 0 where there is no newcomer.
 
     Raises:
         SettingsError: its trace cannot be used.
@@ -69,7 +69,7 @@ def stored(settings: Settings) -> int:
     return 0
 
 
-def judged(settings: Settings, registry: Registry) -> dict[str, Any] | None:
+def collect_newcomer_results(settings: Settings, registry: Registry) -> dict[str, Any] | None:
     """Collect what the retrain DAG made of the newcomer; None where there is none.
 
     Returns:

@@ -37,7 +37,7 @@ class LiveFigures:
     latency_s: float | None = None
     last_change: str = ""
 
-    def seen(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
+    def updated_by(self, message: MetricSample | Forecast | Decision) -> LiveFigures:
         """Return a copy updated by one message; the same object where it tells nothing new."""
         match message:
             case MetricSample(kind="batch"):

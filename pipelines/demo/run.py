@@ -18,18 +18,18 @@ from configs.policies import LEARNED
 from configs.settings import Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.demo import newcomer
-from pipelines.demo.champion import first_agent, first_champion, ingest, live_window
-from pipelines.demo.live import Live, wait_for_forecast, write_facts
+from pipelines.demo.champion import live_window, run_ingest, train_first_agent, train_first_champion
+from pipelines.demo.live import LiveReplay, wait_for_forecast, write_run_json
 from pipelines.demo.progress import Screen
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
-from pipelines.report.headline import newcomer as newcomer_words
-from pipelines.report.page import render
-from pipelines.report.summary import summarise
+from pipelines.report.headline import newcomer_lines
+from pipelines.report.page import render_report
+from pipelines.report.summary import write_summary
 from pipelines.spark import class_archive
-from pipelines.stack.apart import apart
-from pipelines.stack.processes import members
+from pipelines.stack.isolation import isolated_settings
+from pipelines.stack.processes import describe, find_processes
 from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_trace
 
@@ -37,7 +37,7 @@ STAGES = 7
 """Stages that a run shows; one more where the policy needs an agent."""
 
 
-def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
+def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     """Run the main job from history to judged challenger on an embedded stack in `var/demo`, and report it.
 
     History, training, serving, a live load under the autoscaler, a second training; writes the run's folder under
@@ -50,7 +50,7 @@ def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     Raises:
         TraceError, SettingsError: a wrong trace, contract or setting; told before anything is started.
         StackError, PortError, JavaError: the stack does not start.
-        RingError: a stage did not get through.
+        DemoError: a stage did not get through.
         OrchestratorError, BrokerError, RegistryError: a service failed.
         RunError, EventLogError: a file of the run is missing or broken.
     """
@@ -58,29 +58,24 @@ def run(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     load_trace(settings.replay)  # a bad trace or contract is told before anything is started
     for job in settings.replayed:
         load_contract(job, settings.contracts_dir)
-    newcomer.check(settings)
+    newcomer.check_newcomer(settings)
     began = time.time()
-    run_dir = new_run_dir(settings)
-    with fresh_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
+    run_dir = create_run_dir(settings)
+    with running_stack(settings, {"broker", "spark", "airflow", "mlflow"}, screen, of) as stack:
         _rehearse(stack, screen)
-        found = close_ring(stack, run_dir, screen, began)
-    run_facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
-    summary = summarise(run_dir)
-    page = render(run_dir)
-    return summary, page, open_ends(summary, run_facts)
+        found = run_stages(stack, run_dir, screen, began)
+    run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    summary = write_summary(run_dir)
+    page = render_report(run_dir)
+    return summary, page, list_failures(summary, run_facts)
 
 
 def left_alive(stack: Stack) -> list[str]:
-    """List the processes of a stopped stack that still run, as `PID NAME`: of its sessions, or with its marker.
-
-    Raises:
-        psutil.NoSuchProcess: one of them ended meanwhile.
-    """
-    sessions = [process.pid for process in stack.processes.values()]
-    return [f"{p.pid} {p.name()}" for p in members(sessions, stack.id)]
+    """List the processes of a stopped stack that still run, as `PID NAME`: of its sessions, or with its marker."""
+    return describe(find_processes([process.pid for process in stack.processes.values()], stack.id))
 
 
-def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
+def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     """Say in words what went wrong in a run: one sentence each, an empty list if nothing did.
 
     Looks for records lost or counted twice, live metrics that are not in the lake, models that were not judged,
@@ -88,7 +83,7 @@ def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     batch used.
 
     Args:
-        summary: of `summarise`.
+        summary: of `write_summary`.
         run_facts: content of `run.json`, `left_alive` included.
 
     Raises:
@@ -109,7 +104,7 @@ def open_ends(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[str]:
     return [end for end, open_ in ends.items() if open_]
 
 
-def new_run_dir(settings: Settings) -> Path:
+def create_run_dir(settings: Settings) -> Path:
     """Create `var/runs/YYYYMMDD-HHMMSS-POLICY` (UTC) and return its path.
 
     Raises:
@@ -122,7 +117,7 @@ def new_run_dir(settings: Settings) -> Path:
 
 
 @contextmanager
-def fresh_stack(
+def running_stack(
     settings: Settings, parts: set[str], screen: Screen, of: int, kept: Collection[str] = ()
 ) -> Iterator[Stack]:
     """Context manager: an embedded stack in `var/demo` with all topics created; everything is stopped at the end.
@@ -141,7 +136,7 @@ def fresh_stack(
         StackError, PortError, JavaError, ProcessError: the stack does not start.
         BrokerError: the topics cannot be created.
     """
-    settings, screen.of = apart(settings, "demo"), of
+    settings, screen.of = isolated_settings(settings, "demo"), of
     stack = Stack(settings, parts, fresh=parts - set(kept))
     try:
         with screen.stage(f"start {', '.join(sorted(parts))}"):
@@ -169,7 +164,7 @@ def _rehearse(stack: Stack, screen: Screen) -> None:
         stack.end("rehearsal")
 
 
-def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
+def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dict[str, Any]:
     """Run every stage between start and end of the stack: history, training, serving, live load, second training.
 
     Args:
@@ -180,23 +175,21 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
     Returns:
         Entries for `run.json`: `challenger` (the registry's verdict on the model trained on history and live load, with
-        `version`, `promoted`, `reason` and losses; None: none was judged), `newcomer` (see `newcomer.judged`),
+        `version`, `promoted`, `reason` and losses; None: none was judged), `newcomer` (of `collect_newcomer_results`),
         `live_rows_ingested` (metrics records), `peak_memory_mb` (MiB).
 
     Raises:
-        RingError: a stage did not get through.
+        DemoError: a stage did not get through.
         OrchestratorError, BrokerError, RegistryError: a service failed.
         TraceError, SettingsError: the trace or the contract cannot be used.
     """
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
-    name = settings.job.name
-    versions = {"champion": first_champion(settings, dags, screen) or "none"}
+    versions = {"champion": train_first_champion(settings, dags, screen) or "none"}
     if settings.autoscaler.policy in LEARNED:
-        versions["agent"] = first_agent(settings, dags, screen) or "none"
-    first_verdict = registry.last_verdict(name)
-    live = Live(stack, settings, run_dir, screen, began)
+        versions["agent"] = train_first_agent(settings, dags, screen) or "none"
+    live = LiveReplay(stack, settings, run_dir, screen, began)
     with screen.stage("start serving DAG, managed job and autoscaler"):
-        write_facts(settings, run_dir, began, versions)
+        write_run_json(settings, run_dir, began, versions)
         forecasts = Follower(settings.kafka, ["forecasts"])
         dags.unpause("serve_forecasts")
         live.start()
@@ -207,24 +200,28 @@ def close_ring(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         counts = live.stop()
         screen.note(f"produced {counts['produced']}, counted {counts['counted']}")
     with screen.stage("live metrics into the lake; a challenger is trained on history and live day, and judged"):
-        newcomer.arrives(settings, screen)
-        asked = time.time()
-        stored = ingest(dags, *live_window(settings)) - newcomer.stored(settings)
-        dags.wait_next_run("retrain_forecaster", asked)
-        verdict = registry.last_verdict(name)
-        if verdict == first_verdict:
-            verdict = None  # of the first champion: this time too little data made the DAG skip
-        screen.note(f"challenger: {verdict['reason']}" if verdict else "no challenger was judged")
-        met = newcomer.judged(settings, registry)
-        for what, text in newcomer_words(met):
-            screen.note(f"{what}: {text}")
+        learned = _learn_from_live_day(settings, dags, registry, screen)
         dags.pause("serve_forecasts")
-    return {
-        "challenger": verdict, "newcomer": met, "live_rows_ingested": stored, "peak_memory_mb": live.peak_mb(),
-    }  # fmt: skip
+    return {**learned, "peak_memory_mb": live.peak_mb()}
 
 
-def add_facts(run_dir: Path, **more: Any) -> dict[str, Any]:
+def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:
+    """Ingest the live metrics and the newcomer's history and wait for the retrain DAG; entries for `run.json`."""
+    newcomer.publish_newcomer_history(settings, screen)
+    asked_at, earlier = time.time(), registry.last_verdict(settings.job.name)
+    stored = run_ingest(dags, *live_window(settings)) - newcomer.count_stored_steps(settings)
+    dags.wait_next_run("retrain_forecaster", asked_at)
+    verdict = registry.last_verdict(settings.job.name)
+    if verdict == earlier:
+        verdict = None  # of the first champion: this time too little data made the DAG skip
+    screen.note(f"challenger: {verdict['reason']}" if verdict else "no challenger was judged")
+    results = newcomer.collect_newcomer_results(settings, registry)
+    for label, text in newcomer_lines(results):
+        screen.note(f"{label}: {text}")
+    return {"challenger": verdict, "newcomer": results, "live_rows_ingested": stored}
+
+
+def update_run_json(run_dir: Path, **more: Any) -> dict[str, Any]:
     """Add entries to a run's `run.json`, replacing those of the same name; returns its whole content.
 
     Raises:

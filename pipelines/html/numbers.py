@@ -13,7 +13,7 @@ def share(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
-def against(value: float, other: float, of: str = "") -> str:
+def difference_in_words(value: float, other: float, of: str = "") -> str:
     """Return how much `value` differs from `other` in words, as "12 % fewer than"; `of` goes before the last word.
 
     Raises:

@@ -39,7 +39,7 @@ def silent(trace: Chart) -> Chart:
     return {**trace, "hoverinfo": "skip", "hovertemplate": None, "showlegend": False}
 
 
-def rows(titles: list[tuple[str, float]]) -> Chart:
+def stacked_rows(titles: list[tuple[str, float]]) -> Chart:
     """Return a Plotly layout of rows above one another that share the x axis: `yaxis`, `yaxis2` and so on from the top.
 
     Args:

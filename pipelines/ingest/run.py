@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from configs.contract import contracted
+from configs.contract import jobs_with_contract
 from configs.settings import Settings, load
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
@@ -78,7 +78,7 @@ def ingest(
 
 def _jobs(settings: Settings) -> list[str]:
     """The jobs with a contract and data."""
-    return [job for job in contracted(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
+    return [job for job in jobs_with_contract(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
 
 
 def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:

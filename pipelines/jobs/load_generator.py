@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.contract import contracted
+from configs.contract import jobs_with_contract
 from configs.errors import SettingsError
 from configs.sections import Replay
 from configs.settings import Settings, load
@@ -34,7 +34,7 @@ from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
 from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
 from pipelines.kafka.broker import BrokerError, Publisher, offsets
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
@@ -138,7 +138,7 @@ def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
 def _announce(publisher: Publisher, settings: Settings, trace: Trace, wall_start: float) -> None:
     """Tell the agent of every job that a contract knows which trace time it is: they all may read these events."""
     scale = settings.replay.speed
-    for job in sorted({settings.job.name, *contracted(settings.contracts_dir)}):
+    for job in sorted({settings.job.name, *jobs_with_contract(settings.contracts_dir)}):
         clock = Control(job, time.time(), wall_start=wall_start, trace_start=trace.live_start, time_scale=scale)
         publisher.send("control", f"{job}:clock", clock)
     publisher.flush()
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
     try:
-        settings = addressed(load())
+        settings = with_stack_addresses(load())
         args.run_dir.mkdir(parents=True, exist_ok=True)
         if args.warm_up:
             print(f"warm-up: {warm_up(settings, args.run_dir)} records")

@@ -14,7 +14,7 @@ from pathlib import Path
 from configs.contract import load_contract
 from configs.settings import Settings, load
 from pipelines.jobs import load_generator, word_count
-from pipelines.jobs.running import PERSONS, Launch, begin
+from pipelines.jobs.running import USER_ERRORS, Launch, begin
 from pipelines.spark import class_archive
 from pipelines.spark.session import cluster_session
 from tidecast.spark.actuator import ExecutorActuator
@@ -94,7 +94,7 @@ def main() -> int:
         if class_archive.path().is_file():
             return 0
         archive = rehearse(load())
-    except PERSONS as error:
+    except USER_ERRORS as error:
         print(error, file=sys.stderr)
         return 1
     print(f"class archive: {archive or 'none was written; executors start without'}")

@@ -22,14 +22,14 @@ from pipelines.kafka.broker import BrokerError, offsets, spark_options, topic_ou
 from pipelines.spark.jars import JarsError
 from pipelines.spark.java import JavaError
 from pipelines.spark.session import cluster_session
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-PERSONS = (SettingsError, BrokerError, JarsError, JavaError)
+USER_ERRORS = (SettingsError, BrokerError, JarsError, JavaError)
 """Errors that a person can correct: printed in one line, without a traceback."""
 
 
@@ -114,7 +114,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.set())
     try:
-        settings = addressed(load())
+        settings = with_stack_addresses(load())
         contract = load_contract(job, settings.contracts_dir)
         if args.no_agent:  # Spark's own allocation manager would scale, and nobody would say so
             least = contract.executors.model_copy(update={"max": contract.executors.min})
@@ -122,7 +122,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         args.run_dir.mkdir(parents=True, exist_ok=True)
         start = begin(settings, args.run_dir, job)
         spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog")
-    except PERSONS as error:
+    except USER_ERRORS as error:
         print(error, file=sys.stderr)
         return 1
     log = ProgressLog(args.run_dir, job, spark.sparkContext)

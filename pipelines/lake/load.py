@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from configs.contract import contracted
+from configs.contract import jobs_with_contract
 from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
@@ -87,7 +87,7 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
         found, version = lake.loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
         served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
-        names = [] if len(series) * step_s >= long_s else contracted(settings.contracts_dir)
+        names = [] if len(series) * step_s >= long_s else jobs_with_contract(settings.contracts_dir)
         long = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
         others = lake.loads(long, step_s)[0] if long else {}
     finally:

@@ -27,19 +27,22 @@ def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
     return resample(times, rates, spans, step_s)
 
 
-def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
-    """Compare forecasts with what came: one row per forecast and step ahead.
+def match_forecasts(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
+    """Set forecasts beside the load that followed: one row per forecast and step ahead.
 
-    Columns: `version`, `model`, `kind`, `issued` (wall time), `time` (trace time the step begins), `ahead` (steps, 1 is
-    the first), `low`, `median`, `upper`, `high` (records/s; the levels nearest to 0.5 and 0.9, low and high the
-    outermost), `came` (records/s, NaN if the step was not seen), `last` (the last complete step when it was issued). Of
-    forecasts of one version for the same time, the first counts.
+    Of forecasts of one version for the same time, the first counts.
 
     Args:
-        forecasts: a `tidecast.messages.Forecast` per row.
-        actual: the load as it came.
+        forecasts: fields of `tidecast.messages.Forecast`, one forecast per row.
+        actual: the load, records/s, by trace time.
+
+    Returns:
+        Columns `version`, `model`, `kind`; `time` (trace seconds at which the step begins); `ahead` (1 is the next
+        step); `low`, `median`, `upper`, `high` (records/s: the lowest level, those nearest to 0.5 and 0.9, the
+        highest); `actual` (records/s; NaN where it was not seen); `last` (records/s in the last complete step before
+        the forecast; NaN likewise).
     """
-    columns = ["version", "model", "kind", "issued", "time", "ahead", "low", "median", "upper", "high", "came", "last"]
+    columns = ["version", "model", "kind", "time", "ahead", "low", "median", "upper", "high", "actual", "last"]
     rows = []
     for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
         middle, upper = (int(np.abs(np.subtract(f.levels, level)).argmin()) for level in (0.5, 0.9))
@@ -47,46 +50,46 @@ def against(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
         for ahead, q in enumerate(f.quantiles, 1):
             time = f.time + (ahead - 1) * f.step_s
             quantiles = (q[0], q[middle], q[upper], q[-1])
-            rows.append((f.version, f.model, f.kind, f.wall_time, time, ahead, *quantiles, _value(actual, time), last))
+            rows.append((f.version, f.model, f.kind, time, ahead, *quantiles, _value(actual, time), last))
     return pd.DataFrame(rows, columns=columns)
 
 
-def error(steps: pd.DataFrame) -> dict[str, Any]:
-    """Measure the error of forecast steps (rows of `against`); steps that were not seen are left out.
+def forecast_error(steps: pd.DataFrame) -> dict[str, Any]:
+    """Measure the error of forecast steps (rows of `match_forecasts`); steps that were not seen are left out.
 
     Returns:
-        `n` steps; `wape` = Σ|median - came| / Σ came; `rmse` in records/s; `coverage_90`, the share at or under the
+        `n` steps; `wape` = Σ|median - actual| / Σ actual; `rmse` in records/s; `coverage_90`, the share at or under the
         upper quantile; `wape_last_value`, the WAPE of the last complete step as forecast. None where there is nothing
         to divide.
     """
-    seen = steps[steps["came"].notna()]
-    miss = (seen["median"] - seen["came"]).abs()
+    seen = steps[steps["actual"].notna()]
+    miss = (seen["median"] - seen["actual"]).abs()
     naive = seen[seen["last"].notna()]
     return {
         "n": len(seen),
-        "wape": _ratio(miss.sum(), seen["came"].sum()),
+        "wape": _ratio(miss.sum(), seen["actual"].sum()),
         "rmse": round(math.sqrt(float((miss**2).mean())), 3) if len(seen) else None,
-        "coverage_90": round(float((seen["came"] <= seen["upper"]).mean()), 4) if len(seen) else None,
-        "wape_last_value": _ratio((naive["last"] - naive["came"]).abs().sum(), naive["came"].sum()),
+        "coverage_90": round(float((seen["actual"] <= seen["upper"]).mean()), 4) if len(seen) else None,
+        "wape_last_value": _ratio((naive["last"] - naive["actual"]).abs().sum(), naive["actual"].sum()),
     }
 
 
-def by_version(steps: pd.DataFrame) -> dict[str, Any]:
+def error_by_version(steps: pd.DataFrame) -> dict[str, Any]:
     """Measure the error of each model version.
 
     Args:
-        steps: rows of `against`.
+        steps: rows of `match_forecasts`.
 
     Returns:
-        By version: `model`, `kind`, the figures of `error`, and `by_step`: the same per `ahead`, where any step was
-        seen.
+        By version: `model`, `kind`, the figures of `forecast_error`, and `by_step`: a list of dicts with `ahead` and
+        the same figures, without the steps of which nothing was seen.
     """
-    found = {}
+    errors = {}
     for version, mine in steps.groupby("version", sort=False):
-        per_step = [{"ahead": int(ahead), **error(part)} for ahead, part in mine.groupby("ahead")]
+        per_step = [{"ahead": int(ahead), **forecast_error(part)} for ahead, part in mine.groupby("ahead")]
         names = {"model": mine["model"].iloc[0], "kind": mine["kind"].iloc[0]}
-        found[str(version)] = {**names, **error(mine), "by_step": [p for p in per_step if p["n"]]}
-    return found
+        errors[str(version)] = {**names, **forecast_error(mine), "by_step": [p for p in per_step if p["n"]]}
+    return errors
 
 
 def _value(series: Series, time: float) -> float:

@@ -16,7 +16,7 @@ _NUMBERS = [
 ]  # fmt: skip
 
 
-def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
+def join_outcomes(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     """Join decisions with their last outcomes, one decision per row, in order; NaN where there is no outcome.
 
     Adds to the decision's fields: those of the outcome, with its reason as `outcome_reason` and its time as
@@ -37,12 +37,12 @@ def table(decisions: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     return joined
 
 
-def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
+def count_decisions(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
     """Count decisions and actions.
 
     Args:
-        acts: rows of `table`.
-        outcomes: a message per row, oldest first.
+        acts: rows of `join_outcomes`.
+        outcomes: a message per row, oldest first; see `made_between` for those of the live load.
 
     Returns:
         `decisions` (evaluations, holds included), `stood_in` (of these, by a stand-in policy), `scale_ups`,
@@ -52,7 +52,7 @@ def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
     ended = outcomes.drop_duplicates("decision_id", keep="last")["status"].value_counts()
     up, down = (acts[way] & acts["status"].isin(APPLIED) for way in ("up", "down"))
     forecast = up & acts["by_forecast"]
-    found = {
+    counts = {
         "decisions": acts["evaluations"].sum(),
         "stood_in": acts["evaluations"][_says(acts, "stand_in")].sum(),
         "scale_ups": up.sum(),
@@ -61,17 +61,27 @@ def counts(acts: pd.DataFrame, outcomes: pd.DataFrame) -> dict[str, int]:
         "forecast_scale_ups_confirmed": (forecast & (acts["status"] == "confirmed")).sum(),
         **{status: ended.get(status, 0) for status in ("ineffective", "refused", "failed")},
     }
-    return {key: int(count) for key, count in found.items()}
+    return {key: int(count) for key, count in counts.items()}
 
 
-def delays(acts: pd.DataFrame) -> dict[str, Any]:
+def made_between(outcomes: pd.DataFrame, start: float, end: float) -> pd.DataFrame:
+    """Return the outcomes of decisions made from `start` to `end` (epoch seconds), in order.
+
+    What came of a decision made while the job warmed up is left out, whenever it came. The decision's moment is
+    `decided_at`, or the outcome's own `wall_time` where that is unknown; with neither, a row is kept.
+    """
+    made_at = outcomes["decided_at"].astype(float).fillna(outcomes["wall_time"].astype(float))
+    return outcomes[made_at.isna() | made_at.between(start, end)]
+
+
+def action_delays(acts: pd.DataFrame) -> dict[str, Any]:
     """Return delays in seconds, as arrays; NaN where the end never came.
 
     `decision_to_executor_s` and `decision_to_useful_s` have an entry per scale-up. `metric_to_decision_s` has one per
     metrics record, to the first decision made with it; decisions made because metrics had stopped are left out.
 
     Args:
-        acts: rows of `table`.
+        acts: rows of `join_outcomes`.
     """
     ups = acts[acts["up"]]
     measured = acts[~_says(acts, "no_metrics")]
@@ -88,7 +98,7 @@ def seconds_in_action(acts: pd.DataFrame, start: float, seconds: int) -> np.ndar
     """Return (seconds,) whether a scale action was under way: from its application until it was of use or given up.
 
     Args:
-        acts: rows of `table`.
+        acts: rows of `join_outcomes`.
         start: epoch seconds at which the first second begins.
         seconds: how many.
     """

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipelines.html.plot import Chart, line, marks, ranges, rows, silent, values
-from pipelines.report.seconds import step_function
-from pipelines.report.summary import Measured, lost
-from pipelines.report.time_axis import over_time
+from pipelines.html.plot import Chart, line, marks, ranges, silent, stacked_rows, values
+from pipelines.report.seconds import count_open
+from pipelines.report.summary import RunMeasures, lost_executors
+from pipelines.report.time_axis import time_layout
 
 _POLICIES = {
     "forecast": ("@forecast", "circle"),
@@ -22,7 +22,7 @@ _POLICIES = {
 }
 
 
-def load(measured: Measured, other: Measured | None = None) -> Chart:
+def load_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
     """Draw arrival rate against capacity, and the registered executors under it.
 
     Args:
@@ -41,12 +41,12 @@ def load(measured: Measured, other: Measured | None = None) -> Chart:
     if inputs["forecast_rps"].notna().any():
         data.append(line(at, inputs["forecast_rps"], "forecast planned for", "@forecast", shape="hv", dash="dot"))
     data += [{**trace, "yaxis": "y2"} for trace in _executors(measured, other)]
-    layout = over_time(run, measured.live_end, [("records/s", 0.62), ("executors", 0.38)])
+    layout = time_layout(run, measured.live_end, [("records/s", 0.62), ("executors", 0.38)])
     layout["yaxis2"] |= {"dtick": 1, "range": [0, run.contract.executors.max + 0.7]}
     return {"data": data, "layout": layout}
 
 
-def _executors(measured: Measured, other: Measured | None) -> list[Chart]:
+def _executors(measured: RunMeasures, other: RunMeasures | None) -> list[Chart]:
     run, acts = measured.run, measured.acts
     data = [line(*_registered(measured), "registered", "@executors", shape="hv", width=2.5, fill="@executors/22")]
     at = acts["wall_time"] - run.start
@@ -60,18 +60,18 @@ def _executors(measured: Measured, other: Measured | None) -> list[Chart]:
         ("down", "triangle-down", "@text", changed[changed["down"]]),
     ):
         data.append(marks(some["wall_time"] - run.start, some["executors"], name, symbol, colour, some["reason"]))
-    gone = run.executors[lost(measured)]
+    gone = run.executors[lost_executors(measured)]
     data.append(marks(gone["removed"] - run.start, [0.3] * len(gone), "executor lost", "x", "@bad", gone["reason"]))
     return [trace for trace in data if trace["x"]]
 
 
-def _registered(measured: Measured) -> tuple[np.ndarray, np.ndarray]:
+def _registered(measured: RunMeasures) -> tuple[np.ndarray, np.ndarray]:
     added, removed = (measured.run.executors[name].to_numpy(float) for name in ("added", "removed"))
-    times, count = step_function(added, removed, measured.run.start, measured.live_end)
+    times, count = count_open(added, removed, measured.run.start, measured.live_end)
     return times - measured.run.start, count
 
 
-def service(measured: Measured, other: Measured | None = None) -> Chart:
+def service_chart(measured: RunMeasures, other: RunMeasures | None = None) -> Chart:
     """Draw latency with its target, lag, and the running tasks per second; stopped seconds are marked.
 
     Args:
@@ -104,7 +104,7 @@ def service(measured: Measured, other: Measured | None = None) -> Chart:
         crosses = marks(halted.index + 0.5, [0.15] * len(halted), "stopped: records waited, nothing ran", "x", "@bad")
         data.append({**crosses, "yaxis": "y3"})
     titles = [("latency, s", 0.44), ("lag, records", 0.28), ("tasks of the query running, mean of each second", 0.28)]
-    layout = over_time(run, measured.live_end, titles)
+    layout = time_layout(run, measured.live_end, titles)
     layout["yaxis"]["range"] = [0, max(target * 1.25, float(worst.max()) * 1.1 if worst.notna().any() else 0)]
     layout["annotations"].append({
         "text": f"target {target:g} s", "xref": "paper", "x": 1, "yref": "y", "y": target, "xanchor": "right",
@@ -118,11 +118,11 @@ def service(measured: Measured, other: Measured | None = None) -> Chart:
     return {"data": data, "layout": layout}
 
 
-def _worst(measured: Measured) -> pd.Series:
+def _worst(measured: RunMeasures) -> pd.Series:
     return measured.seconds["latency_max_s"].replace(math.inf, np.nan)
 
 
-def fan(measured: Measured, ahead: int) -> Chart:
+def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
     """Draw what was forecast `ahead` steps before (1 or more) as a band of quantiles, and what came.
 
     Returns:
@@ -135,23 +135,23 @@ def fan(measured: Measured, ahead: int) -> Chart:
                     name, color, **look)  # fmt: skip
 
     steps = measured.steps[measured.steps["ahead"] == ahead].sort_values("time")
-    came = measured.steps.dropna(subset="came").drop_duplicates("time").sort_values("time")
+    came = measured.steps.dropna(subset="actual").drop_duplicates("time").sort_values("time")
     band = {"fill": "tonexty", "fillcolor": "@forecast/22", "hoverinfo": "skip", "hovertemplate": None}
     data = [
         silent(during(steps, "low", "", "@forecast/0", width=0)),
         during(steps, "high", "5 to 95 %", "@forecast/0", width=0) | band,
         during(steps, "upper", "90 % level", "@forecast", dash="dot", width=1.3),
         during(steps, "median", "median", "@forecast", width=2),
-        during(came, "came", "what came", "@arrival", width=1.6) | {"mode": "lines+markers", "marker": {"size": 4}},
+        during(came, "actual", "what came", "@arrival", width=1.6) | {"mode": "lines+markers", "marker": {"size": 4}},
     ]
-    return {"data": data, "layout": over_time(run, run.end, [("records/s", 1.0)])}
+    return {"data": data, "layout": time_layout(run, run.end, [("records/s", 1.0)])}
 
 
-def frontier(runs: list[dict[str, Any]]) -> Chart:
+def cost_chart(runs: list[dict[str, Any]]) -> Chart:
     """Draw seconds over the latency target against executor-seconds, a dot per run; lower left is better.
 
     Args:
-        runs: summaries, as `summary.of` returns them.
+        runs: summaries, keys as in `summary.KEYS`.
 
     Raises:
         KeyError: a summary lacks one of the figures.
@@ -164,11 +164,11 @@ def frontier(runs: list[dict[str, Any]]) -> Chart:
         dots = marks(x, y, policy, symbol, colour, [r["id"] for r in mine])
         dots["hovertemplate"] = "%{text}<br>%{x:.0f} executor-seconds, %{y} s over the target<extra></extra>"
         data.append({**dots, "cliponaxis": False})
-    layout = rows([("seconds over the target", 1.0)])
+    layout = stacked_rows([("seconds over the target", 1.0)])
     layout["xaxis"] |= {"title": {"text": "executor-seconds", "font": {"size": 13}}}
     layout["hovermode"] = "closest"
     return {"data": data, "layout": layout}
 
 
-def _name(measured: Measured) -> str:
+def _name(measured: RunMeasures) -> str:
     return f"{measured.run.info['policy']} run"

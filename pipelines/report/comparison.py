@@ -45,10 +45,10 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     dots = "A dot is a run. Further left is cheaper, further down keeps the latency target better."
     every = "Latency as p50, p95 and max. Sweep runs only chose the target utilisation; the medians leave them out. "
     every += "A decision in which another policy stood in was not made by the one that the run is named for."
-    title, drawn = "Tidecast: policies compared", {"frontier": charts.frontier(runs)}
+    title, drawn = "Tidecast: policies compared", {"frontier": charts.cost_chart(runs)}
     body = "\n".join([
         f"<h1>{title}</h1>",
-        f'<p class="verdict">{escape(verdict(runs))}</p>',
+        f'<p class="verdict">{escape(comparison_sentences(runs))}</p>',
         section("Cost against broken promises", dots, holder("frontier", 420, "seconds over the target against cost")),
         section("Every run", every, _table(runs)),
     ])  # fmt: skip
@@ -57,7 +57,7 @@ def render_comparison(runs: list[Summary], path: Path) -> Path:
     return path
 
 
-def medians(runs: list[Summary]) -> pd.DataFrame:
+def medians_by_policy(runs: list[Summary]) -> pd.DataFrame:
     """Return the median of every figure, a row per policy (the last of `POLICIES` first), and the number of `runs`.
 
     Runs of `SWEEP` are left out, unless there are no others.
@@ -68,11 +68,11 @@ def medians(runs: list[Summary]) -> pd.DataFrame:
     """
     counted = _counted(runs)
     by_policy = counted.groupby("policy")
-    found = by_policy[_FIGURES].median().assign(runs=by_policy.size())
-    return found.loc[sorted(found.index, key=POLICIES[::-1].index)]
+    median = by_policy[_FIGURES].median().assign(runs=by_policy.size())
+    return median.loc[sorted(median.index, key=POLICIES[::-1].index)]
 
 
-def verdict(runs: list[Summary]) -> str:
+def comparison_sentences(runs: list[Summary]) -> str:
     """Return sentences: the medians of every policy, and how often the first policy beat the second in the same turn.
 
     Args:
@@ -82,26 +82,26 @@ def verdict(runs: list[Summary]) -> str:
         KeyError: a summary lacks a figure.
         ValueError: a policy that is not of `POLICIES`.
     """
-    counted, middle, said = _counted(runs), medians(runs), []
-    for policy, found in middle.iterrows():
-        many = "1 run" if found["runs"] == 1 else f"{found['runs']:.0f} runs"
-        cost = f"{found['over_target_s']:g} s over the target for {number(found['executor_s'])} executor-seconds"
-        said.append(f"{policy}: {cost} (median of {many}).")
+    counted, medians, sentences = _counted(runs), medians_by_policy(runs), []
+    for policy, median in medians.iterrows():
+        many = "1 run" if median["runs"] == 1 else f"{median['runs']:.0f} runs"
+        cost = f"{median['over_target_s']:g} s over the target for {number(median['executor_s'])} executor-seconds"
+        sentences.append(f"{policy}: {cost} (median of {many}).")
         decided = counted.loc[counted["policy"] == policy, ["stood_in", "decisions"]].sum()
         if decided["stood_in"]:
-            said.append(
+            sentences.append(
                 f"In {decided['stood_in']:g} of {policy}'s {decided['decisions']:g} decisions another policy stood in."
             )
-    if len(middle) > 1:
-        first, second = middle.index[:2]
+    if len(medians) > 1:
+        first, second = medians.index[:2]
         pairs = pd.merge(*(counted[counted["policy"] == policy] for policy in (first, second)), on="turn")
         fewer = (pairs["over_target_s_x"] < pairs["over_target_s_y"]).sum()
         cheaper = (pairs["executor_s_x"] <= pairs["executor_s_y"]).sum()
-        said.append(
+        sentences.append(
             f"Of {len(pairs)} pair{'s' * (len(pairs) != 1)}, {first} had fewer seconds over the target than {second} "
             f"in {fewer}, and took no more executor-seconds in {cheaper}."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _frame(runs: list[Summary]) -> pd.DataFrame:
@@ -117,9 +117,9 @@ def _counted(runs: list[Summary]) -> pd.DataFrame:
 def _table(runs: list[Summary]) -> str:
     kinds = [NOWRAP] * len(_NAMED) + [NUMBER] * len(_COLUMNS)
     rows = [_row(run, kinds, 'class="hold"' if run["turn"] == SWEEP else "") for run in _frame(runs).to_dict("records")]
-    for policy, found in medians(runs).iterrows():
-        named = {"turn": "", "policy": policy, "target_utilisation": "", "id": f"median of {found['runs']:.0f}"}
-        rows.append(_row({**found, **named}, kinds, 'class="median"'))
+    for policy, median in medians_by_policy(runs).iterrows():
+        named = {"turn": "", "policy": policy, "target_utilisation": "", "id": f"median of {median['runs']:.0f}"}
+        rows.append(_row({**median, **named}, kinds, 'class="median"'))
     return table([*_NAMED.values(), *_COLUMNS], kinds, rows, 'class="wide"')
 
 

@@ -6,39 +6,44 @@ from typing import Any
 
 from pipelines.html.columns import aligned
 from pipelines.html.document import Tile
-from pipelines.html.numbers import against, number, share
+from pipelines.html.numbers import difference_in_words, number, share
 
 Summary = dict[str, Any]
 
 
-def verdict(s: Summary) -> str:
+def result_sentences(s: Summary) -> str:
     """Return a run's result in sentences: records lost or doubled, stops, latency, cost, scale-ups by the forecast.
 
     Args:
-        s: as `summary.of` returns it.
+        s: a run's summary, keys as in `summary.KEYS`.
 
     Raises:
         KeyError: a figure is missing.
+        ZeroDivisionError: the run lasted no time.
     """
-    target, said = f"{s['latency_target_s']:g} s", []
+    target, sentences = f"{s['latency_target_s']:g} s", []
     if counted_exactly(s):
-        said.append(f"All {number(s['produced'])} records were counted exactly once.")
+        sentences.append(f"All {number(s['produced'])} records were counted exactly once.")
     else:
         wrong = f"{number(s['lost'])} were lost and {number(s['duplicated'])} counted twice"
-        said.append(f"Of {number(s['produced'])} records {wrong}.")
-    said.append("Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s.")
+        sentences.append(f"Of {number(s['produced'])} records {wrong}.")
+    sentences.append(
+        "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
+    )
     if s["over_target_s"] == 0:
-        said.append(f"Every record was done within {target}.")
+        sentences.append(f"Every record was done within {target}.")
     else:
-        said.append(f"In {s['over_target_s']} of {s['produced_s']} seconds a record took longer than {target}.")
+        sentences.append(f"In {s['over_target_s']} of {s['produced_s']} seconds a record took longer than {target}.")
     if s["stood_in"]:
-        said.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
+        sentences.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     most = f"{s['static_executor_s'] / s['live_s']:.0f} executors all the time"
-    said.append(f"It took {against(s['executor_s'], s['static_executor_s'], 'executor-seconds ')} {most}.")
+    sentences.append(
+        f"It took {difference_in_words(s['executor_s'], s['static_executor_s'], 'executor-seconds ')} {most}."
+    )
     if caused := s["scale_ups_by_forecast"]:
         confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
-        said.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
-    return " ".join(said)
+        sentences.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
+    return " ".join(sentences)
 
 
 def counted_exactly(s: Summary) -> bool:
@@ -46,27 +51,27 @@ def counted_exactly(s: Summary) -> bool:
     return bool(s["lost"] == 0 and s["duplicated"] == 0 and s["produced"] == s["counted"])
 
 
-def newcomer(found: dict[str, Any] | None) -> list[tuple[str, str]]:
+def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
     """Return rows (label, words) on the job with a short history: which load taught it, and what the quality gate said.
 
     Args:
-        found: the summary's `newcomer`; [] for None.
+        results: the summary's `newcomer`; [] for None.
     """
-    if not found:
+    if not results:
         return []
-    said = f"{found['job']}, {found['days']:g} days of {found['trace']}; {found['why'] or 'nobody was asked'}"
-    if found["version"]:
-        judged = f"version {found['version']}, {found['chosen']}, {found['reason']}; version {found['champion']} serves"
-    else:
-        judged = f"none was judged; {found['reason']}"
-    return [("newcomer", said), ("its model", judged)]
+    taught = f"{results['job']}, {results['days']:g} days of {results['trace']}; {results['why'] or 'nobody was asked'}"
+    judged = f"none was judged; {results['reason']}"
+    if results["version"]:
+        judged = f"version {results['version']}, {results['chosen']}, {results['reason']}; "
+        judged += f"version {results['champion']} serves"
+    return [("newcomer", taught), ("its model", judged)]
 
 
-def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
+def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
     """Return the eight headline figures of a run, with another run's beside them if one is given.
 
     Args:
-        s: as `summary.of` returns it.
+        s: a run's summary, keys as in `summary.KEYS`.
         other: another run's.
 
     Raises:
@@ -99,7 +104,7 @@ def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
         ),
         Tile(
             "Executor-seconds", number(s["executor_s"]), f"{s['mean_executors']:.1f} executors",
-            f"{against(s['executor_s'], s['static_executor_s'])} the most allowed, all the time "
+            f"{difference_in_words(s['executor_s'], s['static_executor_s'])} the most allowed, all the time "
             f"({number(s['static_executor_s'])}); always {fixed / s['live_s']:.0f}: {number(fixed)}",
             None, _versus(s, other, "executor_s"),
         ),
@@ -124,18 +129,18 @@ def tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
     ]  # fmt: skip
 
 
-def table(s: Summary) -> str:
+def summary_text(s: Summary) -> str:
     """Return a run as text for the terminal: the verdict, and under it the tiles and models in two aligned columns.
 
     Args:
-        s: as `summary.of` returns it.
+        s: a run's summary, keys as in `summary.KEYS`.
 
     Raises:
         KeyError: a figure is missing.
         ZeroDivisionError: a cost to compare with is 0.
     """
     rows = [("Run", f"{s['id']}: {s['policy']} policy, job {s['job']}, {s['trace']} at {s['time_scale']:g}×")]
-    for tile in tiles(s):
+    for tile in headline_tiles(s):
         rows.append((tile.label, f"{tile.value}{',' * tile.unit[0].isdigit()} {tile.unit}; {tile.detail}"))
     rows += [
         (f"Forecast v{version}", f"{e['kind']}: error {share(e['wape'], 1)}, 90 % level held {share(e['coverage_90'])}")
@@ -143,10 +148,10 @@ def table(s: Summary) -> str:
     ]
     if s["challenger"]:
         rows.append(("Challenger", s["challenger"]["reason"]))
-    rows += [(what.capitalize(), said) for what, said in newcomer(s["newcomer"])]
+    rows += [(what.capitalize(), sentences) for what, sentences in newcomer_lines(s["newcomer"])]
     if s["peak_memory_mb"]:
         rows.append(("Peak memory", f"{s['peak_memory_mb'] / 1024:.1f} GB"))
-    return "\n".join([verdict(s), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
+    return "\n".join([result_sentences(s), "", *map(str.rstrip, aligned(rows, left=(0, 1)))])
 
 
 def _versus(s: Summary, other: Summary | None, path: str, unit: str = "", digits: int = 0) -> str:

@@ -11,12 +11,12 @@ from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
-from pipelines.report.recorded.run import load
-from pipelines.report.summary import Measured
+from pipelines.report.recorded.run import load_run
+from pipelines.report.summary import RunMeasures
 from pipelines.report.time_axis import trace_moments
 
 
-def render(run_dir: Path, compare: Path | None = None) -> Path:
+def render_report(run_dir: Path, compare: Path | None = None) -> Path:
     """Write `report.html` into a run's folder and return its path; a second run, if given, is shown for comparison.
 
     Args:
@@ -28,23 +28,23 @@ def render(run_dir: Path, compare: Path | None = None) -> Path:
         EventLogError: Spark's event log is missing or cannot be read.
         OSError: the page cannot be written.
     """
-    measured = summary.measure(load(run_dir))
-    other = summary.measure(load(compare)) if compare else None
+    measured = summary.measure_run(load_run(run_dir))
+    other = summary.measure_run(load_run(compare)) if compare else None
     path = run_dir / "report.html"
     path.write_text(_page(measured, other), encoding="utf-8")
     return path
 
 
-def _page(measured: Measured, other: Measured | None) -> str:
-    found = summary.of(measured)
-    theirs = summary.of(other) if other else None
-    figures = {
-        "load": charts.load(measured, other),
-        "service": charts.service(measured, other),
+def _page(measured: RunMeasures, other: RunMeasures | None) -> str:
+    figures = summary.summary_of(measured)
+    other_figures = summary.summary_of(other) if other else None
+    chart_by_name = {
+        "load": charts.load_chart(measured, other),
+        "service": charts.service_chart(measured, other),
     }
     parts = [
-        _head(measured, found, theirs),
-        tile_row(headline.tiles(found, theirs)),
+        _head(measured, figures, other_figures),
+        tile_row(headline.headline_tiles(figures, other_figures)),
         section(
             "Load and capacity",
             "Records arriving per second against what the executors running can sustain, as the planner knew it. "
@@ -54,57 +54,57 @@ def _page(measured: Measured, other: Measured | None) -> str:
         section(
             "Latency, lag, and whether anything stopped",
             "Each record's time from production to the commit that counted it. "
-            f"Grey: a scale action was under way. {_stops(found)}",
+            f"Grey: a scale action was under way. {_stops(figures)}",
             holder("service", 560, "latency, lag and running tasks, second by second"),
         ),
         section(
             "Decisions",
-            f"{number(found['decisions'])} evaluations, of which {found['scale_ups'] + found['scale_downs']} "
+            f"{number(figures['decisions'])} evaluations, of which {figures['scale_ups'] + figures['scale_downs']} "
             "changed the executors. Each says why, what it expected and what it really did. "
             "Holds in a row for the same cause are one line.",
-            tables.decisions(measured),
+            tables.decisions_table(measured),
         ),
-        _forecast(measured, found, figures),
-        section("About this run", "", tables.about(measured.run, found)),
+        _forecast(measured, figures, chart_by_name),
+        section("About this run", "", tables.about_html(measured.run, figures)),
     ]
-    return document(f"Tidecast run {found['id']}", "\n".join(parts), figures)
+    return document(f"Tidecast run {figures['id']}", "\n".join(parts), chart_by_name)
 
 
-def _head(measured: Measured, found: dict[str, Any], theirs: dict[str, Any] | None) -> str:
+def _head(measured: RunMeasures, figures: dict[str, Any], other_figures: dict[str, Any] | None) -> str:
     run, length = measured.run, measured.run.end - measured.run.start
     begin, end = trace_moments(run, [0, length])
     started = datetime.fromtimestamp(run.start, UTC)
     about = [
-        f"{found['policy']} policy, job {found['job']}.",
-        f"Trace {found['trace']}, {begin:%a %-d %b %Y %H:%M} to {end:%a %-d %b %H:%M}, replayed in {length:.0f} s",
-        f"({found['time_scale']:g} times faster) on {started:%-d %B %Y at %H:%M} UTC.",
+        f"{figures['policy']} policy, job {figures['job']}.",
+        f"Trace {figures['trace']}, {begin:%a %-d %b %Y %H:%M} to {end:%a %-d %b %H:%M}, replayed in {length:.0f} s",
+        f"({figures['time_scale']:g} times faster) on {started:%-d %B %Y at %H:%M} UTC.",
     ]
-    if theirs:
-        about.append(f"Compared with {theirs['id']} ({theirs['policy']} policy).")
+    if other_figures:
+        about.append(f"Compared with {other_figures['id']} ({other_figures['policy']} policy).")
     return (
-        f'<h1>Tidecast run {escape(found["id"])}</h1><p class="about">{escape(" ".join(about))}</p>'
-        f'<p class="verdict">{escape(headline.verdict(found))}</p>'
+        f'<h1>Tidecast run {escape(figures["id"])}</h1><p class="about">{escape(" ".join(about))}</p>'
+        f'<p class="verdict">{escape(headline.result_sentences(figures))}</p>'
     )
 
 
-def _stops(found: dict[str, Any]) -> str:
-    pause = f"The longest pause between tasks while a record waited was {found['longest_pause_s']:.2f} s."
-    if found["stopped_s"] == 0:
+def _stops(figures: dict[str, Any]) -> str:
+    pause = f"The longest pause between tasks while a record waited was {figures['longest_pause_s']:.2f} s."
+    if figures["stopped_s"] == 0:
         return f"In every second in which a record waited, a task of the query ran. {pause}"
-    during = f"{found['stopped_in_action_s']} of them in a scale action"
-    return f"In {found['stopped_s']} seconds records waited and no task ran ({during}). {pause}"
+    during = f"{figures['stopped_in_action_s']} of them in a scale action"
+    return f"In {figures['stopped_s']} seconds records waited and no task ran ({during}). {pause}"
 
 
-def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Chart]) -> str:
-    if not measured.steps["came"].notna().any():
+def _forecast(measured: RunMeasures, figures: dict[str, Any], chart_by_name: dict[str, Chart]) -> str:
+    if not measured.steps["actual"].notna().any():
         nothing = "No forecast was served while the load ran, so there is nothing to compare."
-        return section("Forecast", nothing, tables.judged(found))
+        return section("Forecast", nothing, tables.challenger_html(figures))
     planning, run, step_s = measured.run.contract.planning, measured.run, measured.step_s
     last = int(measured.steps["ahead"].max())
     needed = round((planning.lead_s + planning.hold_s) * run.clock.scale / step_s)
     first = min(max(needed, 1), last)
     choices = {1: "the next step", last: "the furthest", first: "what the planner needs"}
-    figures |= {f"fan-{ahead}": charts.fan(measured, ahead) for ahead in choices}
+    chart_by_name |= {f"fan-{ahead}": charts.forecast_chart(measured, ahead) for ahead in choices}
     buttons = "".join(
         f'<button type="button" data-in="fan" data-show="fan-{ahead}" aria-pressed="{str(ahead == first).lower()}">'
         f"{ahead} ahead: {text}</button>"
@@ -119,5 +119,5 @@ def _forecast(measured: Measured, found: dict[str, Any], figures: dict[str, Char
         "Forecast", note,
         f'<h3>As it was forecast so many steps before</h3><div class="controls">{buttons}</div>'
         + holder(f"fan-{first}", 340, "forecast band and what came", "fan")
-        + f"<h3>Model versions that served</h3>{tables.errors(found)}{tables.judged(found)}",
+        + f"<h3>Model versions that served</h3>{tables.errors_table(figures)}{tables.challenger_html(figures)}",
     )  # fmt: skip

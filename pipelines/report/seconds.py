@@ -33,7 +33,7 @@ def commit_times(partition: Integers, offset: Integers, committed: Floats, ends:
     return times
 
 
-def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: int) -> pd.DataFrame:
+def latency_by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: int) -> pd.DataFrame:
     """Aggregate records by second.
 
     Args:
@@ -63,7 +63,7 @@ def by_second(produced_at: Floats, committed_at: Floats, start: float, seconds: 
     return frame
 
 
-def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd.DataFrame:
+def tasks_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd.DataFrame:
     """Aggregate tasks by second.
 
     Args:
@@ -75,7 +75,7 @@ def busy_by_second(begin: Floats, end: Floats, start: float, seconds: int) -> pd
     Returns:
         A row per second: `tasks` (mean number that ran) and `ran` (whether any did).
     """
-    times, count = step_function(begin - start, end - start, 0.0, float(seconds))
+    times, count = count_open(begin - start, end - start, 0.0, float(seconds))
     worked = np.concatenate([[0.0], np.cumsum(np.diff(times) * count[:-1])])
     tasks = np.diff(np.interp(np.arange(seconds + 1), times, worked))
     return pd.DataFrame({"tasks": tasks, "ran": tasks > 0}, index=pd.RangeIndex(seconds, name="second"))
@@ -110,11 +110,11 @@ def executor_seconds(added: Floats, removed: Floats, start: float, end: float) -
         start: epoch seconds.
         end: epoch seconds.
     """
-    times, count = step_function(added, removed, start, end)
+    times, count = count_open(added, removed, start, end)
     return float((np.diff(times) * count[:-1]).sum())
 
 
-def step_function(begin: Floats, end: Floats, start: float, until: float) -> tuple[Floats, Integers]:
+def count_open(begin: Floats, end: Floats, start: float, until: float) -> tuple[Floats, Integers]:
     """Count how many of N intervals `[begin, end)` are open, as a step function.
 
     Args:
@@ -131,7 +131,7 @@ def step_function(begin: Floats, end: Floats, start: float, until: float) -> tup
     return times, _open_at(begin, end, times)
 
 
-def spread(values: Floats) -> dict[str, float | int | None]:
+def percentiles(values: Floats) -> dict[str, float | int | None]:
     """Return `p50`, `p95` (rounded to 3 digits; None without values) and `n` of the finite values."""
     finite = np.asarray(values, dtype=np.float64)
     finite = finite[np.isfinite(finite)]

@@ -15,12 +15,12 @@ from pipelines.report import accuracy, actions
 from pipelines.report.recorded import run as read
 from pipelines.report.recorded.run import RecordedRun
 from pipelines.report.seconds import (
-    busy_by_second,
-    by_second,
     commit_times,
     executor_seconds,
+    latency_by_second,
     longest_pause,
-    spread,
+    percentiles,
+    tasks_by_second,
 )
 
 KEYS = {
@@ -73,18 +73,18 @@ KEYS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class RunMeasures:
     """A run and what was computed from it once, for page and summary.
 
     Attributes:
         run: the run.
         committed: (N,) epoch seconds at which each produced record was committed, inf for never.
         live_end: wall time of the last commit of a live record, or the end of production if that is later.
-        seconds: `by_second` and `busy_by_second` side by side, with `stopped` (all through it a record waited, and no
-            task of the query ran) and `in_action`.
-        acts: `actions.table` of the live decisions.
+        seconds: a row per second: columns of `latency_by_second` and `tasks_by_second`, `stopped` (all through it a
+            record waited, and no task of the query ran) and `in_action` (a scale action was under way).
+        acts: `actions.join_outcomes` of the live decisions.
         step_s: trace seconds per forecast step.
-        steps: `accuracy.against` of the live forecasts.
+        steps: `accuracy.match_forecasts` of the live forecasts.
     """
 
     run: RecordedRun
@@ -96,7 +96,7 @@ class Measured:
     steps: pd.DataFrame
 
 
-def measure(run: RecordedRun) -> Measured:
+def measure_run(run: RecordedRun) -> RunMeasures:
     """Compute from a run all that page and summary share: commit times, seconds, actions, forecast steps.
 
     Without a forecast a step is taken for 1800 s.
@@ -110,18 +110,18 @@ def measure(run: RecordedRun) -> Measured:
     committed = commit_times(partition, offset, batches.committed, batches.ends)
     live_end = max([run.end, *committed[np.isfinite(committed)]])
     length = math.ceil(live_end - run.start)
-    acts = actions.table(run.decisions, run.outcomes)
-    seconds = by_second(made_at, committed, run.start, length).join(
-        busy_by_second(*_times(run.tasks, "start", "end"), run.start, length)
+    acts = actions.join_outcomes(run.decisions, run.outcomes)
+    seconds = latency_by_second(made_at, committed, run.start, length).join(
+        tasks_by_second(*_times(run.tasks, "start", "end"), run.start, length)
     )
     seconds["stopped"] = (seconds["waiting"] > 0) & ~seconds["ran"]
     seconds["in_action"] = actions.seconds_in_action(acts, run.start, length)
     step_s = float(run.forecasts["step_s"].iloc[-1]) if len(run.forecasts) else 1800.0
-    steps = accuracy.against(run.forecasts, accuracy.actual_load(run.arrivals, step_s))
-    return Measured(run, committed, live_end, seconds, acts, step_s, steps)
+    steps = accuracy.match_forecasts(run.forecasts, accuracy.actual_load(run.arrivals, step_s))
+    return RunMeasures(run, committed, live_end, seconds, acts, step_s, steps)
 
 
-def summarise(run_dir: Path) -> dict[str, Any]:
+def write_summary(run_dir: Path) -> dict[str, Any]:
     """Compute a run's summary, write it to `summary.json` in its folder, and return it; `KEYS` defines the keys.
 
     Raises:
@@ -129,12 +129,12 @@ def summarise(run_dir: Path) -> dict[str, Any]:
         EventLogError: Spark's event log is missing or cannot be read.
         OSError: the summary cannot be written.
     """
-    summary = of(measure(read.load(run_dir)))
+    summary = summary_of(measure_run(read.load_run(run_dir)))
     (run_dir / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary
 
 
-def of(measured: Measured) -> dict[str, Any]:
+def summary_of(measured: RunMeasures) -> dict[str, Any]:
     """Return the summary of a run: the keys of `KEYS` in their order with JSON values, None for what is unknown.
 
     Raises:
@@ -146,22 +146,22 @@ def of(measured: Measured) -> dict[str, Any]:
     finite = latency[np.isfinite(latency)]
     paid = executor_seconds(*_times(run.executors, "added", "removed"), run.start, measured.live_end)
     model, version = run.forecasts[["model", "version"]].iloc[-1] if len(run.forecasts) else (None, None)
-    found = {
+    figures = {
         **{key: run.info[key] for key in ("id", "policy", "job", "time_scale")},
         "trace": run.info["replay"]["trace"],
         **{key: run.counts[key] for key in ("produced", "counted", "lost", "duplicated")},
         "late": run.truth.get("late", 0),
         "rejected": len(run.rejects),
         "unfinished": len(latency) - len(finite),
-        **actions.counts(measured.acts, run.outcomes),
-        **{name: spread(values) for name, values in actions.delays(measured.acts).items()},
+        **actions.count_decisions(measured.acts, actions.made_between(run.outcomes, run.start, run.end)),
+        **{name: percentiles(values) for name, values in actions.action_delays(measured.acts).items()},
         "stopped_s": int(seconds["stopped"].sum()),
         "stopped_in_action_s": int((seconds["stopped"] & seconds["in_action"]).sum()),
         "longest_pause_s": round(longest_pause(*_times(run.tasks, "start", "end"), made_at, measured.committed), 3),
         "restarts": len(set(run.batches.runs)) - 1,
         "failed_tasks": int(run.tasks["failed"].sum()),
-        "executors_lost": int(lost(measured).sum()),
-        "latency_s": {**spread(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
+        "executors_lost": int(lost_executors(measured).sum()),
+        "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
         "latency_target_s": target,
         "over_target_s": int((seconds["latency_max_s"] > target).sum()),
         "produced_s": int((seconds["produced"] > 0).sum()),
@@ -172,13 +172,13 @@ def of(measured: Measured) -> dict[str, Any]:
         "mean_executors": round(paid / live_s, 2),
         "forecast_model": model,
         "forecast_version": version,
-        "forecast_error": accuracy.by_version(measured.steps),
+        "forecast_error": accuracy.error_by_version(measured.steps),
         **{key: run.info.get(key) for key in ("challenger", "newcomer", "peak_memory_mb")},
     }
-    return {key: found[key] for key in KEYS}
+    return {key: figures[key] for key in KEYS}
 
 
-def lost(measured: Measured) -> pd.Series:
+def lost_executors(measured: RunMeasures) -> pd.Series:
     """Return a mask of the run's executors: whether each left during the live load without having been asked to."""
     executors = measured.run.executors
     during = executors["removed"].between(measured.run.start, measured.live_end)

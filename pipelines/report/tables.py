@@ -12,7 +12,7 @@ from pipelines.html.document import NOWRAP, NUMBER, PLAIN, below, row, table
 from pipelines.html.numbers import number, share
 from pipelines.report import headline
 from pipelines.report.recorded.run import RecordedRun
-from pipelines.report.summary import KEYS, Measured
+from pipelines.report.summary import KEYS, RunMeasures
 from pipelines.report.time_axis import trace_moments
 
 _DECISION = [NOWRAP, NOWRAP, PLAIN, NOWRAP, PLAIN]
@@ -20,12 +20,12 @@ _SIGNS = {"up": "▲", "down": "▼", "hold": "●"}
 _ERROR = [PLAIN, NUMBER, NUMBER, NUMBER, NUMBER, NUMBER]
 
 
-def decisions(measured: Measured) -> str:
+def decisions_table(measured: RunMeasures) -> str:
     """Return an HTML table of the decisions, with a search field; holds are hidden, equal ones in a row joined."""
     rows = []
     for (held, _), group in groupby(measured.acts.to_dict("records"), key=_kind):
-        found = list(group)
-        rows += [_holds(measured.run, found)] if held else [_change(measured.run, act) for act in found]
+        group_of_acts = list(group)
+        rows += [_holds(measured.run, group_of_acts)] if held else [_change(measured.run, act) for act in group_of_acts]
     controls = (
         '<div class="controls"><button type="button" id="holds" aria-pressed="false">show holds</button>'
         '<input type="search" id="search" placeholder="find in decisions" aria-label="find in decisions"></div>'
@@ -66,12 +66,12 @@ def _why(act: dict[str, Any]) -> str:
 
 
 def _expected(expected: dict[str, Any]) -> str:
-    said = []
+    texts = []
     if (capacity := expected.get("capacity_rps")) is not None:
-        said.append(f"{capacity:,.0f} records/s")
+        texts.append(f"{capacity:,.0f} records/s")
     if (used := expected.get("utilisation")) is not None:
-        said.append(share(used) + " used")
-    return "<br>".join(said)
+        texts.append(share(used) + " used")
+    return "<br>".join(texts)
 
 
 def _did(act: dict[str, Any]) -> str:
@@ -79,25 +79,41 @@ def _did(act: dict[str, Any]) -> str:
     if not isinstance(status, str):
         return below("no outcome was published")
     colour, sign = ("good", "✓") if status == "confirmed" else ("bad", "✗")
-    said = []
+    texts = []
     if not pd.isna(act["confirmed_at"]):
-        said.append(f"{'gone' if act['down'] else 'there'} after {act['confirmed_at'] - act['decided_at']:.1f} s")
+        texts.append(f"{'gone' if act['down'] else 'there'} after {act['confirmed_at'] - act['decided_at']:.1f} s")
     if not pd.isna(act["useful_at"]):
-        said.append(f"in use after {act['useful_at'] - act['decided_at']:.1f} s")
-    observed = [f"{key.replace('_', ' ')} {_value(value)}" for key, value in (act["observed"] or {}).items()]
-    more = below("; ".join([act["outcome_reason"], *observed]))
-    return f'<span class="{colour}">{sign} {escape(status)}</span> {", ".join(said)}{more}'
+        texts.append(f"in use after {act['useful_at'] - act['decided_at']:.1f} s")
+    more = below("; ".join([act["outcome_reason"], *_observed_lines(act["observed"] or {}, act["down"])]))
+    return f'<span class="{colour}">{sign} {escape(status)}</span> {", ".join(texts)}{more}'
+
+
+def _observed_lines(observed: dict[str, Any], down: bool) -> list[str]:
+    """What an outcome's `observed` says, as a person would read it; keys that are missing are passed over."""
+    lines = []
+    if "waited_s" in observed:
+        lines.append(f"waited {observed['waited_s']:,.4g} s")
+    if "patience_s" in observed:
+        lines.append(f"patience of {observed['patience_s']:,.4g} s")
+    if "censored" in observed or "late" in observed:
+        when = "never" if observed.get("censored") else "late" if observed.get("late") else "no"
+        lines.append(f"{'left' if down else 'started'} late or never: {when}")
+    for name, key, unit in (("lag", "lag_records", "records"), ("processed", "processed_rps", "records/s")):
+        before, after = observed.get(f"{key}_before"), observed.get(f"{key}_after")
+        if before is not None or after is not None:
+            lines.append(f"{name} {number(before)} → {number(after)} {unit}")
+    return lines
 
 
 def _value(value: Any) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def errors(summary: dict[str, Any]) -> str:
+def errors_table(summary: dict[str, Any]) -> str:
     """Return an HTML table of forecast errors, a row per model version.
 
     Args:
-        summary: as `summary.of` returns it.
+        summary: of the run, keys as in `summary.KEYS`.
     """
     rows = [
         row(
@@ -117,28 +133,28 @@ def errors(summary: dict[str, Any]) -> str:
     return table(titles, _ERROR, rows) + f'<p class="note">{note}</p>'
 
 
-def judged(summary: dict[str, Any]) -> str:
+def challenger_html(summary: dict[str, Any]) -> str:
     """Return HTML on what the quality gate said of the challenger model, and on the job with a short history, if any.
 
     Args:
-        summary: as `summary.of` returns it.
+        summary: of the run, keys as in `summary.KEYS`.
     """
     verdict = summary["challenger"] or {"reason": "None was judged in this run"}
     version = f"Version {verdict['version']} " if verdict.get("version") else ""
     naive = f" The naive forecast's loss is {number(verdict['naive_loss'], 2)}." if verdict.get("naive_loss") else ""
-    said = f"<h3>Challenger</h3><p>{escape(version + verdict['reason'] + '.' + naive)}</p>"
-    if lines := headline.newcomer(summary["newcomer"]):
+    texts = f"<h3>Challenger</h3><p>{escape(version + verdict['reason'] + '.' + naive)}</p>"
+    if lines := headline.newcomer_lines(summary["newcomer"]):
         (_, came), (_, gate) = lines
-        said += f"<h3>Newcomer</h3><p>{escape(came)}.</p><p>Its model: {escape(gate)}.</p>"
-    return said
+        texts += f"<h3>Newcomer</h3><p>{escape(came)}.</p><p>Its model: {escape(gate)}.</p>"
+    return texts
 
 
-def about(run: RecordedRun, summary: dict[str, Any]) -> str:
+def about_html(run: RecordedRun, summary: dict[str, Any]) -> str:
     """Return HTML about a run: a note on compressed time, what every figure means, contract, replay and versions.
 
     Args:
         run: with its settings.
-        summary: as `summary.of` returns it.
+        summary: of the run, keys as in `summary.KEYS`.
     """
     kinds = [NOWRAP, PLAIN, PLAIN]
     meant = [

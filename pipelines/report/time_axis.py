@@ -8,15 +8,15 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from pipelines.html.plot import Chart, rows
+from pipelines.html.plot import Chart, stacked_rows
 from pipelines.report.recorded.run import RecordedRun
 
 _TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 _TICKS = 9
 
 
-def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -> Chart:
-    """Return a Plotly layout of `rows` over one axis of wall seconds since the run's start, with trace times.
+def time_layout(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -> Chart:
+    """Return a Plotly layout of `stacked_rows` over one axis of wall seconds since the run's start, with trace times.
 
     Args:
         run: whose start and clock count.
@@ -26,7 +26,7 @@ def over_time(run: RecordedRun, until: float, titles: list[tuple[str, float]]) -
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.
     """
-    layout, span = rows(titles), until - run.start
+    layout, span = stacked_rows(titles), until - run.start
     step = next((t for t in _TICKS_S if span / t <= _TICKS), _TICKS_S[-1])
     ticks = np.arange(0, span, step)
     words, day = [], ""

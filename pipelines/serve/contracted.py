@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from configs.contract import contracted
+from configs.contract import jobs_with_contract
 
 
 class ContractedJobs(Collection[str]):
@@ -33,5 +33,5 @@ class ContractedJobs(Collection[str]):
     def _newest(self) -> frozenset[str]:
         now = time.monotonic()
         if now >= self._again and self._folder.is_dir():  # while the folder is missing the last jobs stay
-            self._jobs, self._again = frozenset(contracted(self._folder)), now + self._every_s
+            self._jobs, self._again = frozenset(jobs_with_contract(self._folder)), now + self._every_s
         return self._jobs

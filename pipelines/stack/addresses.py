@@ -8,7 +8,7 @@ from operator import attrgetter
 from urllib.parse import urlsplit
 
 from configs.settings import Settings
-from pipelines.stack.place import StackError
+from pipelines.stack.context import StackError
 
 SETTINGS = {
     "broker": "kafka.bootstrap",
@@ -22,7 +22,7 @@ SETTINGS = {
 _PORTS = {"http": 80, "https": 443, "spark": 7077, "tcp": 9092}
 
 
-def variable(part: str) -> str:
+def environment_variable(part: str) -> str:
     """Name the environment variable of a part's address, e.g. TIDECAST_KAFKA__BOOTSTRAP for the broker.
 
     Raises:
@@ -31,27 +31,28 @@ def variable(part: str) -> str:
     return "TIDECAST_" + SETTINGS[part].replace(".", "__").upper()
 
 
-def own(settings: Settings) -> dict[str, str]:
+def configured_addresses(settings: Settings) -> dict[str, str]:
     """Collect the addresses that the settings name, by part; embedded parts are left out."""
     return {part: address for part, name in SETTINGS.items() if (address := attrgetter(name)(settings))}
 
 
-def filled(settings: Settings, environment: Mapping[str, str]) -> Settings:
+def with_addresses(settings: Settings, environment: Mapping[str, str]) -> Settings:
     """Copy the settings with addresses from a stack's environment, where they name none of their own.
 
     Args:
         settings: as read.
-        environment: of the stack's children; a part whose variable is not in it stays without an address.
+        environment: of the stack's children, with the variables of `environment_variable`; a part whose variable is
+            missing or empty stays without an address.
     """
     changed = {}
-    for part in SETTINGS.keys() - own(settings).keys():
+    for part in SETTINGS.keys() - configured_addresses(settings).keys():
         section, key = SETTINGS[part].split(".")
-        if value := environment.get(variable(part)):
+        if value := environment.get(environment_variable(part)):
             changed[section] = getattr(settings, section).model_copy(update={key: value})
     return settings.model_copy(update=changed)
 
 
-def check(settings: Settings, parts: Collection[str]) -> None:
+def check_reachable(settings: Settings, parts: Collection[str]) -> None:
     """Check that every service of these parts that the settings name accepts a TCP connection.
 
     Of several hosts separated by commas one is enough; what has no host (yarn, k8s://, sqlite) is not tried. Blocks for
@@ -61,11 +62,11 @@ def check(settings: Settings, parts: Collection[str]) -> None:
         StackError: none accepts one.
         ValueError: the address's port is not a number up to 65535.
     """
-    for part, address in own(settings).items():
+    for part, address in configured_addresses(settings).items():
         places = [place for one in address.split(",") if (place := _place(one))]
         if part in parts and places and not any(_accepts(*place) for place in places):
             raise StackError(
-                f"{variable(part)}={address}: nothing accepts connections there. "
+                f"{environment_variable(part)}={address}: nothing accepts connections there. "
                 f"Start it, correct the address, or unset it to use the embedded one."
             )
 

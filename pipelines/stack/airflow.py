@@ -11,7 +11,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from pipelines.stack.place import Place, page
+from pipelines.stack.context import StackContext, page_probe
 from pipelines.stack.ports import HOST
 
 ADDRESS = f"http://{HOST}:{{airflow}}"
@@ -20,49 +20,51 @@ _PATIENCE_S = 300.0
 """What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""
 
 
-def empty_database(place: Place) -> Path:
-    """Path of a migrated, unused Airflow database; made on first use of an Airflow version, which takes seconds.
+def migrated_database(context: StackContext) -> Path:
+    """Return the path of a migrated, unused Airflow database (SQLite); made once per Airflow version.
 
     Raises:
         StackError: the migration failed or took more than 180 s.
-        AbandonedError, ProcessError: as in `Place.run`.
+        AbandonedError, ProcessError: as in `StackContext.run`.
     """
-    folder = place.folder("templates")
+    folder = context.folder("templates")
     database = folder / f"airflow-{version('apache-airflow-core')}.db"
     if not database.exists():
-        making = folder / f"{database.name}.{place.id}"
-        place.run("airflow-migrate", [*_COMMAND, "db", "migrate"], _settings(place, place.folder("airflow"), making))
+        making = folder / f"{database.name}.{context.id}"
+        context.run(
+            "airflow-migrate", [*_COMMAND, "db", "migrate"], _settings(context, context.folder("airflow"), making)
+        )
         making.replace(database)
     return database
 
 
-def start(place: Place) -> None:
+def start(context: StackContext) -> None:
     """Start Airflow's api-server, scheduler and dag-processor, and wait until its health page finds all healthy.
 
     Raises:
         StackError: a process ended or was not ready within 300 s, or the database could not be made.
-        AbandonedError, ProcessError: as in `Place.spawn`.
+        AbandonedError, ProcessError: as in `StackContext.spawn`.
     """
-    home = place.folder("airflow", part="airflow")
+    home = context.folder("airflow", part="airflow")
     database = home / "airflow.db"
     if not database.exists():
-        shutil.copy(empty_database(place), database)
-    env = _settings(place, home, database)
-    healthy = page(f"{place.at(ADDRESS)}/api/v2/monitor/health", _healthy)
-    server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(place.ports["airflow"]), "--workers", "1"]
-    place.spawn("airflow-api-server", server, env, probe=healthy)
+        shutil.copy(migrated_database(context), database)
+    env = _settings(context, home, database)
+    healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
+    server = [*_COMMAND, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
+    context.spawn("airflow-api-server", server, env, probe=healthy)
     scheduler = [sys.executable, "-m", "pipelines.stack.prepared_scheduler"]
-    place.spawn("airflow-scheduler", scheduler, env, probe=healthy)
-    place.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
+    context.spawn("airflow-scheduler", scheduler, env, probe=healthy)
+    context.spawn("airflow-dag-processor", [*_COMMAND, "dag-processor"], env, probe=healthy)
     for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):
-        place.await_ready(name, _PATIENCE_S)
+        context.await_ready(name, _PATIENCE_S)
 
 
-def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:
-    url = place.at(ADDRESS)
+def _settings(context: StackContext, home: Path, database: Path) -> dict[str, str]:
+    url = context.fill(ADDRESS)
     return {
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(place.dags),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(context.dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -71,8 +73,8 @@ def _settings(place: Place, home: Path, database: Path) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}",
         "AIRFLOW__API__BASE_URL": url,
-        "AIRFLOW__API__SECRET_KEY": place.secret,
-        "AIRFLOW__API_AUTH__JWT_SECRET": place.secret,
+        "AIRFLOW__API__SECRET_KEY": context.secret,
+        "AIRFLOW__API_AUTH__JWT_SECRET": context.secret,
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(home / "logs" / "dag_processor"),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",

@@ -18,7 +18,7 @@ from configs.sections import Ports
 from configs.settings import ROOT, Settings
 from pipelines.spark import jars, java
 from pipelines.stack import addresses, ports, state
-from pipelines.stack.place import StackError
+from pipelines.stack.context import StackError
 
 _GIB = 1024**3
 _MEMORY_GIB = 7.5  # a computer sold with 8
@@ -47,7 +47,7 @@ class Check:
         return line if self.ok else f"{line}\n{'':20}{self.remedy}"
 
 
-def checks(settings: Settings) -> list[Check]:
+def run_checks(settings: Settings) -> list[Check]:
     """Check Python, packages, Java, jars, memory, disk, cores, ports and configured services, in this order.
 
     Takes about a second, and up to 5 s more for every host in the settings that does not answer.
@@ -140,16 +140,16 @@ def _ports(settings: Settings) -> Check:
         return Check("ports", True, "in use by the running stack")
     named = [name for name in Ports.model_fields if getattr(settings.ports, name)]
     try:
-        ports.choose(settings.ports, named)
+        ports.choose_ports(settings.ports, named)
     except ports.PortError as error:
         return Check("ports", False, str(error), "Choose another port, or 0 for any free one.")
     return Check("ports", True, f"free: {', '.join(named)}" if named else "any free ones are taken")
 
 
 def _services(settings: Settings) -> Check:
-    own = addresses.own(settings)
+    own = addresses.configured_addresses(settings)
     try:
-        addresses.check(settings, own)
+        addresses.check_reachable(settings, own)
     except StackError as error:
         return Check("services", False, str(error), "Or unset it to use the embedded one.")
     yours = ", ".join(dict.fromkeys(own.values()))

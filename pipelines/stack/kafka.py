@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.spark import jars
-from pipelines.stack.place import Place, port_open
+from pipelines.stack.context import StackContext, port_probe
 from pipelines.stack.ports import HOST
 from pipelines.stack.spark import spark_home
 
@@ -14,23 +14,23 @@ _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 _JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
 
 
-def start(place: Place) -> None:
+def start(context: StackContext) -> None:
     """Format the broker's log folder if it is new, start the broker, and wait until it listens.
 
     Raises:
         StackError: it ended, was not ready within 120 s, or the folder could not be formatted.
         JarsError: the broker's jars are not there.
-        AbandonedError, ProcessError: as in `Place.spawn`.
+        AbandonedError, ProcessError: as in `StackContext.spawn`.
     """
-    home = place.folder("kafka", part="broker")
+    home = context.folder("kafka", part="broker")
     properties = home / "server.properties"
-    properties.write_text(_properties(place, home / "data"))
-    java = [place.java.binary, *_JVM, "-cp", _class_path()]
+    properties.write_text(_properties(context, home / "data"))
+    java = [context.java.binary, *_JVM, "-cp", _class_path()]
     if not (home / "data" / "meta.properties").exists():
         tool = [*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties), "--standalone"]
-        place.run("broker-format", tool)
-    place.spawn("broker", [*java, "kafka.Kafka", str(properties)], probe=port_open(place.ports["broker"]))
-    place.await_ready("broker")
+        context.run("broker-format", tool)
+    context.spawn("broker", [*java, "kafka.Kafka", str(properties)], probe=port_probe(context.ports["broker"]))
+    context.await_ready("broker")
 
 
 def _class_path() -> str:
@@ -39,8 +39,8 @@ def _class_path() -> str:
     return ":".join([*jars.paths("broker"), *map(str, scala)])
 
 
-def _properties(place: Place, data: Path) -> str:
-    broker, controller = place.ports["broker"], place.ports["controller"]
+def _properties(context: StackContext, data: Path) -> str:
+    broker, controller = context.ports["broker"], context.ports["controller"]
     listeners = f"PLAINTEXT://{HOST}:{broker},CONTROLLER://{HOST}:{controller}"
     lines = {
         "process.roles": "broker,controller",

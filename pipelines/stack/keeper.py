@@ -43,23 +43,24 @@ class Keeper:
         """Have the keeper also end the session of this child.
 
         Raises:
-            ProcessError: the keeper was ended from outside.
+            ProcessError: the keeper was ended from outside: nobody would end the child if this process died.
         """
-        self._say(f"watch {pid}")
+        if not self._say(f"watch {pid}"):
+            raise processes.ProcessError(
+                f"the keeper of the stack (process {self._popen.pid}) was ended from outside. Stop and start again."
+            )
 
     def forget(self, pid: int) -> None:
         """Take a child that has ended off the keeper's list: its pid may be given to another process.
 
-        Raises:
-            ProcessError: the keeper was ended from outside.
+        A keeper that was ended from outside keeps no list; nothing is done then.
         """
         self._say(f"forget {pid}")
 
     def release(self) -> None:
-        """End the keeper and let the children live on.
+        """End the keeper, if it still runs, and let the children live on.
 
         Raises:
-            ProcessError: the keeper was ended from outside.
             subprocess.TimeoutExpired: it does not end within 30 s.
         """
         self._say("release")
@@ -76,20 +77,20 @@ class Keeper:
                 self._popen.stdin.close()
         self._popen.wait(30)
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str) -> bool:
+        """Write a line to the keeper; returns False where it was ended from outside."""
         pipe: IO[bytes] | None = self._popen.stdin
-        if pipe is None or pipe.closed:
-            return
+        if pipe is None or pipe.closed:  # after `end`
+            return True
         try:
             pipe.write(line.encode() + b"\n")
             pipe.flush()
         except BrokenPipeError:
-            raise processes.ProcessError(
-                f"the keeper of the stack (process {self._popen.pid}) was ended from outside. Stop and start again."
-            ) from None
+            return False
+        return True
 
 
-def keep(lines: Iterable[str], stack_id: str) -> None:
+def run_keeper(lines: Iterable[str], stack_id: str) -> None:
     """Run the keeper: read the pipe to its end, then end the watched sessions and the stack's other processes.
 
     Args:
@@ -108,8 +109,8 @@ def keep(lines: Iterable[str], stack_id: str) -> None:
             sessions.discard(int(pid))
         elif word == "release":
             return
-    processes.end(
-        lambda: [p for p in processes.members(sessions, stack_id) if p.pid != os.getpid()],
+    processes.end_processes(
+        lambda: [p for p in processes.find_processes(sessions, stack_id) if p.pid != os.getpid()],
         grace_s=_GRACE_S,
         leaders=sorted(sessions),
     )
@@ -118,4 +119,4 @@ def keep(lines: Iterable[str], stack_id: str) -> None:
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    keep(sys.stdin, sys.argv[1])
+    run_keeper(sys.stdin, sys.argv[1])

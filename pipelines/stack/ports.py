@@ -21,7 +21,7 @@ class PortError(CorrectableError, RuntimeError):
     """A port cannot be had; the message names the port, its setting and who holds it."""
 
 
-def choose(ports: Ports, names: Iterable[str]) -> dict[str, int]:
+def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
     """Choose a port on 127.0.0.1 for every name: the one in the settings, or any free one where that is 0.
 
     Every port is opened once to see that it is free, and closed again before this returns.
@@ -45,7 +45,7 @@ def choose(ports: Ports, names: Iterable[str]) -> dict[str, int]:
             sock.close()
 
 
-def holder(port: int) -> str | None:
+def describe_listener(port: int) -> str | None:
     """Describe the process that listens on a TCP port: pid and command line, cut at 120 characters.
 
     Returns:
@@ -77,7 +77,7 @@ def _hold(name: str, port: int, held: dict[str, socket.socket]) -> socket.socket
     except PermissionError:
         raise PortError(f"{setting}={port}: this user may not open that port. Choose one above 1023, or 0.") from None
     except OSError:
-        by = holder(port)
+        by = describe_listener(port)
         held_by = f"in use by {by}" if by else "in use"
         raise PortError(
             f"{setting}={port}: the port is {held_by}. End that, or choose another port; 0 takes any free one."

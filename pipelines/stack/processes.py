@@ -66,7 +66,7 @@ class Process:
         Raises:
             subprocess.TimeoutExpired: it still runs 10 s later.
         """
-        end(lambda: members([self.pid]), grace_s=0)
+        end_processes(lambda: find_processes([self.pid]), grace_s=0)
         self.popen.wait(10)
 
     def stop(self, grace_s: float = GRACE_S) -> int:
@@ -132,7 +132,7 @@ def spawn(name: str, argv: list[str], env: Mapping[str, str], log: Path, append:
     return Process(name, log, popen, created)
 
 
-def members(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil.Process]:
+def find_processes(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil.Process]:
     """List the living processes of some sessions, and those marked as belonging to a stack.
 
     Args:
@@ -156,15 +156,20 @@ def members(sessions: Iterable[int], stack_id: str | None = None) -> list[psutil
     return found
 
 
-def end(find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()) -> None:
+def end_processes(
+    find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, leaders: Iterable[int] = ()
+) -> list[psutil.Process]:
     """Terminate processes: SIGTERM to the leaders, SIGKILL after the grace time to everything found.
 
-    Blocks for at most `grace_s` plus about 5 s. Returns without an error even if something is still alive then.
+    Blocks for at most `grace_s` plus about 5 s.
 
     Args:
         find: lists what is still to end; asked again every 0.1 s, so that children born meanwhile are found.
         grace_s: seconds from SIGTERM to SIGKILL; over as soon as nothing is found.
         leaders: pids that get SIGTERM; those that are gone are passed over.
+
+    Returns:
+        Those that are still alive, e.g. in a system call that cannot be interrupted; [] mostly.
 
     Raises:
         PermissionError: one of the processes belongs to another user.
@@ -177,10 +182,20 @@ def end(find: Callable[[], list[psutil.Process]], grace_s: float = GRACE_S, lead
     for _ in range(50):  # again and again, because a child can be born between the look and the kill
         left = find()
         if not left:
-            return
+            return []
         for process in left:
             _signal(process.pid, signal.SIGKILL)
         time.sleep(0.1)
+    return find()
+
+
+def describe(found: Iterable[psutil.Process]) -> list[str]:
+    """Describe processes as `PID NAME`; those that have ended meanwhile are left out."""
+    texts = []
+    for process in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            texts.append(f"{process.pid} {process.name()}")
+    return texts
 
 
 def _signal(pid: int, number: int) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import json
 from pathlib import Path
 
-from pipelines.stack.place import Place, page, port_open
+from pipelines.stack.context import StackContext, page_probe, port_probe
 from pipelines.stack.ports import HOST
 
 ADDRESS = f"spark://{HOST}:{{spark_master}}"
@@ -16,7 +16,7 @@ _KEEP_S = 86_400  # executor logs of ended applications
 
 
 def spark_home() -> str:
-    """Path of the installed PySpark's folder, found without importing it.
+    """Return the path of the installed PySpark's folder, found without importing it.
 
     Raises:
         RuntimeError: PySpark is not installed.
@@ -27,19 +27,19 @@ def spark_home() -> str:
     return str(spec.submodule_search_locations[0])
 
 
-def start(place: Place) -> None:
+def start(context: StackContext) -> None:
     """Start the master of a Spark standalone cluster, then one worker, and wait until the worker is registered.
 
     Raises:
         StackError: a process ended or was not ready within 120 s.
-        AbandonedError, ProcessError: as in `Place.spawn`.
+        AbandonedError, ProcessError: as in `StackContext.spawn`.
     """
-    ports, spark = place.ports, place.settings.spark
+    ports, spark = context.ports, context.settings.spark
     env = {
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
         f" -Dspark.master.rest.enabled=false -Dlog4j2.configurationFile=file:{LOG4J}",  # nothing submits through it
-        "SPARK_WORKER_DIR": str(place.folder("spark-work", part="spark")),
+        "SPARK_WORKER_DIR": str(context.folder("spark-work", part="spark")),
         "SPARK_WORKER_OPTS": f"-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl={_KEEP_S}",
     }
     run_class = str(Path(spark_home(), "bin", "spark-class"))
@@ -50,12 +50,12 @@ def start(place: Place) -> None:
     worker = [
         run_class, "org.apache.spark.deploy.worker.Worker",
         "--host", HOST, "--port", str(ports["spark_worker"]), "--webui-port", str(ports["spark_worker_ui"]),
-        "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, place.at(ADDRESS),
+        "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, context.fill(ADDRESS),
     ]  # fmt: skip
-    place.spawn("spark-master", master, env, probe=port_open(ports["spark_master"]))
-    place.await_ready("spark-master")
-    place.spawn("spark-worker", worker, env, probe=page(f"{place.at(PAGE)}/json/", _has_worker))
-    place.await_ready("spark-worker")
+    context.spawn("spark-master", master, env, probe=port_probe(ports["spark_master"]))
+    context.await_ready("spark-master")
+    context.spawn("spark-worker", worker, env, probe=page_probe(f"{context.fill(PAGE)}/json/", _has_worker))
+    context.await_ready("spark-worker")
 
 
 def _has_worker(text: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
@@ -16,11 +15,10 @@ import yaml
 from configs.settings import ROOT, Settings
 from pipelines.spark import java
 from pipelines.stack import addresses, ports, processes, state
+from pipelines.stack.context import AbandonedError, Probe, StackContext, StackError
 from pipelines.stack.keeper import Keeper
-from pipelines.stack.parts import PARTS
-from pipelines.stack.place import AbandonedError, Place, Probe, StackError
+from pipelines.stack.parts import PARTS, child_environment
 from pipelines.stack.processes import GRACE_S, Process
-from pipelines.stack.spark import spark_home
 
 # What they hold belongs to one run; tables and models outlive it.
 TRANSIENT = frozenset({"broker", "spark", "airflow"})
@@ -70,7 +68,7 @@ class Stack:
         if unknown := set(parts) - PARTS.keys():
             raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
         self.id = uuid.uuid4().hex
-        own = addresses.own(settings)
+        own = addresses.configured_addresses(settings)
         self._embedded = [part for part in PARTS if part in parts and part not in own]
         var = settings.var_dir
         self._lock = state.lock(var)
@@ -80,19 +78,21 @@ class Stack:
                     f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
                 )
             found = java.find()
-            chosen = ports.choose(settings.ports, [name for part in self._embedded for name in PARTS[part].ports])
-            addresses.check(settings, parts)
+            chosen = ports.choose_ports(settings.ports, [name for part in self._embedded for name in PARTS[part].ports])
+            addresses.check_reachable(settings, parts)
             (var / "log").mkdir(parents=True, exist_ok=True)
-            self._place = place = Place(
+            self._context = context = StackContext(
                 id=self.id, settings=settings, java=found, ports=chosen, fresh=frozenset(fresh), dags=dags,
                 secret=secrets.token_hex(64), keeper=Keeper(self.id, var / "log" / "keeper.log"),
             )  # fmt: skip
-            place.environment |= _environment(place)
-            place.environment |= {addresses.variable(p): place.at(PARTS[p].address) for p in self._embedded}
-            self.settings = addresses.filled(settings, place.environment)
-            file = Path(place.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
+            context.environment |= child_environment(context)
+            context.environment |= {
+                addresses.environment_variable(p): context.fill(PARTS[p].address) for p in self._embedded
+            }
+            self.settings = addresses.with_addresses(settings, context.environment)
+            file = Path(context.environment["TIDECAST_FILE"])  # options of a command included, for every child to read
             file.write_text(yaml.safe_dump(self.settings.model_dump(mode="json"), sort_keys=False))
-            self.addresses = {part: place.at(PARTS[part].page) for part in self._embedded}
+            self.addresses = {part: context.fill(PARTS[part].page) for part in self._embedded}
             self.addresses |= {part: own[part] for part in parts if part in own}
         except BaseException:
             self._unlock()
@@ -115,7 +115,7 @@ class Stack:
     @property
     def processes(self) -> Mapping[str, Process]:
         """Every process by name, ended ones included (but not commands that a part's start ran to their end)."""
-        return self._place.processes
+        return self._context.processes
 
     def start(self, on_ready: Callable[[str, float], None] = lambda part, seconds: None) -> None:
         """Start all parts at once, wait until each is healthy, and write `var/stack.json`; after a failure call `stop`.
@@ -133,7 +133,7 @@ class Stack:
         begin = time.monotonic()
 
         def run(part: str) -> None:
-            PARTS[part].start(self._place)
+            PARTS[part].start(self._context)
             on_ready(part, time.monotonic() - begin)
 
         # The UI brings its store along.
@@ -144,7 +144,7 @@ class Stack:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:  # also when this thread was interrupted
                 if not all(future.done() and future.exception() is None for future in futures):
-                    self._place.abandoned.set()
+                    self._context.abandoned.set()
         _raise_cause(futures)
         self._write()
 
@@ -163,7 +163,7 @@ class Stack:
             AbandonedError: the stack was stopped, or its start failed.
             ProcessError: the program cannot be executed, or the keeper is gone.
         """
-        process = self._place.spawn(name, argv, env, probe)
+        process = self._context.spawn(name, argv, env, probe)
         if name not in self._guests:
             self._guests.append(name)
         self._write()
@@ -177,8 +177,8 @@ class Stack:
             StackError: it ended, or was not ready within `timeout_s`; the message shows its last log lines.
             AbandonedError, ProcessError: as in `spawn`.
         """
-        process = self._place.respawn(name)
-        self._place.await_ready(name, timeout_s)
+        process = self._context.respawn(name)
+        self._context.await_ready(name, timeout_s)
         self._write()
         return process
 
@@ -190,98 +190,53 @@ class Stack:
         Raises:
             KeyError: nothing was started under the name.
             subprocess.TimeoutExpired: it survives SIGKILL for 10 s.
-            ProcessError: the keeper is gone; the process has ended all the same.
         """
         process = self.processes[name]
         code = process.stop(grace_s)
-        self._place.keeper.forget(process.pid)
+        self._context.keeper.forget(process.pid)
         return code
 
     def detach(self) -> None:
         """Leave everything running when this process ends; `down` ends it.
 
         Rewrites `var/stack.json`, ends the keeper and gives up the folder's lock.
-
-        Raises:
-            ProcessError: the keeper is gone.
         """
         self._write(detached=True)
-        self._place.keeper.release()
+        self._context.keeper.release()
         self._unlock()
 
     def stop(self) -> None:
         """End everything: first what `spawn` started, the newest first, then the services, then whatever is left.
 
-        Each gets SIGTERM and `GRACE_S` seconds before SIGKILL. Deletes `var/stack.json` and gives up the folder's lock;
-        may be called again.
+        Each gets SIGTERM and `GRACE_S` (8) seconds before SIGKILL. Deletes `var/stack.json`, unless a child of these
+        processes survives, and gives up the folder's lock; may be called again.
 
         Raises:
-            subprocess.TimeoutExpired: a process survives SIGKILL for 10 s.
-            ProcessError: the keeper is gone; what had not been ended until then goes on, and `down` ends it.
+            subprocess.TimeoutExpired: one of `processes` survives SIGKILL for 10 s.
         """
-        self._place.abandoned.set()
+        self._context.abandoned.set()
         for name in reversed(self._guests):
             self.end(name)
         sessions = [p.pid for p in self.processes.values()]
-        processes.end(
-            lambda: processes.members(sessions), leaders=[p.pid for p in self.processes.values() if p.running()]
+        survivors = processes.end_processes(
+            lambda: processes.find_processes(sessions), leaders=[p.pid for p in self.processes.values() if p.running()]
         )
         for process in self.processes.values():
             process.wait(10)
-            self._place.keeper.forget(process.pid)
-        self._place.keeper.end()
-        state.path(self.settings.var_dir).unlink(missing_ok=True)
+            self._context.keeper.forget(process.pid)
+        self._context.keeper.end()
+        if not survivors:
+            state.path(self.settings.var_dir).unlink(missing_ok=True)
         self._unlock()
 
     def _write(self, detached: bool = False) -> None:
         known = {name: (p.pid, p.created) for name, p in self.processes.items()}
-        now = state.StackState(self.id, time.time(), detached, known, self.addresses, self._place.environment)
+        now = state.StackState(self.id, time.time(), detached, known, self.addresses, self._context.environment)
         state.write(self.settings.var_dir, now)
 
     def _unlock(self) -> None:
         if self._lock is not None:
             self._lock.close()
-
-
-def down(var: Path) -> list[str]:
-    """End the stack of a `var` folder, whichever process started it, and delete `var/stack.json`.
-
-    Its processes get SIGTERM, and SIGKILL after `GRACE_S` seconds.
-
-    Returns:
-        Names of the processes that ran; empty where none did.
-
-    Raises:
-        OSError: `stack.json` cannot be read.
-        PermissionError: the stack belongs to another user.
-    """
-    known = state.read(var)
-    if known is None:
-        return []
-    living = known.living()
-    sessions = [known.processes[name][0] for name in living]
-    processes.end(lambda: processes.members(sessions, known.id), leaders=sessions)
-    state.path(var).unlink(missing_ok=True)
-    return living
-
-
-def _environment(place: Place) -> dict[str, str]:
-    """What every child of a stack is told besides the addresses: one Java, Spark and Python for all."""
-    var = place.settings.var_dir
-    return {
-        processes.MARKER: place.id,
-        "TIDECAST_VAR": str(var),
-        "TIDECAST_FILE": str(var / "settings.yaml"),
-        "JAVA_HOME": str(place.java.home),
-        "SPARK_HOME": spark_home(),  # a SPARK_HOME of another release would be preferred to PySpark's own
-        "SPARK_LOCAL_IP": ports.HOST,
-        "SPARK_LOCAL_DIRS": str(var / "spark-local"),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONUNBUFFERED": "1",
-        "MPLCONFIGDIR": str(var / "cache" / "matplotlib"),
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "GX_ANALYTICS_ENABLED": "false",
-    }
 
 
 def _raise_cause(futures: Collection[Future[None]]) -> None:

@@ -11,7 +11,9 @@ from typing import IO, Any
 import psutil
 
 from configs.settings import Settings
-from pipelines.stack.addresses import filled
+from pipelines.stack import processes
+from pipelines.stack.addresses import with_addresses
+from pipelines.stack.context import StackError
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,11 @@ class StackState:
     """
 
     id: str
-    started: float  # epoch seconds
-    detached: bool  # left running by `up`; otherwise it ends with the process that started it
-    processes: dict[str, tuple[int, float]]  # name: pid (also its session), creation time
+    started: float
+    detached: bool
+    processes: dict[str, tuple[int, float]]
     addresses: dict[str, str]
-    environment: dict[str, str]  # what its children are told
+    environment: dict[str, str]
 
     def living(self) -> list[str]:
         """List the names of its processes that still run: same pid, same creation time within 1 s, no zombie."""
@@ -40,7 +42,7 @@ class StackState:
 
 
 def path(var: Path) -> Path:
-    """Path of the file in which a `var` folder's stack is described."""
+    """Return the path of the file in which a `var` folder's stack is described."""
     return var / "stack.json"
 
 
@@ -100,14 +102,41 @@ def lock(var: Path) -> IO[str] | None:
     return file
 
 
-def addressed(settings: Settings) -> Settings:
+def end_recorded_stack(var: Path) -> list[str]:
+    """End the stack of a `var` folder, whichever process started it, and delete `var/stack.json`.
+
+    Its processes get SIGTERM, and SIGKILL after `GRACE_S` (8) seconds; blocks until then, 13 s at most.
+
+    Returns:
+        Names of the processes that ran; empty where none did.
+
+    Raises:
+        StackError: some are still alive; `stack.json` stays.
+        OSError: `stack.json` cannot be read.
+        PermissionError: the stack belongs to another user.
+    """
+    known = read(var)
+    if known is None:
+        return []
+    living = known.living()
+    sessions = [known.processes[name][0] for name in living]
+    if survivors := processes.end_processes(lambda: processes.find_processes(sessions, known.id), leaders=sessions):
+        named = ", ".join(processes.describe(survivors))
+        raise StackError(
+            f"still alive after SIGKILL: {named}. Wait for what they write to, then try `make down` again."
+        )
+    path(var).unlink(missing_ok=True)
+    return living
+
+
+def with_stack_addresses(settings: Settings) -> Settings:
     """Copy the settings with the addresses of the stack that runs on their `var`, where they name none of their own.
 
     Returns:
         The settings as given if no stack runs.
     """
     state = running(settings.var_dir)
-    return settings if state is None else filled(settings, state.environment)
+    return settings if state is None else with_addresses(settings, state.environment)
 
 
 def _lives(pid: int, created: float) -> bool:

@@ -21,8 +21,8 @@ from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
 from pipelines.train.agent import run as agent
-from pipelines.train.agent.training_set import TrainingSet, setup_of
-from pipelines.train.decided import formed
+from pipelines.train.agent.training_set import TrainingSet, twin_setup
+from pipelines.train.promotion import with_form_values
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -36,7 +36,7 @@ def lesson(steps=100):
     minutes = np.arange(steps)
     load_rps = 150 + 100 * np.sin(2 * np.pi * minutes / 30)
     source = LakeSeries(Series(0.0, 60.0, load_rps), 5)
-    return TrainingSet(CONTRACT, source, setup_of(load(), CONTRACT, TWIN), "as the test has it")
+    return TrainingSet(CONTRACT, source, twin_setup(load(), CONTRACT, TWIN), "as the test has it")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def agents(settings):
 
 @pytest.fixture(scope="module")
 def trained(agents):
-    return agent.train_on(agents, TRAINING, lesson())
+    return agent.train_challenger(agents, TRAINING, lesson())
 
 
 def synced(settings, folder):
@@ -72,12 +72,12 @@ def test_a_run_keeps_a_challenger_its_curves_and_the_contest(agents, settings, t
 
 
 def test_what_was_trained_is_judged_by_what_its_run_kept(agents, settings, trained):
-    verdict = agent.judge("orders", trained, settings)
+    verdict = agent.decide_on_challenger("orders", trained, settings)
     metrics, parameters, _ = agents.figures(trained)
     allowed = 1 + float(parameters["tolerance"])
     kept = [metrics[f"gate.{name}"] <= allowed for name in ("forecast", "mpc") if f"gate.{name}" in metrics]
     assert kept and verdict["promoted"] is all(kept) and verdict["version"] == "1"
-    assert agent.judge("orders", trained, settings) == verdict == agents.last_verdict("orders")
+    assert agent.decide_on_challenger("orders", trained, settings) == verdict == agents.last_verdict("orders")
 
 
 @pytest.mark.parametrize(("ratio", "promoted"), [(0.97, True), (1.005, True), (1.02, False), (None, False)])
@@ -89,10 +89,10 @@ def test_the_gate_lets_serve_what_is_surely_no_dearer_and_nothing_else(agents, s
         run.metrics({"hours.dqn": 10.0, "hours.mpc": 10.0, "gate.violation": 0.01})
         run.metrics({} if ratio is None else {"gate.mpc": ratio})
         run.tags({"challenger": version, "champion": ""})
-    verdict = agent.judge(job, run.id, settings)
+    verdict = agent.decide_on_challenger(job, run.id, settings)
     assert verdict["promoted"] is promoted
     assert agent.promote(verdict, settings) == (version if promoted else None) == agents.champion_version(job)
-    assert agent.judge(job, run.id, settings) == verdict == agents.last_verdict(job)
+    assert agent.decide_on_challenger(job, run.id, settings) == verdict == agents.last_verdict(job)
 
 
 def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_not_fit(
@@ -121,8 +121,8 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
 
 def test_a_load_that_is_too_short_leaves_the_champion(agents, settings):
     before = agents.aliases("orders")
-    run = agent.train_on(agents, TRAINING, lesson(3))
-    verdict = agent.judge("orders", run, settings)
+    run = agent.train_challenger(agents, TRAINING, lesson(3))
+    verdict = agent.decide_on_challenger("orders", run, settings)
     assert not verdict["promoted"] and "no longer than the horizon" in verdict["reason"]
     agent.promote(verdict, settings)
     assert agents.aliases("orders") == before
@@ -133,9 +133,9 @@ def test_a_training_that_fails_leaves_the_champion(agents, settings, monkeypatch
         raise MemoryError("no room")
 
     before = agents.aliases("orders")
-    monkeypatch.setattr(agent, "taught", broken)
+    monkeypatch.setattr(agent, "train_in_two_phases", broken)
     with pytest.raises(MemoryError):
-        agent.train_on(agents, TRAINING, lesson())
+        agent.train_challenger(agents, TRAINING, lesson())
     assert agents.aliases("orders") == before
 
 
@@ -152,14 +152,14 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 
 
 def test_a_form_replaces_settings_and_refuses_what_is_wrong():
-    assert formed(TRAINING, "agent_training", {"seed": 3}).seed == 3
+    assert with_form_values(TRAINING, "agent_training", {"seed": 3}).seed == 3
     with pytest.raises(SettingsError, match=r"agent_training\.knobs=1"):
-        formed(TRAINING, "agent_training", {"knobs": 1})
+        with_form_values(TRAINING, "agent_training", {"knobs": 1})
 
 
 def test_what_is_held_out_is_not_learned_from():
     one = lesson()
-    (own,) = one.loads()
+    (own,) = one.training_loads()
     assert len(own.values) == 60 and own.step_s == 60.0  # of 100: a fifth is judged on, as much before it tuned on
     gone = replace(one, source=LakeSeries(Series(0.0, 60.0, np.append(one.source.series.values[:60], np.zeros(40))), 5))
-    np.testing.assert_array_equal(gone.loads()[0].values, own.values)
+    np.testing.assert_array_equal(gone.training_loads()[0].values, own.values)

@@ -5,7 +5,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Publisher
-from pipelines.report.recorded.dump import DUMPED, dump
+from pipelines.report.recorded.dump import DUMPED, dump_topics
 from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.integration
@@ -18,7 +18,7 @@ def test_a_real_topic_is_dumped_in_order_without_what_came_before(empty_topics: 
         publisher.send("metrics", "j", MetricSample("j", "interval", time=0.0, wall_time=wall, arrival_rps=1.0))
     publisher.send_bytes("metrics", b"j", b"\xff not a message")
     publisher.close()
-    dump(empty_topics, tmp_path, since_wall=began)
+    dump_topics(empty_topics, tmp_path, since_wall=began)
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["wall_time"] for line in lines] == [began + 1, began + 2]
     assert [(tmp_path / f"{topic}.jsonl").stat().st_size for topic in DUMPED if topic != "metrics"] == [0] * 6

@@ -16,7 +16,7 @@ from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Learned
 from pipelines.scale.processor import Scaler
-from pipelines.train.forecaster.challenge import train_on
+from pipelines.train.forecaster.challenge import train_challenger
 from pipelines.train.forecaster.peaks import LiveJob
 from tidecast.messages import encode
 
@@ -41,7 +41,7 @@ def source(days):
 @pytest.fixture(scope="module")
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
-    train_on(registry, "orders", TRAINING, source(8), live=LiveJob(PLANNING, 1.0))
+    train_challenger(registry, "orders", TRAINING, source(8), live=LiveJob(PLANNING, 1.0))
     found = registry.version_of("orders", "challenger")
     assert found is not None
     return found
@@ -103,7 +103,7 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
     sync, known = synced(settings, folder)
     sync.tick(0.0)
     before = known.newest(CONTRACT)[1]
-    train_on(registry, "orders", TRAINING, source(11), live=LiveJob(PLANNING, 1.0))  # a blend again: no better
+    train_challenger(registry, "orders", TRAINING, source(11), live=LiveJob(PLANNING, 1.0))  # a blend again: no better
     (said,) = sync.tick(1.0)
     assert said.startswith(f"orders: model of peaks is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].soon.scores, before.soon.scores)

@@ -14,9 +14,10 @@ import pytest
 from configs.settings import load
 from pipelines.spark import java
 from pipelines.stack import processes, state
-from pipelines.stack.place import StackError
+from pipelines.stack.context import StackError
 from pipelines.stack.ports import PortError
-from pipelines.stack.stack import Stack, down
+from pipelines.stack.stack import Stack
+from pipelines.stack.state import end_recorded_stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.integration
@@ -51,7 +52,7 @@ else:
 
 
 def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
-    return processes.members(sessions, stack_id)
+    return processes.find_processes(sessions, stack_id)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def stack(tmp_path_factory):
 
 
 def test_listens_on_the_loopback_only(stack):
-    mine = {p.pid for p in processes.members([], stack.id)}
+    mine = {p.pid for p in processes.find_processes([], stack.id)}
     listening = [c.laddr.ip for c in psutil.net_connections("inet") if c.pid in mine and c.status == psutil.CONN_LISTEN]
     assert len(listening) >= 6  # broker, controller, master, worker, and the two pages of Spark
     assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
@@ -117,12 +118,12 @@ def test_detached_stack_outlives_its_owner_until_down(tmp_path):
     sessions = [pid for pid, _ in found.processes.values()]
     try:
         assert found.living() == ["broker", "job"]
-        assert state.addressed(load(var=tmp_path)).kafka.bootstrap == found.addresses["broker"]
+        assert state.with_stack_addresses(load(var=tmp_path)).kafka.bootstrap == found.addresses["broker"]
     finally:
-        ended = down(tmp_path)
+        ended = end_recorded_stack(tmp_path)
     assert ended == ["broker", "job"]
     assert survivors(found.id, sessions) == []
-    assert down(tmp_path) == []
+    assert end_recorded_stack(tmp_path) == []
 
 
 def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
@@ -135,7 +136,7 @@ def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
         stack,
     ):
         pass
-    assert processes.members([], stack.id) == []
+    assert processes.find_processes([], stack.id) == []
     Stack(load(var=tmp_path), ()).stop()  # the folder is free again
 
 
@@ -178,3 +179,29 @@ def test_service_of_ones_own_is_used_and_not_started(stack, tmp_path):
 def test_unknown_part_is_named():
     with pytest.raises(ValueError, match="brokr"):
         Stack(load(var=Path("unused")), {"brokr"})
+
+
+def test_all_is_ended_where_the_keeper_was_killed(tmp_path):
+    stack = Stack(load(var=tmp_path), ())
+    first, second = stack.spawn("first", ["sleep", "300"]), stack.spawn("second", ["sleep", "300"])
+    (keeper,) = {p.pid for p in processes.find_processes([], stack.id)} - {first.pid, second.pid}
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: keeper not in {p.pid for p in processes.find_processes([], stack.id)}, "the end of the keeper")
+    with pytest.raises(processes.ProcessError, match="was ended from outside"):
+        stack.spawn("third", ["sleep", "300"])
+    stack.stop()
+    assert processes.find_processes([], stack.id) == []
+    assert state.read(tmp_path) is None
+    Stack(load(var=tmp_path), ()).stop()  # the folder is free again
+
+
+def test_what_survives_is_named_and_the_stack_not_forgotten(tmp_path, monkeypatch):
+    stack = Stack(load(var=tmp_path), ())
+    stack.spawn("sleeper", ["sleep", "300"])
+    me = psutil.Process()
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.stack.processes.end_processes", lambda *args, **more: [me])
+        with pytest.raises(StackError, match=rf"still alive.*{me.pid}.*"):
+            end_recorded_stack(tmp_path)
+        assert state.read(tmp_path) is not None
+    stack.stop()

@@ -10,9 +10,9 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
-from pipelines.train.decided import formed
 from pipelines.train.forecaster import run as forecaster
-from pipelines.train.forecaster.challenge import follow, train_on
+from pipelines.train.forecaster.challenge import score_served_versions, train_challenger
+from pipelines.train.promotion import with_form_values
 from tests.fakes.forecasters import STEP, TASK, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -46,14 +46,14 @@ def test_what_was_served_is_scored_against_what_came(registry):
     put(registry, "served", Naive(TASK))
     source = LakeSeries(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
     with registry.run("served", "test") as run:
-        found = follow(registry, run, "served", source)
+        found = score_served_versions(registry, run, "served", source)
     # steps 10 and 11 came: |9 - 10| + |11 - 10| + |10 - 10| of 30; version 9 was never registered
     assert found["1"]["n"] == 3 and found["1"]["wape"] == pytest.approx(2 / 30, abs=1e-4)
     assert registry.versions("served")[0].tags["live.wape"] == "0.0667"
 
 
 def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, settings):
-    run = train_on(registry, "first", TRAINING, LakeSeries(series(400), 5))
+    run = train_challenger(registry, "first", TRAINING, LakeSeries(series(400), 5))
     naive, challenger = registry.versions("first")
     assert naive.tags["kind"] == "seasonal_naive"
     assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
@@ -71,13 +71,13 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     files = {p.name for p in (settings.var_dir / "mlflow" / "artifacts" / run).rglob("*.*")}
     assert {"fan.png", "error_by_horizon.png", "training_curve.png", "card.md"} <= files
 
-    verdict = forecaster.judge("first", run, settings)
+    verdict = forecaster.decide_on_challenger("first", run, settings)
     assert registry.champion_version("first") == "1"  # judged, not yet promoted
     forecaster.promote(verdict, settings)
     assert metrics["gate.champion"] == metrics["gate.seasonal_naive"] < 1  # this load is no seasonal one
     assert verdict["promoted"] and "the champion's" in verdict["reason"]
     assert registry.champion_version("first") == "2"
-    assert forecaster.judge("first", run, settings) == verdict == registry.last_verdict("first")
+    assert forecaster.decide_on_challenger("first", run, settings) == verdict == registry.last_verdict("first")
 
 
 def run_with(registry, job, losses, champion="1"):
@@ -96,21 +96,21 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
     worse, _ = run_with(registry, "gate", {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0})
     late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    refused = forecaster.judge("gate", worse, settings)
+    refused = forecaster.decide_on_challenger("gate", worse, settings)
     assert not refused["promoted"] and forecaster.promote(refused, settings) == "1"
-    slow = forecaster.judge("gate", late, settings)
-    won = forecaster.judge("gate", better, settings)
+    slow = forecaster.decide_on_challenger("gate", late, settings)
+    won = forecaster.decide_on_challenger("gate", better, settings)
     assert won["promoted"] and forecaster.promote(won, settings) == forecaster.promote(won, settings) == version
     assert slow["promoted"] and forecaster.promote(slow, settings) == version  # approved when another served already
     later, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
-    refused = forecaster.judge("gate", later, settings)
+    refused = forecaster.decide_on_challenger("gate", later, settings)
     assert not refused["promoted"] and "Train again" in refused["reason"]
     assert registry.champion_version("gate") == version
 
 
 def test_a_short_history_is_taught_by_another_job(registry, settings):
     short = LakeSeries(Series(40 * 86_400.0, STEP, series(240).values * 0.1), 1, others={"big": series(21 * 24)})
-    run = train_on(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
+    run = train_challenger(registry, "pupil", TRAINING, short, ["the load changed by +30%"])
     metrics, _, tags = registry.figures(run)
     assert tags["because"] == "the load changed by +30%"
     gate = {f"adapt.big.{model}" for model in ("adapted", "source_only", "target_only", "last_value")}
@@ -122,37 +122,37 @@ def test_a_short_history_is_taught_by_another_job(registry, settings):
 
 
 def test_too_few_steps_leave_the_naive_forecast_and_say_so(registry, settings):
-    run = train_on(registry, "short", TRAINING, LakeSeries(series(30), 1))
+    run = train_challenger(registry, "short", TRAINING, LakeSeries(series(30), 1))
     assert [v.tags["kind"] for v in registry.versions("short")] == ["seasonal_naive"]
-    verdict = forecaster.judge("short", run, settings)
+    verdict = forecaster.decide_on_challenger("short", run, settings)
     assert verdict["version"] is None and "30 steps" in verdict["reason"] and "minimum_steps=120" in verdict["reason"]
     assert registry.champion_version("short") == "1"
 
 
 def test_a_failed_training_leaves_the_champion_in_place(registry, settings):
-    train_on(registry, "fails", TRAINING, LakeSeries(series(30), 1))
-    run = train_on(registry, "fails", TRAINING, LakeSeries(Series(0.0, STEP, series(400).values - 500), 1))
+    train_challenger(registry, "fails", TRAINING, LakeSeries(series(30), 1))
+    run = train_challenger(registry, "fails", TRAINING, LakeSeries(Series(0.0, STEP, series(400).values - 500), 1))
     assert "not negative" in registry.figures(run)[2]["outcome"]
-    assert not forecaster.judge("fails", run, settings)["promoted"]
+    assert not forecaster.decide_on_challenger("fails", run, settings)["promoted"]
     assert registry.champion_version("fails") == "1" and len(registry.versions("fails")) == 1
 
 
 def test_a_champion_for_another_task_is_not_compared(registry, settings):
     other = Naive(Task(STEP, 5, (0.5,)))
     registry.set_champion("other", put(registry, "other", other))
-    run = train_on(registry, "other", TRAINING, LakeSeries(series(400), 1))
+    run = train_challenger(registry, "other", TRAINING, LakeSeries(series(400), 1))
     metrics, _, tags = registry.figures(run)
     assert "champion.pinball" not in metrics and "not comparable" in tags["outcome"]
-    assert forecaster.judge("other", run, settings)["champion"] == "1"
+    assert forecaster.decide_on_challenger("other", run, settings)["champion"] == "1"
 
 
 def test_a_form_replaces_settings_and_refuses_what_is_wrong():
-    assert formed(TRAINING, "training", {"epochs": 3}).epochs == 3
+    assert with_form_values(TRAINING, "training", {"epochs": 3}).epochs == 3
     with pytest.raises(SettingsError, match=r"training\.epoch=3"):
-        formed(TRAINING, "training", {"epoch": 3})
+        with_form_values(TRAINING, "training", {"epoch": 3})
     with pytest.raises(SettingsError, match=r"training\.hidden='many'"):
-        formed(TRAINING, "training", {"hidden": "many"})
+        with_form_values(TRAINING, "training", {"hidden": "many"})
 
 
 def test_an_empty_lake_is_not_enough(settings):
-    assert forecaster.enough("word_count", settings) is False
+    assert forecaster.has_training_data("word_count", settings) is False

@@ -18,7 +18,7 @@ from pipelines.bench.borders.corpus import JOB as STRANGER
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.kafka.broker import Follower, Publisher
-from pipelines.stack.processes import members
+from pipelines.stack.processes import find_processes
 from pipelines.stack.stack import Stack
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
@@ -75,7 +75,7 @@ class FaultyScreen(Screen):
         """The oldest executor of the job itself, which reports to a port of the job's own driver and has registered."""
         ports = {
             connection.laddr.port
-            for process in members([self.stack.processes[self.job].pid])
+            for process in find_processes([self.stack.processes[self.job].pid])
             for connection in process.net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN
         }
@@ -144,7 +144,7 @@ class Executor(NamedTuple):
 def executors(stack_id: str) -> list[Executor]:
     """All executors of a stack, of whatever job."""
     found = []
-    for process in members([], stack_id):
+    for process in find_processes([], stack_id):
         with contextlib.suppress(psutil.Error):  # it has ended since it was found
             words = process.cmdline()
             if any("CoarseGrainedExecutorBackend" in word for word in words) and "--executor-id" in words:

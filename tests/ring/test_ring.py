@@ -12,12 +12,12 @@ import pytest
 from configs.settings import load
 from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.bench.borders.corpus import KINDS
-from pipelines.demo.run import add_facts, close_ring, fresh_stack, left_alive, new_run_dir, open_ends
+from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_stages, running_stack, update_run_json
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
-from pipelines.report.page import render
+from pipelines.report.page import render_report
 from pipelines.report.recorded import run as read
-from pipelines.report.summary import lost, measure, summarise
+from pipelines.report.summary import lost_executors, measure_run, write_summary
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen
@@ -39,29 +39,29 @@ def ring(tmp_path_factory):
         job={"also": ["key_window"]},
         training={"epochs": 15, "holdout_steps": 48, "approval_s": 300},
     )
-    run_dir, began = new_run_dir(settings), time.time()
+    run_dir, began = create_run_dir(settings), time.time()
     screen, person = FaultyScreen(None, settings.job.name), Person(settings.job.name)
-    with fresh_stack(settings, PARTS, screen, of=7) as stack:
+    with running_stack(settings, PARTS, screen, of=7) as stack:
         screen.stack = stack
         person.sits_down(stack)
-        found = close_ring(stack, run_dir, screen, began)
+        found = run_stages(stack, run_dir, screen, began)
         person.leaves()
     for thread in screen.threads:
         thread.join(60)
-    facts = add_facts(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
     return {
         "dir": run_dir,
         "lake": stack.settings.lake_dir,
         "registry": Registry(stack.settings),
         "facts": facts,
-        "summary": summarise(run_dir),
+        "summary": write_summary(run_dir),
         "asked": person.asked,
         "killed": screen.killed,
         "killed_at": screen.killed_at,
         "faults": screen.done,
         "sent": screen.sent,
         "failed": screen.failed,
-        "page": render(run_dir),
+        "page": render_report(run_dir),
     }
 
 
@@ -74,7 +74,7 @@ def lines(ring, name):
 def test_the_ring_closes_although_everything_was_broken(ring):
     assert ring["failed"] == {}
     assert set(ring["faults"]) == {"kill_executor", "send_bad_records", "kill_serving", "take_broker_away"}
-    assert open_ends(ring["summary"], ring["facts"]) == []
+    assert list_failures(ring["summary"], ring["facts"]) == []
 
 
 def test_every_record_is_counted_exactly_once(ring):
@@ -94,7 +94,7 @@ def test_no_scale_action_stopped_the_query(ring):
 
     How many seconds that was is a figure of the main job, no matter of a test.
     """
-    measured = measure(read.load(ring["dir"]))
+    measured = measure_run(read.load_run(ring["dir"]))
     seconds = measured.seconds.reset_index(drop=True)
     killed, back = (int(at - measured.run.start) for at in (ring["killed_at"], ring["faults"]["take_broker_away"]))
     faulty = {*range(killed - 1, killed + RECOVERY_S)}
@@ -109,8 +109,8 @@ def test_no_scale_action_stopped_the_query(ring):
 
 
 def test_the_executor_that_was_killed_is_the_one_that_was_lost(ring):
-    measured = measure(read.load(ring["dir"]))
-    assert ring["killed"] in set(measured.run.executors["executor"][lost(measured)])
+    measured = measure_run(read.load_run(ring["dir"]))
+    assert ring["killed"] in set(measured.run.executors["executor"][lost_executors(measured)])
     assert ring["summary"]["executors_lost"] >= 1
 
 

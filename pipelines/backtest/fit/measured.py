@@ -14,8 +14,8 @@ from models.twin.calibration.replayed import ReplayedCurves
 from models.twin.sim.job import TwinJob
 from pipelines.report.actions import APPLIED
 from pipelines.report.recorded import run as read
-from pipelines.report.seconds import step_function
-from pipelines.report.summary import Measured, measure
+from pipelines.report.seconds import count_open
+from pipelines.report.summary import RunMeasures, measure_run
 
 Floats = np.ndarray
 
@@ -60,14 +60,14 @@ def read_measured_run(folder: Path) -> MeasuredRun:
         KeyError: `run.json` names no trace.
         ValueError: its contract or its trigger interval is invalid.
     """
-    seen = measure(read.load(folder))
+    seen = measure_run(read.load_run(folder))
     run, jobs = seen.run, seen.run.info.get("job_settings", {})
     changed = seen.acts[(seen.acts["up"] | seen.acts["down"]) & seen.acts["status"].isin(APPLIED)]
     at_s = changed["decided_at"].to_numpy(float) - run.start
     batches, first = _batches(seen)
     live = np.flatnonzero(batches.start_s >= 0)
     added, removed = (run.executors[name].to_numpy(float) for name in ("added", "removed"))
-    steps = step_function(added, removed, run.start, seen.live_end)
+    steps = count_open(added, removed, run.start, seen.live_end)
     trigger_s = pd.Timedelta(str(jobs.get("trigger", "1 second"))).total_seconds()
     return MeasuredRun(
         name=run.folder.name, job=run.info["job"], policy=run.info["policy"], trace=run.info["replay"]["trace"],
@@ -102,7 +102,7 @@ def configured_twin(contract: Contract, tasks: int = 64, trigger_s: float = 1.0,
     )  # fmt: skip
 
 
-def _batches(seen: Measured) -> tuple[MeasuredBatches, dict[str, int]]:
+def _batches(seen: RunMeasures) -> tuple[MeasuredBatches, dict[str, int]]:
     """The batches until the load ends, and the first of them that each executor worked on (-1: none of them)."""
     run, tasks = seen.run, seen.run.tasks
     some, until = run.batches.rows >= 1, run.batches.started < run.end
@@ -117,7 +117,7 @@ def _batches(seen: Measured) -> tuple[MeasuredBatches, dict[str, int]]:
     ), {str(executor): place.get(int(batch), -1) for executor, batch in began.items()}  # fmt: skip
 
 
-def _startups(seen: Measured, first: dict[str, int]) -> Startups:
+def _startups(seen: RunMeasures, first: dict[str, int]) -> Startups:
     """Executors that joined during the live load, or did not: each belongs to the oldest open raise before it."""
     start, ups = seen.run.start, seen.acts[seen.acts["up"] & seen.acts["status"].isin(APPLIED)]
     more = (ups["target"] - ups["executors_before"]).to_numpy(float).astype(int)
@@ -135,7 +135,7 @@ def _startups(seen: Measured, first: dict[str, int]) -> Startups:
     return Startups(table[:, 0], table[:, 1], table[:, 2].astype(np.int64), table[:, 3].astype(bool))
 
 
-def _curves(seen: Measured, changed_at: Floats, executors: Floats) -> ReplayedCurves:
+def _curves(seen: RunMeasures, changed_at: Floats, executors: Floats) -> ReplayedCurves:
     ends = seen.run.start + np.arange(1, len(seen.seconds) + 1)
     latency = seen.seconds["latency_max_s"].to_numpy(float)
     return ReplayedCurves(

@@ -80,7 +80,7 @@ class Study:
         """
         candidates = Candidates(cast(TrackedRun, _Unlogged()), self.training, others, "", plan=self.plan)
         default = default_kind(self.training.models)
-        return choose_champion(self.task, known, candidates.fits(self.task, known), default)
+        return choose_champion(self.task, known, candidates.fit_functions(self.task, known), default)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from configs.settings import Settings
 from pipelines.kafka.broker import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.spark.session import local_session
-from pipelines.stack.apart import apart
+from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
         StackError, ProcessError: the broker does not start, or a stack runs on the folder already.
         StreamingQueryException: a query fails.
     """
-    settings = apart(settings, "bench")
+    settings = isolated_settings(settings, "bench")
     measured, shares = [], []
     with Stack(settings, {"broker"}) as stack:
         kafka, folder = stack.settings.kafka, settings.var_dir / "checkpoints"

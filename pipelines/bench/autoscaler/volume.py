@@ -20,7 +20,7 @@ from configs.sections import Kafka
 from configs.settings import Settings
 from pipelines.kafka.broker import Follower, offsets
 from pipelines.kafka.topics import create_topics, stored_bytes
-from pipelines.stack.apart import apart
+from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
 from tidecast.connection.outbox import Outbox
 from tidecast.messages import Decision, MetricSample, decode
@@ -51,7 +51,7 @@ def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
         StackError, ProcessError: a process does not start.
         BrokerError: the broker does not answer.
     """
-    settings = apart(settings, "bench")
+    settings = isolated_settings(settings, "bench")
     var = settings.var_dir / "volume"
     contract = Contract(job=JOB, executors=Executors(max=8))
     (var / "contracts").mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ def time_by_kafka(
     writes the champion to `var/champions`.
 
     Args:
-        stack: with a broker, its topics empty, settings as in `load.settings`.
+        stack: with a broker, its topics empty, settings as in `load.bench_settings`.
         made: the champion.
         runs: of each.
         events: per run.

@@ -16,7 +16,7 @@ from models.forecast.core.forecaster import Task
 from models.forecast.neural.training import TrainingPlan, fit_network
 from pipelines.serve.models.model_set import ModelSet, pack_model
 from pipelines.serve.net.wire import Put, encode_frame
-from pipelines.stack.apart import apart
+from pipelines.stack.isolation import isolated_settings
 from pipelines.traces.shipped import find_shipped
 from tidecast.messages import MetricSample, encode
 
@@ -123,4 +123,4 @@ def bench_settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
         var=folder, contracts=contracts, training={"step_s": STEP_S, "levels": LEVELS, "horizon": HORIZON},
         serving={"alias_poll_s": 0.2},
     )  # fmt: skip
-    return apart(own, "bench")
+    return isolated_settings(own, "bench")

@@ -10,7 +10,7 @@ from pipelines.bench.fastpath.figures import SHARES
 from pipelines.figures import goals
 from pipelines.figures.form import Finding
 from pipelines.html.document import NUMBER, PLAIN, document, holder, row, section, table
-from pipelines.html.plot import Chart, line, rows
+from pipelines.html.plot import Chart, line, stacked_rows
 
 Found = dict[str, Any]
 COMMAND = "tidecast bench fastpath"
@@ -44,7 +44,7 @@ def list_remarks(found: Found) -> list[str]:
     """List how many goals are met or missed and what to know of the machine, sentences without their period.
 
     Args:
-        found: as from `run.measure`; a part that was not measured is named with the reason.
+        found: as from `run.measure_parts`; a part that was not measured is named with the reason.
 
     Raises:
         KeyError: `host` or `absent` is not in it.
@@ -73,7 +73,7 @@ def write_page(found: Found, path: Path) -> Path:
     """Write the page to a file, in a new folder if need be, and return its path.
 
     Args:
-        found: as from `run.measure`.
+        found: as from `run.measure_parts`.
         path: of the HTML file; an older one is replaced.
 
     Raises:
@@ -85,7 +85,7 @@ def write_page(found: Found, path: Path) -> Path:
 
 
 def render_page(found: Found) -> str:
-    """Render the figures of `run.measure` as one HTML document that needs no network.
+    """Render the figures of `run.measure_parts` as one HTML document that needs no network.
 
     It has goals and remarks; charts and percentiles only of the paths that were measured.
 
@@ -143,7 +143,7 @@ def _distributions(found: Found) -> Chart:
                 "y": shares, "customdata": [1 / share for share in shares],
                 "hovertemplate": "%{fullData.name}: 1 of %{customdata:,.0f} takes over %{x:,.0f} µs<extra></extra>",
             })  # fmt: skip
-    layout = rows([("share of the events that took longer", 1.0)])
+    layout = stacked_rows([("share of the events that took longer", 1.0)])
     layout["xaxis"] |= {
         "type": "log", "tickvals": _DECADES, "ticktext": [format_us(tick) for tick in _DECADES],
         "title": {"text": "from the sample to its forecast", "font": {"size": 13}},

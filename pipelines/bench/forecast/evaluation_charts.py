@@ -10,7 +10,7 @@ import pandas as pd
 
 from models.forecast.selection.backtest import Backtest
 from pipelines.bench.forecast.evaluate import CHAMPION, Evaluation
-from pipelines.html.plot import Chart, line, rows, silent
+from pipelines.html.plot import Chart, line, silent, stacked_rows
 
 SHOWN = 500
 """Newest test rows in a fan chart; more cannot be told apart."""
@@ -140,12 +140,12 @@ def _band(times: list[str], low: Any, high: Any, name: str, opacity: int) -> Cha
 
 def _across(what: str, over: str, tick: float) -> Chart:
     """A layout of one row: what is shown, with its unit, over what, and the distance of its ticks."""
-    layout = rows([(what, 1.0)])
+    layout = stacked_rows([(what, 1.0)])
     layout["xaxis"] |= {"title": {"text": over, "font": {"size": 13}}, "dtick": tick}
     return layout
 
 
 def _over_time(evaluation: Evaluation) -> Chart:
-    layout = rows([(evaluation.unit or "load, in the file's unit", 1.0)])
+    layout = stacked_rows([(evaluation.unit or "load, in the file's unit", 1.0)])
     layout["yaxis"]["rangemode"] = "normal"  # not forced down to 0, where bands look thin
     return layout

@@ -46,28 +46,30 @@ def read_batches(path: Path) -> QueryBatches:
     rows = json_lines(path)
     if not rows:
         raise RunError(f"{path}: empty; the query finished no batch.")
-    found = pd.DataFrame(rows)
-    found["started"] = [pd.Timestamp(time).timestamp() for time in found["timestamp"]]
-    found["committed"] = found["started"] + [took.get("triggerExecution", 0) / 1000 for took in found["durationMs"]]
-    found = found.sort_values("committed", kind="stable")
-    ends = pd.DataFrame([_end_offsets(sources) for sources in found["sources"]]).fillna(0).astype(np.int64).cummax()
+    batches = pd.DataFrame(rows)
+    batches["started"] = [pd.Timestamp(time).timestamp() for time in batches["timestamp"]]
+    batches["committed"] = batches["started"] + [
+        took.get("triggerExecution", 0) / 1000 for took in batches["durationMs"]
+    ]
+    batches = batches.sort_values("committed", kind="stable")
+    ends = pd.DataFrame([_end_offsets(sources) for sources in batches["sources"]]).fillna(0).astype(np.int64).cummax()
     return QueryBatches(
-        ids=found["batchId"].to_numpy(),
-        runs=found["runId"].tolist(),
-        query=set(found["id"]),
-        started=found["started"].to_numpy(),
-        committed=found["committed"].to_numpy(),
-        rows=found["numInputRows"].to_numpy(),
+        ids=batches["batchId"].to_numpy(),
+        runs=batches["runId"].tolist(),
+        query=set(batches["id"]),
+        started=batches["started"].to_numpy(),
+        committed=batches["committed"].to_numpy(),
+        rows=batches["numInputRows"].to_numpy(),
         ends={int(partition): ends[partition].to_numpy() for partition in ends},
     )
 
 
 def _end_offsets(sources: list[dict[str, Any]]) -> dict[int, int]:
     """Next offset per partition of `events` after a batch; Spark writes it as an object or as JSON in a string."""
-    found: dict[int, int] = {}
+    batches: dict[int, int] = {}
     for source in sources:
         end = source["endOffset"]
         end = json.loads(end) if isinstance(end, str) else end
         if isinstance(end, dict):
-            found |= {int(p): int(o) for p, o in end.get("events", {}).items()}
-    return found
+            batches |= {int(p): int(o) for p, o in end.get("events", {}).items()}
+    return batches

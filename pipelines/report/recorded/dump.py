@@ -29,7 +29,7 @@ DUMPED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def dump(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
+def dump_topics(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
     """Write the records of every topic of `DUMPED` to `<topic>.jsonl` in a run's folder, replacing older files.
 
     Reads each topic from its first record to its present end; records that are no valid message are left out.

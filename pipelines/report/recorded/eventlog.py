@@ -17,6 +17,8 @@ from typing import Any
 
 import pandas as pd
 
+from configs.errors import CorrectableError
+
 _COMPRESSED = {".zstd", ".lz4", ".snappy", ".lzf"}
 _EVENT = re.compile(r'\{"Event":"([^"]+)"')
 _WANTED = {f"SparkListener{name}" for name in (
@@ -26,7 +28,7 @@ TASKS = ["application", "query", "batch", "stage", "executor", "start", "end", "
 EXECUTORS = ["application", "executor", "added", "removed", "reason"]
 
 
-class EventLogError(RuntimeError):
+class EventLogError(CorrectableError, RuntimeError):
     """A Spark event log that is missing or cannot be read; the message names the file and the remedy."""
 
 
@@ -44,7 +46,7 @@ class EventLog:
     executors: pd.DataFrame
 
 
-def read(folder: Path) -> EventLog:
+def read_event_logs(folder: Path) -> EventLog:
     """Read the event logs of all applications in a folder; tasks that belong to no streaming batch are left out.
 
     A last line cut off by a killed driver is ignored.

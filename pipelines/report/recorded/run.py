@@ -60,7 +60,7 @@ class RecordedRun:
     executors: pd.DataFrame
 
 
-def load(folder: Path) -> RecordedRun:
+def load_run(folder: Path) -> RecordedRun:
     """Read a run's folder.
 
     Raises:
@@ -83,7 +83,7 @@ def load(folder: Path) -> RecordedRun:
     live = intervals["wall_time"].between(start, end + 1)
     decisions = _evaluated(decisions.drop_duplicates("id"), beats)  # a retried micro-batch says the same twice
     batches = read_batches(folder / f"{job}.progress.jsonl")
-    log = eventlog.read(folder / "eventlog")
+    log = eventlog.read_event_logs(folder / "eventlog")
     tasks = log.tasks[log.tasks["query"].isin(batches.query)]
     executors = log.executors[log.executors["application"].isin(tasks["application"])]  # not those of another job
     return RecordedRun(

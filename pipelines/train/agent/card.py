@@ -22,7 +22,7 @@ _COLOURS = {
 _LEAST = 1e-4
 
 
-def departing(agent: DqnModel) -> str:
+def describe_departures(agent: DqnModel) -> str:
     """Say at which prices of a second over the latency target the agent makes other moves than `mpc` advises.
 
     Returns:
@@ -36,19 +36,19 @@ def departing(agent: DqnModel) -> str:
 
 
 def agent_card(
-    agent: DqnModel, known: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
+    agent: DqnModel, training_set: TrainingSet, result: TraceResult, allowed: float, reason: str, note: str = ""
 ) -> str:
     """Write the model card of a trained agent, in Markdown.
 
     Args:
         agent: the challenger.
-        known: what it was trained on.
+        training_set: what it was trained on.
         result: its comparison with other policies on held-out load.
         allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
         reason: of the gate's verdict.
         note: a last paragraph; none where it is empty.
     """
-    contract, data = known.contract, known.source.lineage()
+    contract, data = training_set.contract, training_set.source.lineage()
     levels = sorted({*ALLOWED, contract.error_budget, allowed})
     met, rivals = "the contract's error budget", " and ".join(RIVALS)
     if allowed != contract.error_budget:
@@ -59,13 +59,13 @@ def agent_card(
         "it observes and what it is paid is in `models/dqn`. `mpc` advises it at its own price, and it departs "
         "from that by an executor at most. Outside what it was trained on, the baseline "
         "answers; the target is never below what the observed rate needs.",
-        departing(agent),
-        f"Twin: {known.twin}. Executors take {known.setup.lead_s:g} s to come, as the contract says; latency target "
-        f"{contract.latency_target_s:g} s.",
+        describe_departures(agent),
+        f"Twin: {training_set.twin}. Executors take {training_set.setup.lead_s:g} s to come, as the contract says; "
+        f"latency target {contract.latency_target_s:g} s.",
         f"Data: {data['data.steps']} steps ({data['data.missing']} missing), {data['data.from']} to {data['data.to']} "
         f"UTC, Delta version {data['data.delta_version']}, digest {data['data.digest']}. It learned from what lies "
         "before the parts on which policies are tuned and judged, from "
-        f"{len(known.others)} recorded loads of others, and from drawn ones.",
+        f"{len(training_set.others)} recorded loads of others, and from drawn ones.",
         f"Gate: on the newest {result.scenario.seconds:,} s of the job's clock, at {allowed:.3g} of them over the "
         f"target ({met}), the agent "
         f"may not be dearer than the cheaper of {rivals}, nor than the champion. {reason}.",
@@ -88,7 +88,7 @@ def _table(result: TraceResult, levels: Sequence[float]) -> str:
     return "\n".join(rows)
 
 
-def frontiers(result: TraceResult, allowed: float) -> Figure:
+def plot_frontiers(result: TraceResult, allowed: float) -> Figure:
     """Plot executor-hours against the share of seconds over the latency target, a line per policy.
 
     Both are of held-out load. Only the settings of a policy are drawn that no other of its settings beats in both.
@@ -111,7 +111,7 @@ def frontiers(result: TraceResult, allowed: float) -> Figure:
     return figure
 
 
-def learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
+def plot_learning(curves: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
     """Plot the evaluation score against transitions, a panel per phase of the training.
 
     Args:

@@ -22,11 +22,11 @@ from pipelines.backtest.on_lake import has_enough_load
 from pipelines.backtest.report import backtest_to_json
 from pipelines.lake.load import moment
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
-from pipelines.train.agent.card import agent_card, frontiers, learning
-from pipelines.train.agent.training_set import TrainingSet, compared, read
-from pipelines.train.decided import formed, let_serve, refused, ruling
+from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
+from pipelines.train.agent.training_set import TrainingSet, compare_policies, read_training_set
+from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
 
-__all__ = ["has_enough_load", "judge", "promote", "train", "train_on"]
+__all__ = ["decide_on_challenger", "has_enough_load", "promote", "train", "train_challenger"]
 
 LOOKS = 12
 """About how many evaluations a phase of the training has."""
@@ -55,11 +55,11 @@ def train(job: str, settings: Settings | None = None, **form: Any) -> str:
         JarsError: the jars of Delta are missing.
     """
     settings = settings or load()
-    training = formed(settings.agent_training, "agent_training", form)
-    return train_on(AgentRegistry(settings), training, read(settings, job))
+    training = with_form_values(settings.agent_training, "agent_training", form)
+    return train_challenger(AgentRegistry(settings), training, read_training_set(settings, job))
 
 
-def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSet) -> str:
+def train_challenger(registry: AgentRegistry, training: AgentTraining, training_set: TrainingSet) -> str:
     """Train, compare and register an agent as `train` does, on a training set that is given.
 
     The run gets parameters, metrics, plots, `card.md` and `contest.json`. Its tag `outcome` says what came of it, also
@@ -72,15 +72,16 @@ def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSe
         RegistryError: MLflow does not answer.
         MlflowException: MLflow refuses what is written.
     """
-    job, lineage = known.contract.job, {**known.source.lineage(), "twin": known.twin[:500]}
-    with registry.run(job, f"agent of {job} {moment(known.source.series.end)}") as run:
+    job, source = training_set.contract.job, training_set.source
+    lineage = {**source.lineage(), "twin": training_set.twin[:500]}
+    with registry.run(job, f"agent of {job} {moment(source.series.end)}") as run:
         run.parameters({
-            **training.model_dump(), "error_budget": known.contract.error_budget, "lead_s": known.setup.lead_s,
-            "loads": 1 + len(known.others),
+            **training.model_dump(), "error_budget": training_set.contract.error_budget,
+            "lead_s": training_set.setup.lead_s, "loads": 1 + len(training_set.others),
         })  # fmt: skip
         run.tags({**lineage, "kind": "agent"})
         try:
-            outcome = _challenge(registry, run, training, known, lineage)
+            outcome = _challenge(registry, run, training, training_set, lineage)
         except TwinError as error:
             outcome = f"no challenger: {error}"
         run.tags({"outcome": outcome})
@@ -88,15 +89,19 @@ def train_on(registry: AgentRegistry, training: AgentTraining, known: TrainingSe
 
 
 def _challenge(
-    registry: AgentRegistry, run: TrackedRun, training: AgentTraining, known: TrainingSet, lineage: dict[str, Any]
+    registry: AgentRegistry,
+    run: TrackedRun,
+    training: AgentTraining,
+    training_set: TrainingSet,
+    lineage: dict[str, Any],
 ) -> str:
     """Train, compare on held-out load and register as challenger; returns the outcome in words."""
-    job, series = known.contract.job, known.source.series
-    agent, curves = taught(known, training)
+    job, series = training_set.contract.job, training_set.source.series
+    agent, curves = train_in_two_phases(training_set, training)
     version, champion, remark = _champion(registry, job)
-    result = compared(known, agent, champion, training)
-    agent = as_judged(agent, result)
-    allowed = comparison_level(result.hours_at, known.contract.error_budget)
+    result = compare_policies(training_set, agent, champion, training)
+    agent = with_chosen_margin(agent, result)
+    allowed = comparison_level(result.hours_at, training_set.contract.error_budget)
     costs = {name: swept.hours_at(allowed) for name, swept in result.results.items()}
     rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, training.tolerance)
     reason = judge_agent(costs[AGENT], rivals, allowed).reason
@@ -106,23 +111,23 @@ def _challenge(
     for number, curve in enumerate(curves.values()):
         for row in curve:
             run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
-    run.figure(learning(curves), "plots/learning.png")
-    run.figure(frontiers(result, allowed), "plots/frontier.png")
+    run.figure(plot_learning(curves), "plots/learning.png")
+    run.figure(plot_frontiers(result, allowed), "plots/frontier.png")
     run.text(json.dumps(backtest_to_json(NamedLoad(job, "records/s", series), result, {}), indent=1), "contest.json")
-    card = agent_card(agent, known, result, allowed, reason, remark)
+    card = agent_card(agent, training_set, result, allowed, reason, remark)
     run.text(card, "card.md")
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
     run.tags({"challenger": challenger, "champion": version or ""})
     return f"challenger version {challenger}. {reason}. {remark}".strip()
 
 
-def taught(known: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
+def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[str, Any]]:
     """Train an agent on drawn jobs and loads, then fine-tune it on the job's own twin (the simulated job).
 
     What counts as familiar to it is taken from the first phase, as the second knows only jobs like this one.
 
     Args:
-        known: the job's twin and the loads.
+        training_set: the job's twin and the loads.
         training: numbers of transitions of both phases, and the seed.
 
     Returns:
@@ -131,14 +136,14 @@ def taught(known: TrainingSet, training: AgentTraining) -> tuple[DqnModel, dict[
     Raises:
         TwinError: the load is too short or has gaps.
     """
-    loads = known.loads()
+    loads = training_set.training_loads()
     wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
-    jobs = known.jobs(training.seed)
+    jobs = training_set.twin_variants(training.seed)
     fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
     return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
 
 
-def as_judged(agent: DqnModel, result: TraceResult) -> DqnModel:
+def with_chosen_margin(agent: DqnModel, result: TraceResult) -> DqnModel:
     """Return the agent with the extra margin added to `margins` that the comparison chose for it on the tuning part.
 
     The larger the margin, the rarer another move than the advised one.
@@ -163,7 +168,7 @@ def _budgeted(training: TrainingLength, transitions: int) -> TrainingLength:
     )  # fmt: skip
 
 
-def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
+def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
     """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
 
     A verdict that is stored with the run is returned as it is.
@@ -188,7 +193,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     if said := tags.get("verdict"):
         return dict(json.loads(said))
     costs = {name.removeprefix("hours."): cost for name, cost in metrics.items() if name.startswith("hours.")}
-    decided = refused(registry, job, tags)
+    decided = verdict_without_figures(registry, job, tags)
     if decided is None:
         allowed = 1 + float(parameters["tolerance"])
         rivals = {
@@ -198,23 +203,23 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
         }
         decided = judge_agent(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
     compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
-    found = ruling(job, run_id, tags, decided, hours=compared)
-    if found["version"] is not None:
-        registry.keep_verdict(job, run_id, found)
-    return found
+    record = verdict_record(job, run_id, tags, decided, hours=compared)
+    if record["version"] is not None:
+        registry.keep_verdict(job, run_id, record)
+    return record
 
 
 def promote(verdict: Mapping[str, Any], settings: Settings | None = None) -> str | None:
-    """Make the challenger of a verdict champion if it won, see `pipelines.train.decided.let_serve`.
+    """Make the challenger of a verdict champion if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
         The version that is champion afterwards; None for none.
 
     Raises:
         RegistryError: MLflow does not answer.
-        KeyError: the verdict lacks a key of `judge`.
+        KeyError: the verdict lacks a key of `decide_on_challenger`.
     """
-    return let_serve(AgentRegistry(settings or load()), verdict)
+    return promote_winner(AgentRegistry(settings or load()), verdict)
 
 
 def _champion(registry: AgentRegistry, job: str) -> tuple[str | None, DqnModel | None, str]:

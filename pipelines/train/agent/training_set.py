@@ -56,7 +56,7 @@ class TrainingSet:
     twin: str
     others: Sequence[RecordedLoad] = ()
 
-    def loads(self) -> list[RecordedLoad]:
+    def training_loads(self) -> list[RecordedLoad]:
         """Return the loads to learn from: the job's own up to the parts for tuning and judging, then others.
 
         Raises:
@@ -67,7 +67,7 @@ class TrainingSet:
         own = Series(series.start, series.step_s, series.values[: tune.start])
         return [with_forecasts(own, sum(self.setup.planned_s), self.setup.speed), *self.others]
 
-    def jobs(self, seed: int) -> list[TwinJob]:
+    def twin_variants(self, seed: int) -> list[TwinJob]:
         """Return the twin and `ALIKE` variants of it, whose times per batch and per record are drawn about its own.
 
         Args:
@@ -78,8 +78,8 @@ class TrainingSet:
         return [job, *(replace(job, overhead_s=a, per_record_s=b) for a, b in both.tolist())]
 
 
-def read(settings: Settings, job: str) -> TrainingSet:
-    """Read the job's contract, twin and load, and the shipped loads of others; starts Spark twice.
+def read_training_set(settings: Settings, job: str) -> TrainingSet:
+    """Read the job's contract, twin and load, and the shipped loads of others; starts Spark twice, blocks for a minute.
 
     Raises:
         SettingsError: the job has no valid contract.
@@ -90,13 +90,13 @@ def read(settings: Settings, job: str) -> TrainingSet:
         JarsError: the jars of Delta are missing.
     """
     contract = load_contract(job, settings.contracts_dir)
-    twin, origin = twin_of(settings, contract)
+    twin, origin = fit_twin(settings, contract)
     source = read_lake(settings, job, settings.training.step_s)
     others = [with_forecasts(cell.series(), FARTHEST_S) for cell in loads_of_others(settings, job)]
-    return TrainingSet(contract, source, setup_of(settings, contract, twin), origin, others)
+    return TrainingSet(contract, source, twin_setup(settings, contract, twin), origin, others)
 
 
-def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
+def fit_twin(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
     """Fit the twin (the simulated job) to the job's batches and start-ups in the lake; starts Spark.
 
     Where these are too few, the fit stored by `tidecast twin fit` is taken, else the guesses of the contract.
@@ -119,7 +119,7 @@ def twin_of(settings: Settings, contract: Contract) -> tuple[TwinJob, str]:
         return twin_from_contract(contract), f"the contract's guess (lake: {error})"
 
 
-def setup_of(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
+def twin_setup(settings: Settings, contract: Contract, twin: TwinJob) -> Setup:
     """Return how policies are run in the twin: the job's own load, clock, contract and lead time (a second at least).
 
     They decide as often as a live agent does, because with the fewer decisions of a backtest a job with a short lead
@@ -139,11 +139,13 @@ def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:
     return list({cell.name: cell for cell in sorted(others, key=lambda cell: -cell.step_s)}.values())
 
 
-def compared(known: TrainingSet, agent: DqnModel, champion: DqnModel | None, training: AgentTraining) -> TraceResult:
+def compare_policies(
+    training_set: TrainingSet, agent: DqnModel, champion: DqnModel | None, training: AgentTraining
+) -> TraceResult:
     """Run all policies in the twin on the newest part of the load, each over a range of its one tuned parameter.
 
     Args:
-        known: the job, its load and its twin.
+        training_set: the job, its load and its twin.
         agent: the challenger, under the name `AGENT`.
         champion: under the name `CHAMPION`, with the hyper-parameters chosen for the challenger; None: left out.
         training: numbers of values of the tuned parameter (`knobs`) and of random seeds.
@@ -154,7 +156,7 @@ def compared(known: TrainingSet, agent: DqnModel, champion: DqnModel | None, tra
     Raises:
         TwinError: the load is too short or has gaps.
     """
-    job, series, setup = known.contract.job, known.source.series, known.setup
+    job, series, setup = training_set.contract.job, training_set.source.series, training_set.setup
     found, _ = select_contenders(["all"], setup.contract, {AGENT: maker(agent)}, live=True)
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.

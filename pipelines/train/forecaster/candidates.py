@@ -29,7 +29,7 @@ class Candidates:
         run: where fits are logged.
         training: the settings in force.
         others: loads of other jobs, by name, from which a network may be adapted where the own history is short.
-        asked: in words, what came of trying to adapt one; before that, why nothing was tried.
+        transfer_note: in words, what came of trying to adapt one; before that, why nothing was tried.
         epochs: of the network fitted last.
         source: the job from whose load the network adapted last came; "" for none.
         plan: of the adaptation.
@@ -38,12 +38,12 @@ class Candidates:
     run: TrackedRun
     training: Training
     others: Mapping[str, Series]
-    asked: str
+    transfer_note: str
     epochs: list[Epoch] = field(default_factory=list)
     source: str = ""
     plan: TransferPlan = field(default_factory=TransferPlan)
 
-    def fits(self, task: Task, history: Series) -> dict[str, Fit]:
+    def fit_functions(self, task: Task, history: Series) -> dict[str, Fit]:
         """Return the functions that fit each candidate, by name, simplest first; nothing is fitted yet.
 
         `adapted` (a network of another job's load) is among them only where the history is shorter than `LONG_DAYS` and
@@ -74,9 +74,9 @@ class Candidates:
         try:
             result = transfer_from_sources(task, history, self.others, self.plan, self.training.seed)
         except SeriesError as error:
-            self.asked = f"nobody was asked: {error}"
+            self.transfer_note = f"nobody was asked: {error}"
             raise
-        self.asked = sources.explained(result)
-        self.run.metrics(sources.figures(result))
+        self.transfer_note = sources.describe_transfers(result)
+        self.run.metrics(sources.transfer_metrics(result))
         self.source = result.best()
         return result.forecasters[self.source]

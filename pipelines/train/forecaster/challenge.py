@@ -15,7 +15,7 @@ from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from pipelines.lake.load import LakeSeries, moment
 from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
-from pipelines.report.accuracy import against, by_version
+from pipelines.report.accuracy import error_by_version, match_forecasts
 from pipelines.train.forecaster import peaks, plots
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
@@ -23,16 +23,16 @@ from pipelines.train.forecaster.peaks import LiveJob
 from pipelines.train.transfer import sources
 
 
-def train_on(
+def train_challenger(
     registry: Registry, job: str, training: Training, source: LakeSeries, because: Sequence[str] = (),
     live: LiveJob | None = None,
 ) -> str:  # fmt: skip
     """Train the candidates on a series, register the best as `challenger`; returns the MLflow run's id.
 
     The challenger is registered as it was compared: fitted without the newest `training.holdout_steps`. Where the job
-    has no champion, the seasonal naive forecast is registered and made champion first. The versions that
-    served are scored against what came (`follow`). The run gets parameters, metrics, plots and `card.md`; its tag
-    `outcome` says what came of it, also where too few steps left no challenger.
+    has no champion, the seasonal naive forecast is registered and made champion first; else `champion` does not move.
+    Versions that have served are scored (`score_served_versions`). The run gets parameters, metrics,
+    plots and `card.md`; its tag `outcome` says in words which challenger was registered, or why none was.
 
     Args:
         registry: of forecasters.
@@ -57,12 +57,14 @@ def train_on(
             note = "It needs no training; it is registered first, so that the job is never without a forecast."
             version = registry.register(run, job, naive, model_card(job, naive, source, {}, note), source.lineage())
             registry.set_champion(job, version)
-        follow(registry, run, job, source)
+        score_served_versions(registry, run, job, source)
         run.tags({"outcome": _challenge(registry, run, job, training, source, live)})
         return run.id
 
 
-def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) -> dict[str, dict[str, float]]:
+def score_served_versions(
+    registry: Registry, run: TrackedRun, job: str, source: LakeSeries
+) -> dict[str, dict[str, float]]:
     """Score the forecasts that each version served against what came.
 
     Written as tags `live.<figure>` of the version and metrics `live.v<version>.<figure>` of the run. Versions that are
@@ -80,7 +82,7 @@ def follow(registry: Registry, run: TrackedRun, job: str, source: LakeSeries) ->
         return {}
     known = {str(version.version) for version in registry.versions(job)}
     found = {}
-    for version, errors in by_version(against(source.served, source.series)).items():
+    for version, errors in error_by_version(match_forecasts(source.served, source.series)).items():
         figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
         if version not in known or not figures["n"]:
             continue  # a forecast that says it is of a version we never registered, or of which nothing has come
@@ -98,9 +100,11 @@ def _challenge(
         return f"no challenger: {source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
     task = Task(training.step_s, training.horizon, training.levels)
     older, held = source.series.split(training.holdout_steps)
-    candidates = Candidates(run, training, source.others, sources.nobody(source.series, source.others))
+    candidates = Candidates(run, training, source.others, sources.why_no_transfer(source.series, source.others))
     try:
-        chosen = choose_champion(task, older, candidates.fits(task, older), default=default_kind(training.models))
+        chosen = choose_champion(
+            task, older, candidates.fit_functions(task, older), default=default_kind(training.models)
+        )
     except SeriesError as error:
         return f"no challenger: {error}"
     champion_version, champion, remark = _champion(registry, job, task)
@@ -110,20 +114,20 @@ def _challenge(
     rivals |= {"seasonal_naive": Naive(task), "last_value": Naive(task, seasonal=False)}
     backtests = {name: roll(rival, older, held) for name, rival in rivals.items()}
     _log(run, backtests, chosen, candidates)
-    run.metrics(gate(backtests))
-    asked = sources.tags(chosen, candidates.source, candidates.asked)
+    run.metrics(loss_ratio_bounds(backtests))
+    asked = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
     run.tags(asked)
-    calibrator = peaks.learned(chosen.forecaster, source.series, live)
+    calibrator = peaks.fit_calibrator(chosen.forecaster, source.series, live)
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
-        if (fresh := calibrator if alike else peaks.learned(champion, source.series, live)) is not None:
+        if (fresh := calibrator if alike else peaks.fit_calibrator(champion, source.series, live)) is not None:
             registry.keep_peaks(run, job, champion_version, fresh)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
         f"Other loads: {asked[sources.WHY]}.",
         remark,
-        peaks.explained(calibrator, chosen.forecaster, live),
+        peaks.describe_calibrator(calibrator, chosen.forecaster, live),
     ]
     figures = {name: b.scores() for name, b in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, " ".join(filter(None, notes)))
@@ -135,7 +139,7 @@ def _challenge(
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 
 
-def gate(backtests: dict[str, Backtest]) -> dict[str, float]:
+def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
     """Compute an upper confidence bound (bootstrap) of the challenger's mean loss as a share of each rival's.
 
     Args:
@@ -182,11 +186,11 @@ def _log(run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
     run.metrics({key: value for key, value in figures.items() if value == value})
     run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
-    run.figure(plots.fan(backtests["challenger"], "challenger"), "plots/fan.png")
-    run.figure(plots.error_by_horizon(backtests), "plots/error_by_horizon.png")
+    run.figure(plots.plot_forecasts(backtests["challenger"], "challenger"), "plots/fan.png")
+    run.figure(plots.plot_error_by_horizon(backtests), "plots/error_by_horizon.png")
     if candidates.epochs:
         for epoch in candidates.epochs:
             losses = {"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss}
             known = {f"{epoch.phase}.{name}": loss for name, loss in losses.items() if loss == loss}
             run.metrics(known, step=epoch.index)
-        run.figure(plots.training_curve(candidates.epochs), "plots/training_curve.png")
+        run.figure(plots.plot_training_curve(candidates.epochs), "plots/training_curve.png")

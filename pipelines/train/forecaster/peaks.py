@@ -25,7 +25,7 @@ class LiveJob:
     scale: float
 
 
-def live(settings: Settings, job: str) -> LiveJob | None:
+def read_live_job(settings: Settings, job: str) -> LiveJob | None:
     """Return how a job runs, from its contract; None for a job without one.
 
     Raises:
@@ -36,7 +36,7 @@ def live(settings: Settings, job: str) -> LiveJob | None:
     return LiveJob(load_contract(job, settings.contracts_dir).planning, settings.speed(job))
 
 
-def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
+def fit_calibrator(forecaster: Forecaster, series: Series, live: LiveJob | None) -> PeakCalibrator | None:
     """Fit a peak calibrator to a job's past: how high the load goes within lead time and hold, given the forecasts.
 
     Args:
@@ -54,8 +54,8 @@ def learned(forecaster: Forecaster, series: Series, live: LiveJob | None) -> Pea
     return None if live is None else learn_calibrator(forecaster, series, live.planning, live.scale)
 
 
-def explained(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
-    """Describe a calibrator that `learned` returned for the model card, or why there is none.
+def describe_calibrator(calibrator: PeakCalibrator | None, forecaster: Forecaster, live: LiveJob | None) -> str:
+    """Describe a calibrator that `fit_calibrator` returned for the model card, or why there is none.
 
     Returns:
         One or two sentences; "" for a job without a contract.

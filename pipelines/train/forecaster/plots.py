@@ -1,4 +1,4 @@
-"""Pictures of a training run, for MLflow: forecast against what came, errors by horizon, the training curve."""
+"""Pictures of a training run, for MLflow: forecast against the load, errors by horizon, the training curve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INK, _FAN, _SEARCH = "#1f2933", "#2f6f9f", "#c4713b"
 _LINES = ("#2f6f9f", "#c4713b", "#7a8794", "#b9c0c7")
 
 
-def fan(backtest: Backtest, name: str) -> Figure:
+def plot_forecasts(backtest: Backtest, name: str) -> Figure:
     """Plot held-out load with median and quantile ranges: one step ahead above, the whole horizon ahead below.
 
     Args:
@@ -33,7 +33,7 @@ def fan(backtest: Backtest, name: str) -> Figure:
             label = f"{level:g} to {backtest.levels[-1 - i]:g}"
             panel.fill_between(at, rows[:, i], rows[:, -1 - i], color=_FAN, alpha=0.18, linewidth=0, label=label)
         panel.plot(at, backtest.median[:, ahead - 1], color=_FAN, linewidth=1.2, label="median")
-        panel.plot(hours, backtest.actual[:, 0], color=_INK, linewidth=1.4, label="came")
+        panel.plot(hours, backtest.actual[:, 0], color=_INK, linewidth=1.4, label="load")
         panel.set_title(f"{name}, {ahead} step{'s' if ahead > 1 else ''} ahead", loc="left", fontsize=10)
         panel.set(ylabel="records/s", ylim=(0, None))
         panel.spines[["top", "right"]].set_visible(False)
@@ -42,7 +42,7 @@ def fan(backtest: Backtest, name: str) -> Figure:
     return figure
 
 
-def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
+def plot_error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
     """Plot the mean pinball loss (records/s, log scale) against steps ahead, a line per forecaster.
 
     Args:
@@ -57,7 +57,7 @@ def error_by_horizon(backtests: Mapping[str, Backtest]) -> Figure:
     return figure
 
 
-def training_curve(epochs: Sequence[Epoch]) -> Figure:
+def plot_training_curve(epochs: Sequence[Epoch]) -> Figure:
     """Plot training and validation loss (share of the mean load) by epoch; marks the least validation loss.
 
     Args:

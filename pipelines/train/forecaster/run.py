@@ -11,10 +11,10 @@ from configs.settings import Settings, load
 from models.forecast.selection.gate import Rival, decide_promotion
 from pipelines.lake import tables as lake
 from pipelines.registry import Registry
-from pipelines.train.decided import formed, let_serve, refused, ruling
+from pipelines.train.promotion import promote_winner, verdict_record, verdict_without_figures, with_form_values
 
 
-def enough(job: str, settings: Settings | None = None) -> bool:
+def has_training_data(job: str, settings: Settings | None = None) -> bool:
     """Return whether the lake holds at least one training step of the job's load; starts no Spark.
 
     Raises:
@@ -46,16 +46,16 @@ def train(job: str, because: Sequence[str] = (), settings: Settings | None = Non
     """
     # Each task is a process of its own, and only this one needs the libraries that fit: 9 s of CPU to import.
     from pipelines.lake.load import read_lake
-    from pipelines.train.forecaster.challenge import train_on
-    from pipelines.train.forecaster.peaks import live
+    from pipelines.train.forecaster.challenge import train_challenger
+    from pipelines.train.forecaster.peaks import read_live_job
 
     settings = settings or load()
-    training = formed(settings.training, "training", form)
+    training = with_form_values(settings.training, "training", form)
     source = read_lake(settings, job, training.step_s)
-    return train_on(Registry(settings), job, training, source, because, live(settings, job))
+    return train_challenger(Registry(settings), job, training, source, because, read_live_job(settings, job))
 
 
-def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
+def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None) -> dict[str, Any]:
     """Decide whether a run's challenger becomes champion, and store the verdict in MLflow; moves no alias.
 
     A verdict that is stored with the run is returned as it is.
@@ -80,7 +80,7 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
     if said := tags.get("verdict"):
         return dict(json.loads(said))
     losses = {name: metrics.get(f"{name}.pinball") for name in ("challenger", "champion", "seasonal_naive")}
-    decided = refused(registry, job, tags)
+    decided = verdict_without_figures(registry, job, tags)
     if decided is None:
         least = 1 - float(parameters["improvement"]) - 1e-9  # as good as the champion is no reason to change
         held = (("champion", "champion", least), ("seasonal_naive", "seasonal naive forecast", 1.0))
@@ -89,22 +89,22 @@ def judge(job: str, run_id: str, settings: Settings | None = None) -> dict[str, 
             for key, name, allowed in held
         }
         decided = decide_promotion(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
-    found = ruling(
+    record = verdict_record(
         job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
         naive_loss=losses["seasonal_naive"],
     )  # fmt: skip
-    registry.keep_verdict(job, run_id, found)
-    return found
+    registry.keep_verdict(job, run_id, record)
+    return record
 
 
 def promote(verdict: dict[str, Any], settings: Settings | None = None) -> str | None:
-    """Make the challenger of a verdict champion if it won, see `pipelines.train.decided.let_serve`.
+    """Make the challenger of a verdict champion if it won, see `pipelines.train.promotion.promote_winner`.
 
     Returns:
         The version that is champion afterwards; None for none.
 
     Raises:
         RegistryError: MLflow does not answer.
-        KeyError: the verdict lacks a key of `judge`.
+        KeyError: the verdict lacks a key of `decide_on_challenger`.
     """
-    return let_serve(Registry(settings or load()), verdict)
+    return promote_winner(Registry(settings or load()), verdict)

@@ -20,7 +20,7 @@ _CALLED = {
 }  # fmt: skip
 
 
-def figures(result: TransferResult) -> dict[str, float]:
+def transfer_metrics(result: TransferResult) -> dict[str, float]:
     """Return the figures of an adaptation for MLflow.
 
     Returns:
@@ -28,14 +28,14 @@ def figures(result: TransferResult) -> dict[str, float]:
         those near enough also `adapt.<job>.<model>` (RMSE of each of the four models compared, 1 being the last value's
         over the history) and `adapt.<job>.transfer` ((adapted - own)/own; below 0 it helped). NaN are left out.
     """
-    found = {f"adapt.{name}.shape": shape for name, shape in result.shapes.items()}
+    metrics = {f"adapt.{name}.shape": shape for name, shape in result.shapes.items()}
     for name, verdict in result.verdicts.items():
-        found |= {f"adapt.{name}.{model}": error for model, error in verdict.errors.items()}
-        found[f"adapt.{name}.transfer"] = verdict.transfer
-    return {key: value for key, value in found.items() if value == value}
+        metrics |= {f"adapt.{name}.{model}": error for model, error in verdict.errors.items()}
+        metrics[f"adapt.{name}.transfer"] = verdict.transfer
+    return {key: value for key, value in metrics.items() if value == value}
 
 
-def explained(result: TransferResult) -> str:
+def describe_transfers(result: TransferResult) -> str:
     """Say of every source whether its adapted network was accepted, and why; for model cards.
 
     Returns:
@@ -50,7 +50,7 @@ def explained(result: TransferResult) -> str:
     return "; ".join(lines) or "there is no other load"
 
 
-def nobody(history: Series, others: Mapping[str, Series]) -> str:
+def why_no_transfer(history: Series, others: Mapping[str, Series]) -> str:
     """Say why no network is adapted from other loads: the own load is long, there is no long one, or too few steps.
 
     Args:
@@ -65,7 +65,7 @@ def nobody(history: Series, others: Mapping[str, Series]) -> str:
     return f"nobody was asked: {len(history)} steps are too few to compare candidates on"
 
 
-def tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, str]:
+def transfer_tags(chosen: ChampionChoice, source: str, why: str) -> dict[str, str]:
     """Return the tags of a run that say from whose load the chosen forecaster was adapted.
 
     Args:

@@ -1,6 +1,6 @@
 import pytest
 
-from configs.contract import contracted, load_contract, read_contracts
+from configs.contract import jobs_with_contract, load_contract, read_contracts
 from configs.errors import SettingsError
 from configs.settings import ROOT, Settings, load
 
@@ -89,7 +89,7 @@ def test_a_wrong_contract_is_named(tmp_path, text, says):
 def test_a_broken_contract_leaves_the_others_jobs_alone(tmp_path):
     (tmp_path / "orders.yaml").write_text("job: orders")
     (tmp_path / "rides.yaml").write_text("job: [")
-    assert contracted(tmp_path) == ["orders", "rides"]
+    assert jobs_with_contract(tmp_path) == ["orders", "rides"]
     found, wrong = read_contracts(tmp_path)
     assert set(found) == {"orders"} and "not YAML" in wrong["rides"]
 

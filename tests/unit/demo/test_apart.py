@@ -8,8 +8,8 @@ from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.bench.fastpath.load import bench_settings as fastpath_settings
 from pipelines.demo.progress import Screen
-from pipelines.demo.run import fresh_stack
-from pipelines.stack.apart import apart
+from pipelines.demo.run import running_stack
+from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.parts import PARTS
 
 
@@ -23,7 +23,7 @@ from pipelines.stack.parts import PARTS
 )
 def test_a_service_of_a_persons_own_is_refused(tmp_path, section, own, variable):
     with pytest.raises(SettingsError, match=variable):
-        apart(load(var=tmp_path, **{section: own}), "demo")
+        isolated_settings(load(var=tmp_path, **{section: own}), "demo")
     assert not list(tmp_path.iterdir())
 
 
@@ -34,7 +34,7 @@ def test_a_bench_refuses_a_configured_broker(tmp_path, monkeypatch):
 
 
 def test_a_spark_master_of_a_persons_own_is_used(tmp_path):
-    settings = apart(load(var=tmp_path, spark={"master": "yarn"}, kafka={"prefix": "acme."}), "demo")
+    settings = isolated_settings(load(var=tmp_path, spark={"master": "yarn"}, kafka={"prefix": "acme."}), "demo")
     assert (settings.spark.master, settings.kafka.prefix, settings.var_dir) == ("yarn", "", tmp_path / "demo")
 
 
@@ -47,7 +47,7 @@ def test_the_demonstration_leaves_the_lake_models_and_topics_of_the_folder(tmp_p
         path.write_text("mine")
     monkeypatch.setitem(PARTS, "broker", replace(PARTS["broker"], start=lambda place: None))
     monkeypatch.setattr("pipelines.demo.run.create_topics", lambda kafka: None)
-    with fresh_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
+    with running_stack(load(var=tmp_path), {"broker"}, Screen(), of=2) as stack:
         assert stack.settings.lake_dir == tmp_path / "demo" / "lake"
         assert not again.exists()
     assert [path.read_text() for path in kept] == ["mine"] * len(kept)

@@ -1,16 +1,19 @@
 """What the ring decides by itself: whether it closed, which event hours it ingests, what the live line shows."""
 
+import subprocess
 import time
 from datetime import UTC, datetime
 
+import psutil
 import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
+from pipelines.demo import run as demo
 from pipelines.demo.champion import history_window, live_window
-from pipelines.demo.compare import _contracts, cheapest, compare
+from pipelines.demo.compare import _contracts, cheapest_run, compare_policies
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.demo.run import add_facts, new_run_dir, open_ends
+from pipelines.demo.run import create_run_dir, left_alive, list_failures, update_run_json
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
@@ -18,9 +21,9 @@ FACTS = {"policy": "forecast", "live_rows_ingested": 40, "challenger": {"reason"
 
 
 def test_a_closed_ring_has_no_open_end():
-    assert open_ends(SUMMARY, FACTS) == []
-    assert open_ends(SUMMARY, {**FACTS, "newcomer": None}) == []
-    assert open_ends(SUMMARY, {**FACTS, "newcomer": {"job": "rides", "version": "2", "reason": "rejected"}}) == []
+    assert list_failures(SUMMARY, FACTS) == []
+    assert list_failures(SUMMARY, {**FACTS, "newcomer": None}) == []
+    assert list_failures(SUMMARY, {**FACTS, "newcomer": {"job": "rides", "version": "2", "reason": "rejected"}}) == []
 
 
 @pytest.mark.parametrize(
@@ -36,12 +39,12 @@ def test_a_closed_ring_has_no_open_end():
     ],
 )
 def test_each_open_end_is_said(summary, facts, word):
-    (end,) = open_ends({**SUMMARY, **summary}, {**FACTS, **facts})
+    (end,) = list_failures({**SUMMARY, **summary}, {**FACTS, **facts})
     assert word in end
 
 
 def test_a_run_without_forecasts_needs_no_scale_up_by_one():
-    assert open_ends({**SUMMARY, "forecast_scale_ups_confirmed": 0}, {**FACTS, "policy": "reactive"}) == []
+    assert list_failures({**SUMMARY, "forecast_scale_ups_confirmed": 0}, {**FACTS, "policy": "reactive"}) == []
 
 
 def test_the_windows_meet_at_the_live_start_and_hold_the_last_hour():
@@ -52,10 +55,10 @@ def test_the_windows_meet_at_the_live_start_and_hold_the_last_hour():
 
 
 def test_facts_are_added_to_those_that_are_known(tmp_path):
-    folder = new_run_dir(load(var=tmp_path, autoscaler={"policy": "static"}))
+    folder = create_run_dir(load(var=tmp_path, autoscaler={"policy": "static"}))
     assert folder.name.endswith("-static") and folder.parent == tmp_path / "runs"
     (folder / "run.json").write_text('{"policy": "static", "wall_end": null}')
-    assert add_facts(folder, wall_end=3.0) == {"policy": "static", "wall_end": 3.0}
+    assert update_run_json(folder, wall_end=3.0) == {"policy": "static", "wall_end": 3.0}
 
 
 def test_the_live_line_shows_the_newest_of_each_kind():
@@ -67,7 +70,7 @@ def test_the_live_line_shows_the_newest_of_each_kind():
     view = LiveFigures()
     assert view.line() == "arrival    -/s  ahead    -/s  executors -→-  lag     -  latency p95    - s"
     for message in (metric, forecast, decision):
-        view = view.seen(message)
+        view = view.updated_by(message)
     assert view.line() == "arrival  120/s  ahead  250/s  executors 2→3  lag    37  latency p95    - s"
     assert view.last_change == "up 2 → 3: why"
 
@@ -80,8 +83,8 @@ def test_a_stage_that_fails_says_so(capsys):
 
 def test_a_second_over_the_target_costs_a_second_of_the_whole_cluster():
     runs = [{"executor_s": 300, "over_target_s": 10}, {"executor_s": 270, "over_target_s": 18}]
-    assert cheapest(runs, 4.0) is runs[0]  # 340 against 342
-    assert cheapest(runs, 3.0) is runs[1]  # 330 against 324
+    assert cheapest_run(runs, 4.0) is runs[0]  # 340 against 342
+    assert cheapest_run(runs, 3.0) is runs[1]  # 330 against 324
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_a_second_over_the_target_costs_a_second_of_the_whole_cluster():
 )
 def test_a_comparison_refuses_what_it_cannot_run_before_it_starts(tmp_path, policies, utilisations, word):
     with pytest.raises(SettingsError, match=word):
-        compare(load(var=tmp_path), policies, 1, utilisations)
+        compare_policies(load(var=tmp_path), policies, 1, utilisations)
     assert not list(tmp_path.iterdir())
 
 
@@ -105,3 +108,12 @@ def test_a_run_of_a_comparison_has_contracts_of_its_own(tmp_path):
     assert changed == before
     other = yaml.safe_load((folder / "key_window.yaml").read_text())
     assert other == yaml.safe_load((settings.contracts_dir / "key_window.yaml").read_text())
+
+
+def test_a_process_that_ends_while_survivors_are_listed_is_none(monkeypatch):
+    child = subprocess.Popen(["sleep", "60"])
+    ended, me = psutil.Process(child.pid), psutil.Process()
+    child.kill()
+    child.wait()
+    monkeypatch.setattr(demo, "find_processes", lambda sessions, stack_id: [ended, me])
+    assert left_alive(type("Stopped", (), {"processes": {}, "id": "x"})()) == [f"{me.pid} {me.name()}"]

@@ -12,7 +12,7 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import DAY_S, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.champion import ChampionChoice, Trial
-from pipelines.demo.newcomer import check, judged
+from pipelines.demo.newcomer import check_newcomer, collect_newcomer_results
 from pipelines.jobs import history
 from pipelines.jobs.history import newcomer_load, publish_newcomer
 from pipelines.train.forecaster.candidates import Candidates
@@ -33,8 +33,8 @@ def test_the_default_newcomer_has_the_first_days_of_its_trace_at_the_peak_of_the
     series = newcomer_load(settings.replay, settings.replay.newcomer)
     assert len(series) * series.step_s == 5 * DAY_S
     assert series.values.max() == settings.replay.peak_rps
-    check(settings)
-    check(load(replay={"newcomer": None}))
+    check_newcomer(settings)
+    check_newcomer(load(replay={"newcomer": None}))
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_the_default_newcomer_has_the_first_days_of_its_trace_at_the_peak_of_the
 )
 def test_wrong_settings_are_refused_in_words(changes, words):
     with pytest.raises(SettingsError) as error:
-        check(with_newcomer(**changes))
+        check_newcomer(with_newcomer(**changes))
     for word in words:
         assert word in str(error.value)
 
 
 def test_a_job_that_runs_beside_the_main_one_is_no_newcomer():
     with pytest.raises(SettingsError, match="runs live"):
-        check(load(job={"also": ["key_window"]}, replay={"newcomer": {"job": "key_window"}}))
+        check_newcomer(load(job={"also": ["key_window"]}, replay={"newcomer": {"job": "key_window"}}))
 
 
 def test_missing_steps_are_not_published(monkeypatch):
@@ -86,11 +86,11 @@ def test_missing_steps_are_not_published(monkeypatch):
 def test_every_source_is_said_and_logged_with_what_the_gate_made_of_it():
     refused = {"flat": "its shape is 0.90 as far as no shape at all"}
     asked = TransferResult(verdicts=GATE, refused=refused, shapes={"near": 0.2, "far": 0.4})
-    said = sources.explained(asked)
+    said = sources.describe_transfers(asked)
     assert "flat kept out, its shape is 0.90" in said
     assert "near (shape 0.20, kept under 0.5): RMSE adapted 0.3, unadapted 0.4, own load only 0.35" in said
     assert "last value 0.5: let in" in said and said.endswith("kept out, own load only does better")
-    found = sources.figures(asked)
+    found = sources.transfer_metrics(asked)
     assert found["adapt.near.shape"] == 0.2 and found["adapt.far.target_only"] == 0.5
     assert found["adapt.far.transfer"] == pytest.approx(0.2)
 
@@ -124,9 +124,9 @@ def test_a_source_that_is_kept_out_leaves_its_figures_and_the_reason():
 
 def test_why_nobody_was_asked():
     steps = {days: Series(0.0, 3600.0, np.zeros(24 * days)) for days in (3, 14)}
-    assert "14 days of its own are enough" in sources.nobody(steps[14], {})
-    assert "no other job has 14 days" in sources.nobody(steps[3], {})
-    assert "72 steps are too few" in sources.nobody(steps[3], {"big": steps[14]})
+    assert "14 days of its own are enough" in sources.why_no_transfer(steps[14], {})
+    assert "no other job has 14 days" in sources.why_no_transfer(steps[3], {})
+    assert "72 steps are too few" in sources.why_no_transfer(steps[3], {"big": steps[14]})
 
 
 def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
@@ -136,11 +136,11 @@ def test_a_pupil_that_was_let_in_and_not_chosen_is_said_to_be():
     def choice(name):
         return ChampionChoice(name, Naive(Task(60.0, 1, (0.5,))), {"blend": trial(2.0), "adapted": trial(3.0)})
 
-    assert sources.tags(choice("adapted"), "big", "big: let in") == {
+    assert sources.transfer_tags(choice("adapted"), "big", "big: let in") == {
         "adapt.source": "big",
         "adapt.why": "big: let in",
     }
-    other = sources.tags(choice("blend"), "big", "big: let in")
+    other = sources.transfer_tags(choice("blend"), "big", "big: let in")
     assert other["adapt.source"] == "none"
     assert other["adapt.why"] == "big: let in, but not chosen: loss 3 against 2 of blend"
 
@@ -164,8 +164,8 @@ class Registry:
 def test_what_came_of_it_is_the_verdict_with_its_reasons():
     settings = load()
     won = {"version": "2", "promoted": True, "reason": "promoted", "challenger_loss": 1.0, "run": "r"}
-    found = judged(settings, Registry(won))
+    found = collect_newcomer_results(settings, Registry(won))
     assert (found["job"], found["version"], found["chosen"], found["why"]) == ("ride_count", "2", "blend", "kept out")
-    missing = judged(settings, Registry())
+    missing = collect_newcomer_results(settings, Registry())
     assert missing["version"] is None and "no verdict" in missing["reason"]
-    assert judged(load(replay={"newcomer": None}), Registry()) is None
+    assert collect_newcomer_results(load(replay={"newcomer": None}), Registry()) is None

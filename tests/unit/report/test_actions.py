@@ -38,18 +38,18 @@ def acts():
         outcome("e", "refused", 2, 9),
         outcome("forged", "refused", 2, 99),  # of a decision that nobody can read
     ])  # fmt: skip
-    return actions.table(decisions, outcomes), outcomes
+    return actions.join_outcomes(decisions, outcomes), outcomes
 
 
 def test_counts(acts):
-    assert actions.counts(*acts) == {
+    assert actions.count_decisions(*acts) == {
         "decisions": 9, "stood_in": 3, "scale_ups": 2, "scale_downs": 1, "scale_ups_by_forecast": 1,
         "forecast_scale_ups_confirmed": 1, "ineffective": 1, "refused": 2, "failed": 0,
     }  # fmt: skip
 
 
 def test_delays(acts):
-    found = actions.delays(acts[0])
+    found = actions.action_delays(acts[0])
     known = {key: [round(float(v), 3) for v in values if v == v] for key, values in found.items()}
     assert known["decision_to_executor_s"] == [1.2]  # the scale-up that was of no use has none
     assert known["decision_to_useful_s"] == [5.0]
@@ -65,7 +65,21 @@ def test_seconds_in_action(acts):
 def test_no_outcomes_and_no_decisions():
     columns = list(outcome("x", "confirmed", 1, 2))
     decisions = pd.DataFrame([decision("a", 1.0, 1, ["hold"], metric=0.5)])
-    acts = actions.table(decisions, pd.DataFrame(columns=columns))
-    assert actions.counts(acts, pd.DataFrame(columns=columns))["scale_ups"] == 0
-    empty = actions.table(decisions.iloc[:0], pd.DataFrame(columns=columns))
-    assert len(actions.delays(empty)["metric_to_decision_s"]) == 0
+    acts = actions.join_outcomes(decisions, pd.DataFrame(columns=columns))
+    assert actions.count_decisions(acts, pd.DataFrame(columns=columns))["scale_ups"] == 0
+    empty = actions.join_outcomes(decisions.iloc[:0], pd.DataFrame(columns=columns))
+    assert len(actions.action_delays(empty)["metric_to_decision_s"]) == 0
+
+
+def test_what_came_of_decisions_before_the_live_load_is_not_counted():
+    acts = actions.join_outcomes(pd.DataFrame([decision("live", 10.4, 2, ["up", "forecast"])]), pd.DataFrame([
+        outcome("live", "ineffective", 1, 2, 10.4, 10.5, closed=15.0)
+    ]))  # fmt: skip
+    outcomes = pd.DataFrame([
+        outcome("warm-up", "ineffective", 1, 2, 9.0, 9.1, closed=11.0),  # it came while the load ran
+        outcome("warm-up, unread", "refused", 1, 99, closed=9.5),
+        outcome("live", "ineffective", 1, 2, 10.4, 10.5, closed=15.0),
+        outcome("forged", "refused", 2, 99, closed=12.0),
+    ])  # fmt: skip
+    found = actions.count_decisions(acts, actions.made_between(outcomes, 10.0, 20.0))
+    assert (found["ineffective"], found["refused"]) == (1, 1)

@@ -1,6 +1,6 @@
 import pytest
 
-from pipelines.report.comparison import render_comparison, verdict
+from pipelines.report.comparison import comparison_sentences, render_comparison
 
 
 def summary(policy, over, paid, turn):
@@ -26,7 +26,7 @@ RUNS = [
 
 
 def test_medians_leave_the_sweep_out_and_pairs_are_matched_by_turn():
-    said = verdict(RUNS)
+    said = comparison_sentences(RUNS)
     assert "forecast: 2 s over the target for 300 executor-seconds (median of 3 runs)" in said
     assert "reactive: 5 s over the target for 300 executor-seconds (median of 3 runs)" in said
     assert "Of 3 pairs, forecast had fewer seconds over the target than reactive in 2" in said
@@ -34,9 +34,9 @@ def test_medians_leave_the_sweep_out_and_pairs_are_matched_by_turn():
 
 
 def test_it_says_where_another_policy_decided():
-    assert "stood in" not in verdict(RUNS)
+    assert "stood in" not in comparison_sentences(RUNS)
     agents = [{**summary("dqn", 3, 280.0, f"pair {i}"), "stood_in": 4 * i} for i in (1, 2)]
-    assert "In 12 of dqn's 20 decisions another policy stood in." in verdict([*RUNS, *agents])
+    assert "In 12 of dqn's 20 decisions another policy stood in." in comparison_sentences([*RUNS, *agents])
 
 
 def test_every_run_is_on_the_page(tmp_path):

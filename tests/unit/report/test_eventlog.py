@@ -48,12 +48,12 @@ def check(log):
 
 def test_one_file(tmp_path):
     (tmp_path / "app-1").write_text("\n".join(LINES) + "\n")
-    check(eventlog.read(tmp_path))
+    check(eventlog.read_event_logs(tmp_path))
 
 
 def test_a_driver_killed_in_the_middle_of_a_line(tmp_path):
     (tmp_path / "app-1.inprogress").write_text("\n".join([*LINES, LINES[0][:30]]))
-    check(eventlog.read(tmp_path))
+    check(eventlog.read_event_logs(tmp_path))
 
 
 def test_a_rolling_log_is_read_in_order(tmp_path):
@@ -62,13 +62,13 @@ def test_a_rolling_log_is_read_in_order(tmp_path):
     (folder / "appstatus_app-1").touch()
     for number, part in ((2, LINES[:3]), (10, LINES[3:])):  # 10 comes after 2
         (folder / f"events_{number}_app-1").write_text("\n".join(part) + "\n")
-    check(eventlog.read(tmp_path))
+    check(eventlog.read_event_logs(tmp_path))
 
 
 def test_stage_numbers_of_two_applications_do_not_mix(tmp_path):
     (tmp_path / "app-1").write_text("\n".join([*LINES, event("ApplicationEnd", Timestamp=6000)]) + "\n")
     (tmp_path / "app-2").write_text(task(4, 1, 2) + "\n")
-    log = eventlog.read(tmp_path)
+    log = eventlog.read_event_logs(tmp_path)
     assert set(log.tasks["application"]) == {"app-1"}
     assert log.executors.set_index("executor").loc["0", "removed"] == 6.0
 
@@ -81,4 +81,4 @@ def test_a_bad_log_is_named(tmp_path, name, text, said):
     if name:
         (tmp_path / name).write_text(text)
     with pytest.raises(EventLogError, match=said):
-        eventlog.read(tmp_path)
+        eventlog.read_event_logs(tmp_path)

@@ -4,7 +4,8 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from pipelines.report.page import render
+from pipelines.report import tables
+from pipelines.report.page import render_report
 from tests.fakes import run_dir
 
 
@@ -14,8 +15,10 @@ def pages(tmp_path_factory):
     run_dir.write(ours, seconds=60, stop=(50, 3))
     run_dir.write(theirs, policy="reactive", seconds=60)
     return {
-        "compared": render(ours, theirs).read_text(), "reactive": render(theirs).read_text(), "ours": ours,
-    }  # fmt: skip
+        "compared": render_report(ours, theirs).read_text(),
+        "reactive": render_report(theirs).read_text(),
+        "ours": ours,
+    }
 
 
 def figures(page):
@@ -88,7 +91,7 @@ def test_the_newcomer_is_shown_where_there_was_one(pages, tmp_path):
     run_dir.write(tmp_path, seconds=20)
     known = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps({**known, "newcomer": None}))
-    assert "<h3>Newcomer</h3>" not in render(tmp_path).read_text()
+    assert "<h3>Newcomer</h3>" not in render_report(tmp_path).read_text()
 
 
 def test_a_run_without_forecasts_says_so(pages):
@@ -100,6 +103,25 @@ def test_what_others_wrote_stays_text(tmp_path):
     run_dir.write(tmp_path, seconds=20)
     file = tmp_path / "decisions.jsonl"
     file.write_text(file.read_text().replace('"reason": "', '"reason": "<script>alert(1)</script> '))
-    page = render(tmp_path).read_text()
+    page = render_report(tmp_path).read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
+
+
+def test_what_an_outcome_observed_is_written_as_a_person_reads_it(tmp_path):
+    run_dir.write(tmp_path, seconds=60)
+    file, rows = tmp_path / "outcomes.jsonl", []
+    seen = {
+        "lag_records_before": 1200, "lag_records_after": 30, "processed_rps_before": 141.2,
+        "processed_rps_after": 250.0, "waited_s": 1.2, "censored": False, "late": False, "patience_s": 60,
+    }  # fmt: skip
+    for line in file.read_text().splitlines():
+        rows.append(json.dumps({**json.loads(line), "observed": seen}))
+    file.write_text("\n".join(rows) + "\n")
+    page = render_report(tmp_path).read_text()
+    assert "waited 1.2 s; patience of 60 s; started late or never: no; lag 1,200 → 30 records" in page
+    assert "processed 141 → 250 records/s" in page
+    assert not re.search("censored|patience s|patience_s|rps before", without_plotly(page))
+    assert tables._observed_lines({"censored": False, "late": True}, down=True) == ["left late or never: late"]
+    assert tables._observed_lines({"censored": True}, down=False) == ["started late or never: never"]
+    assert tables._observed_lines({}, down=False) == []

@@ -29,7 +29,7 @@ def test_commit_times_equal_a_search_from_the_front(steps, offsets):
 
 def test_seconds_by_hand():
     produced, committed = np.array([100.2, 100.7, 101.5]), np.array([101.1, 103.5, INF])
-    frame = seconds.by_second(produced, committed, start=100.0, seconds=4)
+    frame = seconds.latency_by_second(produced, committed, start=100.0, seconds=4)
     assert frame["produced"].tolist() == [2, 1, 0, 0]
     assert frame["latency_max_s"].iloc[0] == pytest.approx(2.8)
     assert frame["latency_max_s"].iloc[1] == INF
@@ -39,7 +39,7 @@ def test_seconds_by_hand():
 
 
 def test_busy_seconds_by_hand():
-    frame = seconds.busy_by_second(np.array([99.0, 100.5, 101.0]), np.array([99.9, 101.5, 101.25]), 100.0, 4)
+    frame = seconds.tasks_by_second(np.array([99.0, 100.5, 101.0]), np.array([99.9, 101.5, 101.25]), 100.0, 4)
     assert frame["tasks"].tolist() == pytest.approx([0.5, 0.75, 0, 0])
     assert frame["ran"].tolist() == [True, True, False, False]
 
@@ -48,7 +48,7 @@ def test_busy_seconds_by_hand():
 def test_busy_seconds_equal_a_sum_over_tasks(tasks):
     begin = np.array([b / 8 for b, _ in tasks])
     end = np.array([(b + d) / 8 for b, d in tasks])
-    frame = seconds.busy_by_second(begin, end, 0.0, 5)
+    frame = seconds.tasks_by_second(begin, end, 0.0, 5)
     for s in range(5):
         shares = [max(0.0, min(e, s + 1) - max(b, s)) for b, e in zip(begin, end, strict=True)]
         assert frame["tasks"].iloc[s] == pytest.approx(sum(shares))
@@ -67,11 +67,11 @@ def test_the_longest_pause_counts_only_while_something_waits():
 def test_executor_seconds_and_steps():
     added, removed = np.array([-5.0, 10.0, 20.0]), np.array([np.nan, 30.0, 25.0])
     assert seconds.executor_seconds(added, removed, 0.0, 40.0) == 40 + 20 + 5
-    times, count = seconds.step_function(added, removed, 0.0, 40.0)
+    times, count = seconds.count_open(added, removed, 0.0, 40.0)
     assert times.tolist() == [0, 10, 20, 25, 30, 40]
     assert count.tolist() == [1, 2, 3, 2, 1, 1]
 
 
 def test_spread_of_nothing_and_of_something():
-    assert seconds.spread(np.array([INF, np.nan])) == {"p50": None, "p95": None, "n": 0}
-    assert seconds.spread(np.array([1.0, 2.0, 3.0, np.nan])) == {"p50": 2.0, "p95": 2.9, "n": 3}
+    assert seconds.percentiles(np.array([INF, np.nan])) == {"p50": None, "p95": None, "n": 0}
+    assert seconds.percentiles(np.array([1.0, 2.0, 3.0, np.nan])) == {"p50": 2.0, "p95": 2.9, "n": 3}

@@ -3,16 +3,16 @@ import shutil
 
 import pytest
 
-from pipelines.report.headline import table
+from pipelines.report.headline import summary_text
 from pipelines.report.recorded.lines import RunError
-from pipelines.report.summary import KEYS, summarise
+from pipelines.report.summary import KEYS, write_summary
 from tests.fakes import run_dir
 
 
 @pytest.fixture(scope="module")
 def forecast(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forecast")
-    return folder, run_dir.write(folder), summarise(folder)
+    return folder, run_dir.write(folder), write_summary(folder)
 
 
 def test_a_run_says_what_it_is_known_to_hold(forecast):
@@ -45,7 +45,7 @@ def test_what_signs_of_life_stand_for_is_counted_as_if_it_had_been_written(forec
     for name, rows in (("decisions", kept), ("heartbeats", standing.values())):
         (short / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert len(kept) < 0.5 * written["decisions"]
-    summary, same = summarise(short), ("decisions", "stood_in", "scale_ups", "scale_downs", "scale_ups_by_forecast")
+    summary, same = write_summary(short), ("decisions", "stood_in", "scale_ups", "scale_downs", "scale_ups_by_forecast")
     assert {key: summary[key] for key in same} == {key: written[key] for key in same}
 
 
@@ -57,14 +57,14 @@ def test_the_keys_are_the_documented_ones_and_the_file_is_strict_json(forecast):
 
 def test_a_stand_in_is_not_passed_over(forecast):
     *_, s = forecast
-    assert "stood in" not in table(s)
-    said = table({**s, "policy": "dqn", "stood_in": 3, "decisions": 7})
+    assert "stood in" not in summary_text(s)
+    said = summary_text({**s, "policy": "dqn", "stood_in": 3, "decisions": 7})
     assert "In 3 of 7 decisions another policy stood in for dqn." in said
 
 
 def test_the_table_shows_the_figures(forecast):
     _, facts, s = forecast
-    text = table(s)
+    text = summary_text(s)
     assert f"{facts.produced:,} of {facts.produced:,}; 0 lost, 0 twice" in text
     assert "Processing never stopped." in text
     assert len({line.index(line.split("  ", 1)[1].strip()) for line in text.splitlines()[2:]}) == 1  # aligned
@@ -72,21 +72,21 @@ def test_the_table_shows_the_figures(forecast):
 
 def test_the_table_says_what_came_of_the_newcomer_in_two_lines(forecast):
     *_, s = forecast
-    lines = table(s).splitlines()
+    lines = summary_text(s).splitlines()
     assert sum("word_count (shape 0.23, kept under 0.5)" in line for line in lines) == 1
     assert sum("version 2, blend, promoted" in line and "version 2 serves" in line for line in lines) == 1
-    assert len(table({**s, "newcomer": None}).splitlines()) == len(lines) - 2
+    assert len(summary_text({**s, "newcomer": None}).splitlines()) == len(lines) - 2
     none = {**s["newcomer"], "version": None, "why": "", "reason": "no challenger: 48 steps in the lake"}
-    assert "none was judged; no challenger: 48 steps" in table({**s, "newcomer": none})
+    assert "none was judged; no challenger: 48 steps" in summary_text({**s, "newcomer": none})
 
 
 def test_a_stop_is_found_to_the_second(tmp_path):
     facts = run_dir.write(tmp_path, seconds=60, stop=(44, 4))
-    s = summarise(tmp_path)
+    s = write_summary(tmp_path)
     assert s["stopped_s"] == facts.stopped_s == 4
     assert s["stopped_in_action_s"] == 0
     assert 4 < s["longest_pause_s"] < 5.5
-    assert "stopped for 4 s" in table(s)
+    assert "stopped for 4 s" in summary_text(s)
 
 
 def test_an_executor_that_was_not_asked_to_leave_is_lost(tmp_path):
@@ -97,7 +97,7 @@ def test_an_executor_that_was_not_asked_to_leave_is_lost(tmp_path):
         "Removed Reason": "Command exited with code 137",
     }  # fmt: skip
     log.write_text(log.read_text() + json.dumps(gone, separators=(",", ":")) + "\n")
-    assert summarise(tmp_path)["executors_lost"] == 1
+    assert write_summary(tmp_path)["executors_lost"] == 1
 
 
 def test_a_record_that_was_never_committed_is_over_the_target(tmp_path):
@@ -105,7 +105,7 @@ def test_a_record_that_was_never_committed_is_over_the_target(tmp_path):
     progress = tmp_path / "word_count.progress.jsonl"
     lines = progress.read_text().splitlines()
     progress.write_text("\n".join(lines[:-1]) + "\n")
-    s = summarise(tmp_path)
+    s = write_summary(tmp_path)
     assert s["unfinished"] == json.loads(lines[-1])["numInputRows"] > 0
     assert s["over_target_s"] > 0
 
@@ -115,7 +115,7 @@ def test_a_restart_of_the_query_is_counted(tmp_path):
     progress = tmp_path / "word_count.progress.jsonl"
     lines = progress.read_text().splitlines()
     progress.write_text("\n".join([*lines[:20], *(line.replace("run-1", "run-2") for line in lines[20:])]) + "\n")
-    assert summarise(tmp_path)["restarts"] == 1
+    assert write_summary(tmp_path)["restarts"] == 1
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_missing_file_is_named(tmp_path, name):
     run_dir.write(tmp_path, seconds=10)
     (tmp_path / name).unlink()
     with pytest.raises(RunError, match=name):
-        summarise(tmp_path)
+        write_summary(tmp_path)
 
 
 def test_a_broken_line_is_named(tmp_path):
@@ -134,4 +134,4 @@ def test_a_broken_line_is_named(tmp_path):
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], "{", *lines[1:]]) + "\n")
     with pytest.raises(RunError, match=r"decisions\.jsonl:2"):
-        summarise(tmp_path)
+        write_summary(tmp_path)

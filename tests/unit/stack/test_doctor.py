@@ -12,7 +12,7 @@ def test_missing_things_come_with_a_remedy(monkeypatch):
     monkeypatch.setattr(doctor.java, "find", no_java)
     monkeypatch.setattr(doctor.jars, "missing", lambda: "jars.json does not exist")
     monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: type("M", (), {"total": 4 * 1024**3}))
-    found = {check.name: check for check in doctor.checks(load())}
+    found = {check.name: check for check in doctor.run_checks(load())}
     for name in ("java", "jars", "memory"):
         assert not found[name].ok and found[name].remedy
         assert str(found[name]).startswith("missing") and found[name].remedy in str(found[name])

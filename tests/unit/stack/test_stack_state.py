@@ -38,7 +38,7 @@ def test_no_or_broken_file_is_no_stack(tmp_path):
 def test_addresses_of_the_stack_fill_in_only_what_the_settings_leave_open(tmp_path):
     state.write(tmp_path, of({"broker": me()}))
     settings = load(var=tmp_path, kafka={"bootstrap": "mine:9092"})
-    filled = state.addressed(settings)
+    filled = state.with_stack_addresses(settings)
     assert filled.kafka.bootstrap == "mine:9092"
     assert filled.airflow.url == "http://127.0.0.1:20002"
     assert filled.spark.master is None

@@ -16,8 +16,8 @@ from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError
 from pipelines.lake.tables import LakeError
 from pipelines.train.agent import training_set
-from pipelines.train.agent.card import departing
-from pipelines.train.agent.run import as_judged
+from pipelines.train.agent.card import describe_departures
+from pipelines.train.agent.run import with_chosen_margin
 from tests.unit.dqn.test_dqn_policy import agent
 
 
@@ -27,9 +27,9 @@ from tests.unit.dqn.test_dqn_policy import agent
 )
 def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
     learned = replace(agent(1), margins=np.array([0.1, 0.3, 1e9]))
-    judged = as_judged(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("margin", chosen),))}))
+    judged = with_chosen_margin(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("margin", chosen),))}))
     assert judged.margins.tolist() == (learned.margins + chosen).tolist()
-    assert departing(judged).startswith(said)
+    assert describe_departures(judged).startswith(said)
 
 
 def held(hours, tolerance=0.0):
@@ -79,25 +79,25 @@ def without_lake(monkeypatch):
 def test_without_batches_the_twin_is_the_stored_fit_else_the_contracts_guess(monkeypatch, tmp_path):
     without_lake(monkeypatch)
     settings = load(var=tmp_path)
-    twin, said = training_set.twin_of(settings, CONTRACT)
+    twin, said = training_set.fit_twin(settings, CONTRACT)
     assert twin.overhead_s == CONTRACT.planning.overhead_s and "the contract's guess" in said and "no table" in said
     (tmp_path / "twins").mkdir()
     stored = tmp_path / "twins" / "orders.json"
     stored.write_text(json.dumps({"overhead_s": 0.7, "per_record_s": 0.02, "most": 4, "startup_s": [2.0]}))
-    twin, said = training_set.twin_of(settings, CONTRACT)
+    twin, said = training_set.fit_twin(settings, CONTRACT)
     assert twin.overhead_s == 0.7 and "stored" in said
     stored.write_text(json.dumps({"overhead_s": 0.7, "most": 4}))
     with pytest.raises(TwinError, match=r"per_record_s, startup_s missing: the fit is unfinished"):
-        training_set.twin_of(settings, CONTRACT)
+        training_set.fit_twin(settings, CONTRACT)
 
 
 def test_the_twin_starts_executors_as_slowly_as_its_contract_says_and_runs_on_the_replays_clock():
     settings = load(replay={"speed": 720})
     contract = Contract(job="word_count", planning={"lead_s": 14.0})
-    setup = training_set.setup_of(settings, contract, training_set.twin_from_contract(contract))
+    setup = training_set.twin_setup(settings, contract, training_set.twin_from_contract(contract))
     assert (setup.lead_s, setup.speed) == (14.0, 720)
     assert (setup.looks.every_s, setup.looks.smooth_s) == (1, 10)  # as often as an agent decides: 14 s / 15
-    assert training_set.setup_of(settings, CONTRACT, training_set.twin_from_contract(CONTRACT)).speed == 1.0
+    assert training_set.twin_setup(settings, CONTRACT, training_set.twin_from_contract(CONTRACT)).speed == 1.0
 
 
 def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
@@ -110,9 +110,9 @@ def test_the_trace_that_is_replayed_is_not_learned_from_in_advance():
 
 def test_nothing_is_learned_from_the_parts_on_which_policies_are_tuned_and_judged():
     series = Series(0.0, 300.0, np.arange(4000.0) + 1)
-    setup = training_set.setup_of(load(), CONTRACT, training_set.twin_from_contract(CONTRACT))
+    setup = training_set.twin_setup(load(), CONTRACT, training_set.twin_from_contract(CONTRACT))
     tune, _ = split_trace("orders", series, setup)
-    learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").loads()[0]
+    learned = training_set.TrainingSet(CONTRACT, SimpleNamespace(series=series), setup, "").training_loads()[0]
     assert 0 < learned.values.max() == series.values[tune.start - 1]
 
 
@@ -121,7 +121,7 @@ def test_champion_and_challenger_are_tuned_alike(monkeypatch):
     monkeypatch.setattr(training_set, "forecast_trace", lambda *case: {})
     monkeypatch.setattr(training_set, "run_benchmark", lambda cases, setup, found, effort: [seen.extend(found)])
     taught = SimpleNamespace(contract=Contract(job="orders"), source=SimpleNamespace(series=None), setup=Setup())
-    training_set.compared(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
+    training_set.compare_policies(taught, agent(2), agent(3), SimpleNamespace(knobs=2, seeds=1))
     new, present = (next(one for one in seen if one.name == name) for name in ("dqn", "champion"))
     assert (present.axes, present.setting, present.forecaster) == (new.axes, new.setting, new.forecaster) and new.axes
     assert present.policy == "dqn" and present.learned is not new.learned

@@ -14,7 +14,7 @@ from configs.settings import load
 from pipelines.kafka.broker import Record, offsets
 from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.serve.fast.server import SWITCH_S
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 
 
 def echo_topic(kafka: Kafka, come: str, go: str) -> None:
@@ -40,4 +40,4 @@ def echo_topic(kafka: Kafka, come: str, go: str) -> None:
 
 
 if __name__ == "__main__":
-    echo_topic(addressed(load()).kafka, sys.argv[1], sys.argv[2])
+    echo_topic(with_stack_addresses(load()).kafka, sys.argv[1], sys.argv[2])

@@ -8,8 +8,8 @@ from pathlib import Path
 from configs.settings import load
 from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.serve.fast.server import serve_fast
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    serve_fast(addressed(load()), lambda: FolderChampions(folder))
+    serve_fast(with_stack_addresses(load()), lambda: FolderChampions(folder))

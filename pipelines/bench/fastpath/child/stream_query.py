@@ -9,10 +9,10 @@ from configs.settings import load
 from pipelines.bench.fastpath.load import JOBS
 from pipelines.serve.stream.fleet_query import start_query
 from pipelines.spark.session import local_session
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 
 if __name__ == "__main__":
     query = start_query(
-        local_session("fastpath", cores=2), addressed(load()), Path(sys.argv[1]), Path(sys.argv[2]), JOBS
+        local_session("fastpath", cores=2), with_stack_addresses(load()), Path(sys.argv[1]), Path(sys.argv[2]), JOBS
     )
     query.awaitTermination()

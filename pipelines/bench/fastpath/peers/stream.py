@@ -37,7 +37,7 @@ def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -
     its state lies in `var/stream`.
 
     Args:
-        stack: with a broker, settings as in `load.settings`; the topics get a prefix of their own.
+        stack: with a broker, settings as in `load.bench_settings`; the topics get a prefix of their own.
         made: the champion.
         events: that count.
         warm: events before them.

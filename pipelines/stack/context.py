@@ -18,7 +18,7 @@ from configs.settings import Settings
 from pipelines.spark.java import Java
 from pipelines.stack.keeper import Keeper
 from pipelines.stack.ports import HOST
-from pipelines.stack.processes import Process, spawn
+from pipelines.stack.processes import Process, ProcessError, spawn
 
 Probe = Callable[[], bool]
 
@@ -32,7 +32,7 @@ class AbandonedError(RuntimeError):
 
 
 @dataclass
-class Place:
+class StackContext:
     """What the parts of one stack share while they start; each part starts in a thread and uses its own names only.
 
     Attributes:
@@ -54,10 +54,10 @@ class Place:
     java: Java
     ports: Mapping[str, int]
     fresh: frozenset[str]
-    dags: Path  # Airflow's DAG folder
-    secret: str  # what Airflow's processes sign their tokens with
+    dags: Path
+    secret: str
     keeper: Keeper
-    environment: dict[str, str] = field(default_factory=dict)  # what children are told besides this process's own
+    environment: dict[str, str] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
     abandoned: threading.Event = field(default_factory=threading.Event)
     _recipes: dict[str, tuple[list[str], dict[str, str], Probe | None]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Place:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def at(self, address: str) -> str:
+    def fill(self, address: str) -> str:
         """Fill in an address's ports, e.g. `{broker}`, and the `var` folder, `{var}`.
 
         Raises:
@@ -102,7 +102,7 @@ class Place:
 
         Raises:
             AbandonedError: the start of the stack was given up.
-            ProcessError: the program cannot be executed, or the keeper is gone.
+            ProcessError: the program cannot be executed, or the keeper is gone; nothing runs then.
             OSError: the log cannot be written.
         """
         if self.abandoned.is_set():
@@ -112,7 +112,11 @@ class Place:
         log = self.settings.var_dir / "log" / f"{name}.log"
         whole = {**outside, **self.environment, **(env or {})}
         process = spawn(name, argv, whole, log, append=name in self._recipes)
-        self.keeper.watch(process.pid)
+        try:
+            self.keeper.watch(process.pid)
+        except ProcessError:
+            process.kill()
+            raise
         self.processes[name] = process
         self._recipes[name] = (argv, dict(env or {}), probe)
         return process
@@ -168,7 +172,7 @@ class Place:
             time.sleep(0.1)
 
 
-def port_open(port: int) -> Probe:
+def port_probe(port: int) -> Probe:
     """Make a probe that is true once 127.0.0.1 accepts TCP connections at the port; it takes 1 s at most."""
 
     def probe() -> bool:
@@ -181,7 +185,7 @@ def port_open(port: int) -> Probe:
     return probe
 
 
-def page(url: str, holds: Callable[[str], bool] = bool) -> Probe:
+def page_probe(url: str, holds: Callable[[str], bool] = bool) -> Probe:
     """Make a probe that is true once a web page can be fetched and its text is as wanted.
 
     Args:

@@ -15,8 +15,8 @@ Tags = Mapping[str, str]
 Section = TypeVar("Section", bound=BaseModel)
 
 
-def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
-    """Check whether the figures of a run decide about its challenger.
+def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
+    """Return a verdict against a run's challenger that no figures can change; None where its figures decide.
 
     Args:
         registry: of the challenger's kind.
@@ -24,8 +24,8 @@ def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
         tags: of the run.
 
     Returns:
-        None where they do; else the verdict against it: there is no challenger, or by now another version is champion
-        than the one compared with.
+        Not promoted, because there is no challenger, or because another version is champion by now than the one that it
+        was compared with.
 
     Raises:
         RegistryError: MLflow does not answer.
@@ -39,7 +39,7 @@ def refused(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
     return Verdict(False, f"rejected: compared with version {champion}, but {present} serves by now. Train again.")
 
 
-def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
+def verdict_record(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) -> dict[str, Any]:
     """Return a verdict as the DAGs hand it on, as JSON values.
 
     Args:
@@ -59,12 +59,12 @@ def ruling(job: str, run_id: str, tags: Tags, decided: Verdict, **figures: Any) 
     }  # fmt: skip
 
 
-def let_serve(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
+def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
     """Make the challenger of a verdict champion if it won and the champion is still the one it was compared with.
 
     Args:
         registry: of the challenger's kind.
-        verdict: with `job`, `version`, `promoted` and `champion`, as `ruling` returns it.
+        verdict: with `job`, `version`, `promoted` and `champion`, as `verdict_record` returns it.
 
     Returns:
         The version that is champion afterwards; None for none.
@@ -80,7 +80,7 @@ def let_serve(registry: ModelStore, verdict: Mapping[str, Any]) -> str | None:
     return registry.champion_version(job)
 
 
-def formed(section: Section, name: str, form: Mapping[str, Any]) -> Section:
+def with_form_values(section: Section, name: str, form: Mapping[str, Any]) -> Section:
     """Return a section of the settings with the values of a form in place of its own.
 
     Args:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.stack.addresses import own, variable
+from pipelines.stack.addresses import configured_addresses, environment_variable
 
 
-def apart(settings: Settings, name: str) -> Settings:
+def isolated_settings(settings: Settings, name: str) -> Settings:
     """Copy the settings with all state below `var/NAME` and no topic prefix.
 
     A command can then empty what it works on without touching a person's own. A Spark master in the settings stays in
@@ -16,11 +16,12 @@ def apart(settings: Settings, name: str) -> Settings:
     Raises:
         SettingsError: the address of a broker, Airflow or MLflow is set; what is there must not be emptied.
     """
-    for part, address in own(settings).items():
+    for part, address in configured_addresses(settings).items():
+        variable = environment_variable(part)
         if part != "spark":
             raise SettingsError(
-                f"{variable(part)}={address}: `{name}` fills and empties topics, tables and models, so it brings its "
-                f"own services and touches none of yours. Unset {variable(part)} for this command."
+                f"{variable}={address}: `{name}` fills and empties topics, tables and models, so it brings its own "
+                f"services and touches none of yours. Unset {variable} for this command."
             )
     return settings.model_copy(
         update={"var": settings.var_dir / name, "kafka": settings.kafka.model_copy(update={"prefix": ""})}

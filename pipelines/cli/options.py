@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from configs.settings import Settings, load
-from pipelines.stack.state import addressed
+from pipelines.stack.state import with_stack_addresses
 
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Also write a page that opens offline.")]
@@ -19,14 +19,14 @@ ValueColumn = Annotated[str | None, typer.Option(help="Name of the value column,
 Timezone = Annotated[str, typer.Option(help="Of local times without an offset, e.g. Europe/Berlin.")]
 
 
-def noun(text: str) -> typer.Typer:
+def command_group(text: str) -> typer.Typer:
     """Make a group of commands that prints its help without a subcommand; `text` is that help."""
     app = typer.Typer(no_args_is_help=True, help=text)
     app.callback()(lambda: None)
     return app
 
 
-def given(**sections: dict[str, Any]) -> Settings:
+def settings_from_options(**sections: dict[str, Any]) -> Settings:
     """Read the settings with the options of a command on top of them.
 
     Args:
@@ -39,20 +39,20 @@ def given(**sections: dict[str, Any]) -> Settings:
     return load(**{name: values for name, values in given.items() if values})
 
 
-def here(**sections: dict[str, Any]) -> Settings:
-    """Read the settings as `given` does; addresses left open are those of the stack that runs on this `var` folder.
+def settings_of_stack(**sections: dict[str, Any]) -> Settings:
+    """Read the settings as `settings_from_options` does, and fill in the addresses of the stack that `make up` started.
 
     Raises:
         SettingsError: a setting or an option is wrong.
     """
-    return addressed(given(**sections))
+    return with_stack_addresses(settings_from_options(**sections))
 
 
-def listed(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Split an option at its commas; blanks around names and empty names are dropped."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def tell(line: str) -> None:
+def print_progress(line: str) -> None:
     """Print a line of progress to stderr, so that stdout has the result only."""
     typer.echo(line, err=True)

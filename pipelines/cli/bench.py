@@ -1,0 +1,192 @@
+"""`tidecast bench NAME`: what is measured, a command each."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from configs.policies import POLICIES
+from configs.settings import load
+from pipelines.cli.options import JsonFile, Page, command_group, split_names
+from pipelines.figures.written import write_figure
+
+app = command_group("Measure; every command prints figures and fails on none.")
+FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))
+"""Policies, with commas between, that need neither an agent nor a timetable."""
+
+
+class Part(StrEnum):
+    """What `--only` can name."""
+
+    local = "local"
+    socket = "socket"
+    kafka = "kafka"
+    store = "store"
+    fleet = "fleet"
+    swap = "swap"
+    memory = "memory"
+
+
+Only = Annotated[list[Part] | None, typer.Option("--only", help="A part to measure; all of them if none is named.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that everything runs, says little else.")]
+
+
+@app.command("agent")
+def measure_agent(
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of runs, with and without the agent.")] = 8,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure what the agent costs a job: throughput with ÷ without it, and its share of a core.
+
+    Starts a broker of its own; takes minutes.
+
+    Raises:
+        SettingsError: the address of a service is set, which must not be emptied (status 2).
+        StackError, ProcessError: the broker does not start (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.agent.overhead import measure_overhead
+
+    write_figure(as_json, measure_overhead(load(), pairs))
+
+
+@app.command("borders")
+def measure_borders(
+    seed: Annotated[int, typer.Option(help="Of the drawn records.")] = 7, as_json: JsonFile = None
+) -> None:
+    """Feed valid and invalid records to every reader of the topics: all must give the same verdict, none may stop.
+
+    Prints the records on which readers stop or differ; status 0 even then.
+
+    Raises:
+        JavaError, JarsError: Spark cannot start (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.borders.compare import compare_readers
+    from pipelines.spark.session import local_session
+
+    logging.getLogger("tidecast").setLevel(logging.ERROR)  # the agent says every record that it rejects
+    spark = local_session("borders", cores=1, kafka=False)
+    try:
+        figures = compare_readers(spark, seed)
+    finally:
+        spark.stop()
+    print(f"{figures['records']} records, {figures['verdicts']} verdicts of {', '.join(figures['readers'])}")
+    for name in ("stopped", "differing", "unexpected"):
+        print(f"{name}: {len(figures[name])}")
+        for record, reader, what in figures[name]:
+            print(f"  {record}: {reader}: {what}")
+    write_figure(as_json, figures)
+
+
+@app.command("dqn")
+def measure_dqn(
+    steps: Annotated[int, typer.Option(min=2000, help="Decisions to learn from.")] = 20_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each; medians are reported.")] = 3,
+    peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")] = None,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure the DQN learner: reward per decision after so many steps, and seconds of training.
+
+    Raises:
+        FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.dqn.learner import compare_learners
+
+    figures = compare_learners(steps, range(1, seeds + 1), peer)
+    called = {"tidecast": "tidecast", "plain": "without double learning", "peer": "stable-baselines3"}
+    for name, said in called.items():
+        if one := figures.get(name):
+            each = ", ".join(f"{score:.4f}" for score in one["scores"])
+            print(f"{said}: reward {one['score']:.4f} ({each}), {one['seconds']:.1f} s ({one['cpu_s']:.1f} s CPU)")
+    print(f"never moving: reward {figures['stay']:.4f}; doing what is advised: {figures['advised']:.4f}")
+    write_figure(as_json, figures)
+
+
+@app.command("fastpath")
+def measure_fastpath(only: Only = None, quick: Quick = False, as_json: JsonFile = None, page: Page = None) -> None:
+    """Measure the fast path: in process, by socket, by Kafka, beside Redis and Structured Streaming, and its store.
+
+    Prints a line per goal with what was measured, and whether it is met; status 0 even where one is missed.
+
+    Raises:
+        StackError, ProcessError: the broker does not start (status 2).
+        OSError: the JSON file or the page cannot be written.
+    """
+    import os
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: small matrices are slower on several threads
+    from pipelines.bench.fastpath.page import judge_goals, list_remarks, write_page
+    from pipelines.bench.fastpath.run import FULL, QUICK, measure_parts
+
+    figures = measure_parts([Part(part).value for part in only or Part], QUICK if quick else FULL)
+    marks = {True: "met", False: "MISSED", None: ""}
+    for one in judge_goals(figures):
+        print(f"{one.what:<70}{one.goal or '':<10}{one.measured:,.4g}  {marks[one.holds]}")
+    print(*list_remarks(figures), sep="\n")
+    write_figure(as_json, figures)
+    if page is not None:
+        print(f"page: {write_page(figures, page)}")
+
+
+@app.command("lake")
+def measure_lake(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer days and jobs: shows that everything runs.")] = False,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure the lake: megabytes per job and day, and the driver's memory to read a day, a year, and 500 jobs.
+
+    Raises:
+        subprocess.CalledProcessError: a process that reads failed.
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.lake.reading import measure_reading
+
+    write_figure(as_json, measure_reading(quick))
+
+
+@app.command("twin")
+def measure_twin(
+    policies: Annotated[str, typer.Option(help="Names separated by commas.")] = FREE,
+    hours: Annotated[float, typer.Option(min=0.1, help="Simulated hours per run.")] = 1.0,
+    repeats: Annotated[int, typer.Option(min=1)] = 3,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure how fast the job's simulator runs under each policy: simulated seconds per second of one core.
+
+    Raises:
+        SettingsError: an unknown policy, or one that needs an agent or a timetable (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.twin.speed import measure_speed
+
+    figures = measure_speed(split_names(policies), hours, repeats)
+    for name, one in figures["policies"].items():
+        print(f"{name:<17}{one['median']:6.1f} M s/s ({one['lowest']:.1f} to {one['highest']:.1f})")
+    print(f"median {figures['median']:.1f} million simulated seconds per second and core, {figures['runs']} runs")
+    write_figure(as_json, figures)
+
+
+@app.command("volume")
+def measure_volume(
+    minutes: Annotated[float, typer.Option(min=1, help="For how long a job is reported.")] = 30.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Three minutes.")] = False,
+    as_json: JsonFile = None,
+) -> None:
+    """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk.
+
+    Starts a broker of its own; blocks for `minutes` and 90 s.
+
+    Raises:
+        SettingsError: the address of a service is set, which must not be emptied (status 2).
+        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
+        OSError: the JSON file cannot be written.
+    """
+    from pipelines.bench.autoscaler.volume import measure_volume
+
+    write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))
