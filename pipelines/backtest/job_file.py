@@ -15,23 +15,23 @@ from models.twin.sim.job import TwinError, TwinJob
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
 
-def fit_to_json(found: Fitted) -> dict[str, Any]:
-    """Return a fit as JSON values.
+def fit_to_json(fitted: Fitted) -> dict[str, Any]:
+    """Convert a fit to JSON values, times in seconds.
 
     Returns:
         `job` (fields of `TwinJob`; an infinite `batch_rows` or `catch_up` is None), `between` (95 % intervals by
         parameter), `unsure` (parameters told apart badly), and the numbers of `batches` and `startups` used.
     """
-    job = asdict(found.job)
+    job = asdict(fitted.job)
     for name in ("batch_rows", "catch_up"):
         job[name] = job[name] if np.isfinite(job[name]) else None
     return {
-        "job": job, "between": found.between, "unsure": found.unsure,
-        "batches": found.batches, "startups": found.startups,
+        "job": job, "between": fitted.between, "unsure": fitted.unsure,
+        "batches": fitted.batches, "startups": fitted.startups,
     }  # fmt: skip
 
 
-def write_fit(found: Fitted, job: str, folder: Path) -> Path:
+def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
     """Write the fitted job to `<folder>/<job>.json`, replacing an older one; the folder is made if need be.
 
     Returns:
@@ -42,7 +42,7 @@ def write_fit(found: Fitted, job: str, folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{job}.json"
-    path.write_text(json.dumps(fit_to_json(found), indent=1) + "\n")
+    path.write_text(json.dumps(fit_to_json(fitted), indent=1) + "\n")
     return path
 
 

@@ -25,25 +25,33 @@ class NamedLoad:
 
 
 def read_load(
-    text: str, step: str | None = None, columns: tuple[str | None, str | None] = (None, None), timezone: str = "UTC"
+    name_or_path: str,
+    step: str | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
+    timezone: str = "UTC",
 ) -> NamedLoad:
     """Read a load from a CSV file, or a shipped one by its name.
 
     Args:
-        text: a path, or the name of a shipped series, perhaps with its step: "google" or "google 5min" (without one,
-            the finest). " restored" behind the name of a rescaled one takes off the offset that its publisher added.
+        name_or_path: path of a file, or name of a shipped series, perhaps with its step: "google" or "google 5min"
+            (without one, the finest). " restored" behind the name of a rescaled one takes off the offset that its
+            publisher added.
         step: length of a step, e.g. 5min; not shorter than the file's own, and for a shipped series one of its steps.
-        columns: names of the time and the value column, where they are not found by themselves.
-        timezone: of a file's local times.
+        columns: names of a file's time and value column; None to find one by its usual names.
+        timezone: IANA name, of a file's local times.
+
+    Returns:
+        The series, NaN where a step is missing, its name with the step of a shipped one, and its unit.
 
     Raises:
-        SeriesError: no such file or series, a step that it does not have, or a fault in the file.
+        SeriesError: no such file or series, a step that it does not have, or a load that cannot be forecast.
+        TraceError: a wrong row or column in the file.
     """
-    if Path(text).is_file():
+    if Path(name_or_path).is_file():
         step_s = parse_step(step) if step else None
-        return NamedLoad(Path(text).name, "", read_series(Path(text), step_s, *columns, timezone))
-    name = text.removesuffix(RESTORED)
-    cells = [cell for cell in list_shipped() if name in (cell.cell, cell.name)]
+        return NamedLoad(Path(name_or_path).name, "", read_series(Path(name_or_path), step_s, *columns, timezone))
+    name = name_or_path.removesuffix(RESTORED)
+    cells = [cell for cell in list_shipped() if name in (cell.label, cell.name)]
     steps = ", ".join(format_step(cell.step_s) for cell in cells)
     if step:
         cells = [cell for cell in cells if cell.step_s == parse_step(step)]
@@ -51,12 +59,12 @@ def read_load(
         raise SeriesError(f"{name!r} is shipped in steps of {steps}, not of {step}. Choose one of these.")
     if not cells:
         known = ", ".join(dict.fromkeys(cell.name for cell in list_shipped()))
-        raise SeriesError(f"{text!r} is neither a file nor a shipped series. Those are: {known}.")
+        raise SeriesError(f"{name_or_path!r} is neither a file nor a shipped series. Those are: {known}.")
     cell = min(cells, key=lambda cell: cell.step_s)
-    series, called = cell.series(), f"{cell.name} {format_step(cell.step_s)}"
-    if name != text:
-        series, called = Series(series.start, series.step_s, subtract_offset(series.values)), called + RESTORED
-    return NamedLoad(called, cell.unit, series)
+    series, label = cell.series(), f"{cell.name} {format_step(cell.step_s)}"
+    if name != name_or_path:
+        series, label = Series(series.start, series.step_s, subtract_offset(series.values)), label + RESTORED
+    return NamedLoad(label, cell.unit, series)
 
 
 def list_map_loads() -> list[str]:
@@ -64,11 +72,11 @@ def list_map_loads() -> list[str]:
 
     Of a series with both steps only the finer one is named.
     """
-    found = []
+    names = []
     for cell in list_shipped():
         # Of a series with several steps the finest: the others are the same load with its bursts averaged away.
         if cell.step_s in _STEPS_S and not any(c.name == cell.name and c.step_s < cell.step_s for c in list_shipped()):
-            found.append(cell.cell)
+            names.append(cell.label)
             if "rescaled" in cell.unit:
-                found.append(cell.cell + RESTORED)
-    return found
+                names.append(cell.label + RESTORED)
+    return names

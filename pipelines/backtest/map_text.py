@@ -12,101 +12,111 @@ from pipelines.html.numbers import number, share
 Found = dict[str, Any]
 
 
-def best_policy(found: Found) -> str | None:
-    """Return the name of our policy with the largest median share of the gap captured; None where none took part."""
-    ours = {name: found["summary"][name]["captured"] for name in OURS if name in found["summary"]}
+def best_policy(value_map: Found) -> str | None:
+    """Return the name of our policy that captures most of the gap in the median; None where none of ours took part.
+
+    Args:
+        value_map: as `compute_value_map` returns it.
+    """
+    ours = {name: value_map["summary"][name]["captured"] for name in OURS if name in value_map["summary"]}
     return max(ours, key=lambda name: -1e9 if ours[name] is None else ours[name], default=None)
 
 
-def gap_sentences(found: Found) -> list[str]:
-    """Return sentences on what knowing the future would save against the best reactive policy, overall and by lead.
+def gap_sentences(value_map: Found) -> list[str]:
+    """Return sentences on what knowing the future would save against the best reactive policy: overall, per lead time.
 
     Args:
-        found: as `compute_value_map` returns it.
+        value_map: as `compute_value_map` returns it.
     """
-    cells = [cell for cell in found["cells"] if cell["gap"] is not None]
-    gained = [cell for cell in cells if cell["gap"] >= GAP]
-    said = [
-        f"In {len(gained)} of {len(cells)} cells somebody who knew the future would save {GAP:.0%} or more against the "
-        "best policy that only reacts, tuned in hindsight."
+    cells = [cell for cell in value_map["cells"] if cell["gap"] is not None]
+    worthwhile = [cell for cell in cells if cell["gap"] >= GAP]
+    sentences = [
+        f"In {len(worthwhile)} of {len(cells)} cells somebody who knew the future would save {GAP:.0%} or more against "
+        "the best policy that only reacts, tuned in hindsight."
     ]
-    for lead in found["leads_s"]:
+    for lead in value_map["leads_s"]:
         gaps = sorted(cell["gap"] for cell in cells if cell["lead_s"] == lead)
         if gaps:
-            said.append(f"With {lead:g} s until an executor works: {share(gaps[len(gaps) // 2], 1)} in the median.")
-    return said
+            sentences.append(
+                f"With {lead:g} s until an executor works: {share(gaps[len(gaps) // 2], 1)} in the median."
+            )
+    return sentences
 
 
-def forecast_value_sentences(found: Found) -> list[str]:
-    """Return sentences on the hours of `mpc` against those of itself without a forecast and with the last value.
+def forecast_value_sentences(value_map: Found) -> list[str]:
+    """Return a sentence each on executor-hours of `mpc` ÷ those of `mpc` without a forecast and with the last value.
 
     Args:
-        found: as `compute_value_map` returns it; [] where it compared none.
+        value_map: as `compute_value_map` returns it.
+
+    Returns:
+        [] where the map has no such comparison.
     """
-    called = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
+    variants = {"mpc:none": "without a forecast", "mpc:last_value": "with the last value"}
     return [
-        f"mpc takes {number(one['hours'], 3)} × what the same planner takes {called[name]} (median of "
-        f"{one['compared']} cells with a gap; cheaper in {one['cheaper']}; in {one['kept_by_forecast_alone']} more it "
-        "alone keeps the promise)."
-        for name, one in found.get("forecast_adds", {}).items()
-        if one["cells"]
+        f"mpc takes {number(compared['hours'], 3)} × what the same planner takes {variants[name]} (median of "
+        f"{compared['compared']} cells with a gap; cheaper in {compared['cheaper']}; in "
+        f"{compared['kept_by_forecast_alone']} more it alone keeps the promise)."
+        for name, compared in value_map.get("forecast_adds", {}).items()
+        if compared["cells"]
     ]
 
 
-def policy_lines(name: str, one: Found) -> list[str]:
-    """Return lines of text on one of our policies, over all cells of the map.
+def policy_lines(name: str, summary: Found) -> list[str]:
+    """Return lines of text on one of our policies, over all cells: gap captured, worst cell, vendor defaults.
 
     Args:
         name: of the policy.
-        one: its entry in the map's `summary`.
+        summary: its entry in the map's `summary`.
 
     Raises:
         KeyError: a figure is missing.
     """
-    every, flat = one["all"], one["nothing_to_gain"]
+    every, flat = summary["all"], summary["nothing_to_gain"]
     worst, dearest = every["worst"], ""
     if worst is not None and worst["ratio"] is not None:
         where = f"{worst['trace']}, {worst['lead_s']:g} s, {share(worst['violation'], 1)}"
         dearest = f"; dearest: {where}: {worst['ratio']:.3f} ×"
-    said = [
-        f"{name}: captures {number(one['captured'], 2)} of the gap (median of {one['gap_cells']} cells with a gap of "
-        f"{GAP:.0%} or more; {share(one['captured_at_least_half'])} of them at least half)",
+    lines = [
+        f"{name}: captures {number(summary['captured'], 2)} of the gap (median of {summary['gap_cells']} cells with a "
+        f"gap of {GAP:.0%} or more; {share(summary['captured_at_least_half'])} of them at least half)",
         f"  no more than {LIKE_REACTIVE} × the best reactive policy in {share(flat['like_reactive'])} of "
         f"{flat['cells']} cells with nothing to gain ({share(every['like_reactive'])} of all {every['cells']}); "
         f"above {TOO_DEAR} × in {flat['too_dear']} ({every['too_dear']} of all){dearest}",
-        f"  against what is shipped, at its own violation: {number(one['against_defaults'], 2)} × the executor-hours ("
-        + ", ".join(f"{default} {number(ratio, 2)}" for default, ratio in one["by_default"].items())
-        + f"); against the optimum at 60 s and 1 %: {number(one['against_optimum'], 3)} ×",
+        f"  against what is shipped, at its own violation: {number(summary['against_defaults'], 2)} × the "
+        "executor-hours ("
+        + ", ".join(f"{default} {number(ratio, 2)}" for default, ratio in summary["by_default"].items())
+        + f"); against the optimum at 60 s and 1 %: {number(summary['against_optimum'], 3)} ×",
     ]
-    if one["broken"]:
-        said.append(f"  breaks its promise whatever its knob in {one['broken']} cells")
-    return said
+    if summary["broken"]:
+        lines.append(f"  breaks its promise whatever its knob in {summary['broken']} cells")
+    return lines
 
 
-def format_map(found: Found) -> str:
+def format_map(value_map: Found) -> str:
     """Return a value map as text: a line per cell (trace, lead time, allowed share), the verdict and the sums.
 
     Args:
-        found: as `compute_value_map` returns it.
+        value_map: as `compute_value_map` returns it.
 
     Raises:
         KeyError: a key of the map is missing.
     """
-    names = list(found["summary"])
+    names = list(value_map["summary"])
     ours = [f"{name} {what}" for what in ("×", "captured") for name in names]
     titles = ["trace", "lead", "over", "best reactive", "hours", "true future", *ours]
-    rows = aligned([titles, *(format_cell(cell, names) for cell in found["cells"])], left=(0, 3))
-    sums = [line for name, one in found["summary"].items() for line in policy_lines(name, one)]
-    left_out = [f"{name} was left out: {reason}" for name, reason in found["left_out"].items()]
-    return "\n".join([*rows, "", *gap_sentences(found), *forecast_value_sentences(found), *sums, *left_out])
+    rows = aligned([titles, *(format_cell(cell, names) for cell in value_map["cells"])], left=(0, 3))
+    sums = [line for name, summary in value_map["summary"].items() for line in policy_lines(name, summary)]
+    left_out = [f"{name} was left out: {reason}" for name, reason in value_map["left_out"].items()]
+    return "\n".join([*rows, "", *gap_sentences(value_map), *forecast_value_sentences(value_map), *sums, *left_out])
 
 
 def format_cell(cell: Found, names: list[str]) -> list[str]:
-    """Return a cell's figures as text, in the order of the table's columns; a dash for what is unknown.
+    """Format one cell of the map as the row of `format_map`; a dash for what is unknown.
 
     Args:
         cell: one of the map's `cells`.
-        names: our policies, each with a ratio to the best reactive policy's hours and a captured share of the gap.
+        names: of our policies; each has a column: hours ÷ the best reactive policy's, and one of its share of the gap.
     """
     reactive, hours = cell["best_reactive"], cell["hours"]
     base, known = hours.get(reactive), hours[TRUE_FUTURE]

@@ -29,7 +29,7 @@ LEAST_STEPS = 60
 
 
 def has_enough_load(job: str) -> bool:
-    """Return whether the lake holds at least `LEAST_STEPS` training steps of the job's load; starts no Spark.
+    """Tell whether the lake's records of a job span at least LEAST_STEPS (60) steps of the training; starts no Spark.
 
     Raises:
         SettingsError: the settings are wrong.
@@ -69,16 +69,18 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
             "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,
             "speed": setup.speed, "fitted": _fit(settings, job).is_file(),
         })  # fmt: skip
-        (found,) = backtest([NamedLoad(job, "records/s", series)], setup, names)
-        run.metrics(cost_metrics(found))
-        run.text(render_page([found]), "backtest.html")
-        run.text(json.dumps(found, indent=1), "backtest.json")
-        run.tags({"outcome": verdict_sentence(found)})
-        return {"job": job, "run": run.id, "verdict": verdict_sentence(found)}
+        (figures,) = backtest([NamedLoad(job, "records/s", series)], setup, names)
+        run.metrics(cost_metrics(figures))
+        run.text(render_page([figures]), "backtest.html")
+        run.text(json.dumps(figures, indent=1), "backtest.json")
+        run.tags({"outcome": verdict_sentence(figures)})
+        return {"job": job, "run": run.id, "verdict": verdict_sentence(figures)}
 
 
 def build_setup(settings: Settings, job: str) -> Setup:
-    """Return the backtest's setup of a job: its stored fit, or the guesses of its contract; its own clock and contract.
+    """Build the setup of a job's backtest: its stored fit, or the guesses of its contract, with its clock and contract.
+
+    The lead time is the median start-up of an executor, at least 1 s.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
@@ -91,9 +93,10 @@ def build_setup(settings: Settings, job: str) -> Setup:
 
 
 def twin_from_contract(contract: Contract) -> TwinJob:
-    """Return the twin of a job that was never measured, by the guesses of its contract.
+    """Make the twin of a job that was never measured from its contract's guesses; start-up takes its lead time, >= 1 s.
 
-    Start-up takes the contract's lead time, at least 1 s.
+    Raises:
+        TwinError: a value that no job can have.
     """
     planning = contract.planning
     startup_s = (max(planning.lead_s, 1.0),)
@@ -101,23 +104,23 @@ def twin_from_contract(contract: Contract) -> TwinJob:
 
 
 def take_newest(series: Series, days: float | None) -> Series:
-    """Return the newest `days` of a series, in its own time and rounded up to steps; all of it for None."""
+    """Cut out the newest days of a series, in job time, rounded up to whole steps; all of it for None or more days."""
     if days is None:
         return series
     steps = min(len(series), math.ceil(days * 86400 / series.step_s))
     return series.split(steps)[1]
 
 
-def cost_metrics(found: dict[str, Any]) -> dict[str, float]:
-    """Return the costs in executor-hours as MLflow metrics: `hours.<violation>.<policy>`, those that are known.
+def cost_metrics(figures: dict[str, Any]) -> dict[str, float]:
+    """Return a backtest's known costs in executor-hours as MLflow metrics, named `hours.<violation>.<policy>`.
 
     Args:
-        found: as from `backtest_to_json`.
+        figures: as from `report.backtest_to_json`.
     """
     return {
         f"hours.{level}.{policy}": hours
-        for level, by in found["cheapest_at_violation"].items()
-        for policy, hours in by.items()
+        for level, costs in figures["cheapest_at_violation"].items()
+        for policy, hours in costs.items()
         if hours is not None
     }
 

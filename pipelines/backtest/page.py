@@ -28,11 +28,11 @@ _STYLES: dict[str, tuple[str, str, float]] = {
 }  # fmt: skip
 
 
-def write_page(found: Sequence[dict[str, Any]], path: Path) -> Path:
+def write_page(backtests: Sequence[dict[str, Any]], path: Path) -> Path:
     """Write the page of backtests to `path`; folders are made if need be.
 
     Args:
-        found: `backtest_to_json` of each backtest.
+        backtests: each as from `report.backtest_to_json`.
         path: of the file.
 
     Returns:
@@ -42,15 +42,15 @@ def write_page(found: Sequence[dict[str, Any]], path: Path) -> Path:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_page(found), encoding="utf-8")
+    path.write_text(render_page(backtests), encoding="utf-8")
     return path
 
 
-def render_page(found: Sequence[dict[str, Any]]) -> str:
-    """Return an HTML page that opens without a network: per trace a chart of costs, the verdict and a table.
+def render_page(backtests: Sequence[dict[str, Any]]) -> str:
+    """Return backtests as an HTML page that opens without a network: per trace a chart of costs, verdict and table.
 
     Args:
-        found: `backtest_to_json` of each backtest.
+        backtests: each as from `report.backtest_to_json`.
 
     Raises:
         KeyError: a figure is missing.
@@ -64,31 +64,31 @@ def render_page(found: Sequence[dict[str, Any]]) -> str:
         "twice the lowest. Each mark is a knob value, mean over the seeds; only those that no other one of the same "
         "policy beats are shown.</p>",
     ]
-    for i, data in enumerate(found):
+    for i, data in enumerate(backtests):
         place = holder(f"cost-{i}", 460, "executor-hours against violation, a line per policy")
         table = f"<pre>{escape(words.format_backtest(data))}</pre>"
         parts.append(
             section(f"What the forecast is worth: {data['trace']}", words.verdict_sentence(data), place + table)
         )
-    title = found[0]["trace"] if len(found) == 1 else f"{len(found)} traces"
-    charts = {f"cost-{i}": _cost(data) for i, data in enumerate(found)}
+    title = backtests[0]["trace"] if len(backtests) == 1 else f"{len(backtests)} traces"
+    charts = {f"cost-{i}": _cost(data) for i, data in enumerate(backtests)}
     return document(f"Tidecast: backtest of {title}", "\n".join(parts), charts)
 
 
-def _cost(found: dict[str, Any]) -> Chart:
+def _cost(backtest: dict[str, Any]) -> Chart:
     """Executor-hours against the share of seconds over the target, a frontier per policy."""
     data = []
-    paid = [cost for by in found["cheapest_at_violation"].values() for cost in by.values() if cost is not None]
+    paid = [cost for by in backtest["cheapest_at_violation"].values() for cost in by.values() if cost is not None]
     for name, (colour, dash, width) in _STYLES.items():
-        if name not in found["policies"]:
+        if name not in backtest["policies"]:
             continue
-        points = found["policies"][name]
+        points = backtest["policies"][name]
         share, hours = pareto_frontier(*(np.array([p[key] for p in points]) for key in ("violation", "executor_hours")))
         kept = share <= 0.2
         trace = line(100 * np.maximum(share[kept], LEAST), hours[kept], name, colour, width=width, dash=dash)
         hover = "%{fullData.name}: %{y:.4~g} h at %{x:.2~g} %<extra></extra>"
         data.append({**trace, "mode": "lines+markers", "marker": {"size": 5}, "hovertemplate": hover})
-    if bounds := {float(level): by[BOUND] for level, by in found["cheapest_at_violation"].items() if BOUND in by}:
+    if bounds := {float(level): by[BOUND] for level, by in backtest["cheapest_at_violation"].items() if BOUND in by}:
         trace = line([100 * level for level in bounds], list(bounds.values()), "no policy can go below", "@text")
         data.append({**trace, "line": {"color": "@text", "width": 1, "dash": "dot"}})
     layout = stacked_rows([("executor-hours", 1.0)])

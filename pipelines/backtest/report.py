@@ -22,34 +22,37 @@ from pipelines.backtest.load import NamedLoad
 
 def backtest(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str] = ("all",), effort: Effort | None = None,
-    learned: dict[str, Any] | None = None, tell: Callable[[str], None] = lambda line: None,
+    learned: dict[str, Any] | None = None, report_progress: Callable[[str], None] = lambda line: None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Replay every trace under every policy and return the `backtest_to_json` of each trace, in order.
+    """Replay every trace under every policy in the job's twin; takes seconds to minutes per trace.
 
-    Takes seconds to minutes per trace; a policy's hyper-parameters are chosen on the part of the trace before the test.
+    A policy's hyper-parameters are chosen on the part of the trace before the test.
 
     Args:
         traces: loads.
         setup: the job and its clock.
         names: of policies; "all" for every one that can be built.
         effort: numbers of knob values and seeds, and whether the optimum is computed; None for the defaults.
-        learned: agents or timetables, by policy.
-        tell: is called with a line of text as each part is done.
+        learned: DQN policies or timetables, by policy.
+        report_progress: is called with a line of text as each part is done.
+
+    Returns:
+        What `backtest_to_json` returns, per trace, in their order.
 
     Raises:
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
-    found, left_out = select_contenders(names, setup.contract, learned, setup.contract_of_job is not None)
-    everyone = [*found, *ablations(found)]
+    selected, left_out = select_contenders(names, setup.contract, learned, setup.contract_of_job is not None)
+    everyone = [*selected, *ablations(selected)]
     cases = [BenchmarkCase(one.name, one.series, forecast_trace(one.name, one.series, setup)) for one in traces]
-    tell("forecasts are made")
-    results = run_benchmark(cases, setup, everyone, effort or Effort(), tell)
+    report_progress("forecasts are made")
+    results = run_benchmark(cases, setup, everyone, effort or Effort(), report_progress)
     return [backtest_to_json(trace, result, left_out) for trace, result in zip(traces, results, strict=True)]
 
 
 def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, str]) -> dict[str, Any]:
-    """Return one trace's backtest as JSON values; None for every number that is not finite.
+    """Convert one trace's backtest to JSON values, None for every number that is not finite.
 
     Args:
         trace: the load.
@@ -61,8 +64,8 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         `seeds`) and, by policy, `policies` (a point per knob value) and `settings` (hyper-parameters). By allowed
         violation (share of seconds over the target, as text) and policy, in executor-hours: `cheapest_at_violation`
         (None where the policy never keeps it; also the lower "bound") and `between` (lowest and highest seed). By
-        planner of ours, `ablation`: hours by violation and forecast used. `as_shipped`: vendors' defaults and what
-        ours take at the same violation. `left_out`.
+        planner of ours, `ablation`: hours by violation and forecast used. `as_shipped`: by policy, its vendor
+        default and what ours take at the same violation. `left_out`.
     """
     names = [name for name in result.results if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
@@ -71,7 +74,7 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         cheapest[f"{allowed:g}"][BOUND] = hours
     scenario = result.scenario
     setup, job, warm_s = scenario.setup, scenario.setup.twin_job, scenario.warm_s
-    found = {
+    figures = {
         "trace": trace.name, "unit": trace.unit, "step_s": trace.series.step_s, "lead_s": setup.lead_s,
         "engine": "restart" if job.restart_s else "spark", "latency_target_s": job.latency_target_s,
         "executors": {"least": job.least, "most": job.most, "at_peak": setup.peak_executors},
@@ -90,7 +93,7 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         "settings": {name: _setting(result, name) for name in names if name in result.settings},
         "left_out": left_out,
     }  # fmt: skip
-    return dict(to_json_values(found))
+    return dict(to_json_values(figures))
 
 
 def _ablation(result: TraceResult, name: str) -> dict[str, dict[str, float]]:

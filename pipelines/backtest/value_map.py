@@ -34,9 +34,9 @@ from pipelines.backtest.map_tables import by_default, by_lead_time
 
 def compute_value_map(
     traces: Sequence[NamedLoad], setup: Setup, names: Iterable[str], effort: Effort, processes: int,
-    tell: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
+    report_progress: Callable[[str], None], learned: dict[str, Any] | None = None, leads_s: Iterable[float] = LEADS_S,
 ) -> dict[str, Any]:  # fmt: skip
-    """Replay traces under policies at several lead times: the value map, as JSON values (None for what is not finite).
+    """Compute what a forecast is worth per trace, lead time and allowed violation, by replays under all policies.
 
     Blocks for minutes to hours; starts `processes` worker processes and ends them.
 
@@ -46,8 +46,8 @@ def compute_value_map(
         names: of policies; the best reactive one is sought among them.
         effort: numbers of knob values and seeds per replay.
         processes: workers, at least 1.
-        tell: is called with a line of text as each part is done.
-        learned: agents or timetables, by policy.
+        report_progress: is called with a line of text as each part is done.
+        learned: DQN policies or timetables, by policy.
         leads_s: lead times in seconds, at least one.
 
     Returns:
@@ -64,8 +64,8 @@ def compute_value_map(
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
         ValueError: no lead time, or no process.
     """
-    asked, leads = tuple(names), tuple(leads_s)
-    select_names(asked)
+    policies, leads = tuple(names), tuple(leads_s)
+    select_names(policies)
     called = [one.name for one in traces]
     if twice := {name for name in called if called.count(name) > 1}:
         raise SettingsError(
@@ -75,26 +75,28 @@ def compute_value_map(
         split_trace(one.name, one.series, replace(setup, lead_s=max(leads)))
     setups = [replace(setup, lead_s=lead) for lead in leads]
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_alone) as pool:
-        heard = _listened(pool, traces, setups)
-        tell(f"forecasts of {len(traces)} traces are made")
+        issued = _listened(pool, traces, setups)
+        report_progress(f"forecasts of {len(traces)} traces are made")
         # All traces of a lead time at once: the more runs share a simulation, the less each of them costs.
         cases = [
-            [BenchmarkCase(one.name, one.series, said) for one, said in zip(traces, at_lead, strict=True)]
-            for at_lead in heard
+            [BenchmarkCase(one.name, one.series, at_trace) for one, at_trace in zip(traces, at_lead, strict=True)]
+            for at_lead in issued
         ]
-        alike = (repeat(one) for one in (asked, replace(effort, oracle=False), learned or {}))
-        every: list[dict[str, Any]] = []
+        alike = (repeat(one) for one in (policies, replace(effort, oracle=False), learned or {}))
+        parts_of_map: list[dict[str, Any]] = []
         for found in pool.map(map_lead_time, setups, cases, *alike):
-            every.append(found)
-            tell(f"{leads[len(every) - 1]:g} s: {len(traces)} traces ({len(every)} of {len(leads)})")
-    all_cells = [cell for one in every for cell in one["cells"]]
-    shipped = [one for part in every for one in part["as_shipped"]]
+            parts_of_map.append(found)
+            report_progress(
+                f"{leads[len(parts_of_map) - 1]:g} s: {len(traces)} traces ({len(parts_of_map)} of {len(leads)})"
+            )
+    all_cells = [cell for one in parts_of_map for cell in one["cells"]]
+    defaults = [one for part in parts_of_map for one in part["as_shipped"]]
     found = to_json_values({
         "traces": called, "leads_s": leads, "violations": VIOLATIONS,
         "test_days": setup.test_days, "seeds": effort.seeds, "knobs": effort.knobs, "reactive": REACTIVE, "ours": OURS,
-        "policies": every[0]["policies"], "left_out": every[0]["left_out"],
-        "summary": summarise(all_cells, shipped), "forecast_adds": compare_without_forecaster(all_cells),
-        "cells": all_cells, "as_shipped": shipped,
+        "policies": parts_of_map[0]["policies"], "left_out": parts_of_map[0]["left_out"],
+        "summary": summarise(all_cells, defaults), "forecast_adds": compare_without_forecaster(all_cells),
+        "cells": all_cells, "as_shipped": defaults,
     })  # fmt: skip
     ours = list(found["summary"])
     tables = {
@@ -106,14 +108,14 @@ def compute_value_map(
 def map_lead_time(
     setup: Setup, cases: list[BenchmarkCase], names: tuple[str, ...], effort: Effort, learned: dict[str, Any]
 ) -> dict[str, Any]:
-    """Replay some traces at one lead time: their part of the value map.
+    """Replay traces under policies at one lead time, and return their part of the value map.
 
     Args:
         setup: with the lead time.
         cases: traces with their forecasts.
         names: of policies.
         effort: numbers of knob values and seeds.
-        learned: agents or timetables, by policy.
+        learned: DQN policies or timetables, by policy.
 
     Returns:
         `policies` (names), `left_out` (reasons by name), `cells` and `as_shipped` as in `compute_value_map`; numbers
@@ -123,15 +125,15 @@ def map_lead_time(
         SettingsError: an unknown policy, or one asked for by name that cannot be built.
         TwinError: a trace is too short, has gaps or negative rates, or cannot be scaled to the job.
     """
-    found, left_out = select_contenders(names, setup.contract, learned)
-    results = run_benchmark(cases, setup, found, effort)
+    selected, left_out = select_contenders(names, setup.contract, learned)
+    results = run_benchmark(cases, setup, selected, effort)
     if setup.lead_s == OPTIMUM_LEAD_S:
         for one in results:
             one.results[OPTIMUM] = optimum_results(one.scenario, (OPTIMUM_AT,))
     return {
-        "policies": [one.name for one in found], "left_out": left_out,
+        "policies": [one.name for one in selected], "left_out": left_out,
         "cells": [cell for one in results for cell in compare_policies(one)],
-        "as_shipped": [said for one in results for said in compare_at_vendor_defaults(one)],
+        "as_shipped": [default for one in results for default in compare_at_vendor_defaults(one)],
     }  # fmt: skip
 
 

@@ -29,7 +29,8 @@ def compare_transfers(
     import torch
 
     from models.forecast.core.series import SeriesError
-    from pipelines.bench.adapt.adaptation import Study, evaluate_pairs, format_summary, read_loads, summarise_pairs
+    from pipelines.bench.adapt.adaptation import Study, evaluate_pairs, read_loads
+    from pipelines.bench.adapt.summary import format_summary, summarise_pairs
 
     torch.set_num_threads(1)
     try:
@@ -39,7 +40,7 @@ def compare_transfers(
     if not lengths or lengths[0] < 1:
         raise SeriesError(f"--days {days}: at least one day of history is expected")
     study = Study(days=lengths, cuts=1 if quick else 2)
-    seen = list(evaluate_pairs(read_loads(), study, tell=print_progress))
+    seen = list(evaluate_pairs(read_loads(), study, report_progress=print_progress))
     if not seen:
         raise SeriesError(f"--days {days}: no shipped series is long enough; try fewer days")
     figures = summarise_pairs(seen, study)

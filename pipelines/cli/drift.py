@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.cli.options import JsonFile, command_group, print_progress, split_names
+from pipelines.cli.options import JsonFile, command_group, one_model, print_progress, split_names
 from pipelines.figures.written import write_figure
 
 app = command_group("Judge the detectors of lasting changes.")
@@ -31,12 +31,9 @@ def measure_detectors(
         ValueError: a series has not so many `positions`.
         OSError: the JSON file cannot be written.
     """
-    from models.forecast.selection.catalogue import select_kinds
     from pipelines.bench.drift.drift import format_detection, make_cases, measure_detection
     from pipelines.bench.forecast.breaks import CELLS
 
-    figures = measure_detection(
-        make_cases(select_kinds([model])[0], positions, split_names(cells) or CELLS), print_progress
-    )
+    figures = measure_detection(make_cases(one_model(model), positions, split_names(cells) or CELLS), print_progress)
     print(format_detection(figures))
     write_figure(as_json, figures)

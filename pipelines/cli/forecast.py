@@ -19,6 +19,7 @@ from pipelines.cli.options import (
     Timezone,
     ValueColumn,
     command_group,
+    one_model,
     print_progress,
     split_names,
 )  # fmt: skip
@@ -72,7 +73,9 @@ def evaluate(
         names = resolve_models(split_names(models))
         _print_summary(evaluate_files(files, read, names, horizon, jobs, print_progress), names, as_json)
         return
-    evaluation = evaluate_series(files[0].name, read(files[0]), horizon, split_names(models), tell=print_progress)
+    evaluation = evaluate_series(
+        files[0].name, read(files[0]), horizon, split_names(models), report_progress=print_progress
+    )
     figures = score_evaluation(evaluation)
     print(format_evaluation(figures))
     write_figure(as_json, figures)
@@ -116,10 +119,9 @@ def lasting_breaks(
         SettingsError: an unknown model (status 2).
         OSError: the JSON file cannot be written.
     """
-    from models.forecast.selection.catalogue import select_kinds
     from pipelines.bench.forecast.lasting import evaluate_breaks_of_all, format_breaks, summarise_breaks
 
-    (name,) = select_kinds([model])
+    name = one_model(model)
     cells = evaluate_breaks_of_all(name, jobs, print_progress)
     sums = summarise_breaks(cells)
     print(format_breaks(cells, sums))
@@ -177,7 +179,7 @@ def repeat_published_table(
     from pipelines.bench.table2.text import format_table2
 
     steps = STEPS[:1] if quick else STEPS
-    figures = compute_table(steps, seed, as_json, resume, tell=print_progress)
+    figures = compute_table(steps, seed, as_json, resume, report_progress=print_progress)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
     print(format_table2(figures))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from configs.errors import SettingsError
 from configs.settings import Settings, load
 from pipelines.stack.state import with_stack_addresses
 
@@ -51,6 +52,19 @@ def settings_of_stack(**sections: dict[str, Any]) -> Settings:
 def split_names(text: str) -> list[str]:
     """Split an option at its commas; blanks around names and empty names are dropped."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def one_model(name: str) -> str:
+    """Return the name of a kind of forecaster.
+
+    Raises:
+        SettingsError: it is not in the catalogue; the message lists those that are.
+    """
+    from models.forecast.selection.catalogue import CATALOGUE, select_kinds
+
+    if name == "all":
+        raise SettingsError(f"--model all: one model is expected. Name one of {', '.join(CATALOGUE)}.")
+    return select_kinds([name])[0]
 
 
 def print_progress(line: str) -> None:

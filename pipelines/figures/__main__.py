@@ -21,24 +21,24 @@ def main(check: bool) -> int:
     Raises:
         FigureError: a figure is missing or not in the form.
     """
-    known = pages.read_figures(ROOT / "docs" / "figures")
-    wrong = 0
+    figures = pages.read_figures(ROOT / "docs" / "figures")
+    faults = 0
     for page in pages.list_pages(ROOT):
         text = page.read_text(encoding="utf-8")
-        made = pages.render_figures(text, known)
+        rendered = pages.render_figures(text, figures)
         for head in pages.find_typed_tables(text):
-            wrong += 1
+            faults += 1
             print(f"{page.relative_to(ROOT)}: a table of measurements outside of a figure: {head}")
-        if check and made != text:
-            wrong += 1
+        if check and rendered != text:
+            faults += 1
             print(f"{page.relative_to(ROOT)}: is not what its figures render. `make figures` renders it; type none.")
-        if not check and made != text:
-            page.write_text(made, encoding="utf-8")
+        if not check and rendered != text:
+            page.write_text(rendered, encoding="utf-8")
             print(f"{page.relative_to(ROOT)}: rendered")
     if not check:
-        _tell("older than the code they measure", age.list_outdated(known, ROOT))
-        _tell("no figure at all", age.list_missing(known))
-    return int(wrong > 0)
+        _tell("older than the code they measure", age.list_outdated(figures, ROOT))
+        _tell("no figure at all", age.list_missing(figures))
+    return int(faults > 0)
 
 
 def _tell(what: str, lines: list[str]) -> None:

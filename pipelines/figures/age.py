@@ -10,14 +10,14 @@ from pipelines.figures import goals
 from pipelines.figures.form import Figure
 
 
-def list_outdated(known: Mapping[str, Figure], root: Path) -> list[str]:
-    """Return a line per figure whose measured folders changed since its commit, or of unknown age; runs git."""
-    return [f"{name}: {why}" for name, figure in known.items() if (why := _older(figure, root))]
+def list_outdated(figures: Mapping[str, Figure], root: Path) -> list[str]:
+    """List the figures whose measured code changed since, or whose age is unknown, a line each; runs git."""
+    return [f"{name}: {why}" for name, figure in figures.items() if (why := _older(figure, root))]
 
 
-def list_missing(known: Mapping[str, Figure]) -> list[str]:
+def list_missing(figures: Mapping[str, Figure]) -> list[str]:
     """Return the commands of `goals.yaml` that no figure is of."""
-    measured = {asked.command for one in known.values() if (asked := goals.goals_of(one.command))}
+    measured = {goals_met.command for one in figures.values() if (goals_met := goals.goals_of(one.command))}
     return [one.command for one in goals.read_goals() if one.command not in measured]
 
 

@@ -56,8 +56,8 @@ class Finding:
         measured = abs(self.measured) if asked[1] == "within" else self.measured
         return bool(_SIGNS[asked[1]](measured, float(asked[2])))
 
-    def plain(self) -> dict[str, Any]:
-        """Return the row as JSON values, in the order of the file, with `holds`.
+    def to_json(self) -> dict[str, Any]:
+        """Convert the row to JSON values, `holds` among them, in the order of the file.
 
         Raises:
             FigureError: as `holds`.
@@ -87,21 +87,21 @@ class Figure:
     rows: list[Finding]
     data: Any
 
-    def text(self) -> str:
-        """Return the JSON text of the figure's file, one row per line so that a changed row is one changed line.
+    def to_text(self) -> str:
+        """Format the figure as the JSON text of its file, a line per row.
 
         Raises:
             FigureError: a row's goal cannot be judged.
         """
         head = "".join(f' "{key}": {json.dumps(getattr(self, key), ensure_ascii=False)},\n' for key in KEYS[:5])
-        rows = ",".join(f"\n  {json.dumps(row.plain(), ensure_ascii=False)}" for row in self.rows)
+        rows = ",".join(f"\n  {json.dumps(row.to_json(), ensure_ascii=False)}" for row in self.rows)
         end = "\n " if rows else ""
         data = json.dumps(self.data, indent=1, ensure_ascii=False).replace("\n", "\n ")
         return f'{{\n{head} "rows": [{rows}{end}],\n "data": {data}\n}}\n'
 
 
 def read_figure(path: Path) -> Figure:
-    """Read a figure from its JSON file and check it.
+    """Read a figure from its JSON file and check that `holds` follows from goal and measured.
 
     Raises:
         FigureError: not JSON, other keys than `KEYS`, an unknown key in a row, or a `holds` that goal and measured do
@@ -110,21 +110,21 @@ def read_figure(path: Path) -> Figure:
         OSError: the file cannot be read.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise FigureError(f"{path}: not JSON ({error}). Write it by its command's --json again.") from None
-    if tuple(found) != KEYS:
-        raise FigureError(f"{path}: its keys are {', '.join(found)}; {', '.join(KEYS)} are expected.")
+    if tuple(content) != KEYS:
+        raise FigureError(f"{path}: its keys are {', '.join(content)}; {', '.join(KEYS)} are expected.")
     rows = []
-    for given in found["rows"]:
-        if unknown := set(given) - {"holds", *(field.name for field in fields(Finding))}:
-            raise FigureError(f"{path}: {given.get('what')!r} has unknown {', '.join(sorted(unknown))}.")
-        said = given.pop("holds")
-        row = Finding(**given)
-        if said != row.holds:
+    for entry in content["rows"]:
+        if unknown := set(entry) - {"holds", *(field.name for field in fields(Finding))}:
+            raise FigureError(f"{path}: {entry.get('what')!r} has unknown {', '.join(sorted(unknown))}.")
+        stated = entry.pop("holds")
+        row = Finding(**entry)
+        if stated != row.holds:
             raise FigureError(
-                f"{path}: {row.what!r} says holds={said}, but {row.measured} {row.goal} is {row.holds}. It is "
+                f"{path}: {row.what!r} says holds={stated}, but {row.measured} {row.goal} is {row.holds}. It is "
                 "computed, never set: write the figure by its command."
             )
         rows.append(row)
-    return Figure(**{**found, "rows": rows})
+    return Figure(**{**content, "rows": rows})

@@ -26,8 +26,13 @@ class Goals:
     measures: list[str]
     rows: list[dict[str, Any]]
 
-    def answered(self, data: Any) -> list[Finding]:
-        """Return the rows with what was measured, taken from the command's data; None where the data lack it."""
+    def fill_rows(self, data: Any) -> list[Finding]:
+        """Fill the rows with what the command's data measured; `measured` is None where the data lack it or are NaN.
+
+        Args:
+            data: JSON values that the command found; `at`, `over`, `less`, `n` and `interval` of a row are places
+            there.
+        """
         return [
             Finding(row["what"], row.get("goal"), _measured(data, row), _at(data, row.get("n")), _both(data, row))
             for row in self.rows
@@ -36,21 +41,24 @@ class Goals:
 
 @cache
 def read_goals() -> tuple[Goals, ...]:
-    """Return the goals of all commands, in the order of `goals.yaml`; the file is read once per process."""
-    read = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
-    return tuple(Goals(command, given["measures"], given.get("rows", [])) for command, given in read.items())
+    """Read the goals of all commands from `goals.yaml`, in its order; once per process."""
+    content = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
+    return tuple(Goals(command, entry["measures"], entry.get("rows", [])) for command, entry in content.items())
 
 
 def goals_of(command: str) -> Goals | None:
-    """Return the goals of a command line, whatever options stand in it (the longest match), or None."""
-    fitting = [goals for goals in read_goals() if _within(goals.command.split(), command.split())]
-    return max(fitting, key=lambda goals: len(goals.command), default=None)
+    """Find the goals of a command line by its words, whatever options stand between them; None where it has none.
+
+    Of several that match, the longest command is taken.
+    """
+    matches = [goals for goals in read_goals() if _within(goals.command.split(), command.split())]
+    return max(matches, key=lambda goals: len(goals.command), default=None)
 
 
 def _within(wanted: list[str], words: list[str]) -> bool:
     """Whether words occur in a line in their order; options may stand between them."""
-    line = iter(words)
-    return all(word in line for word in wanted)
+    remaining = iter(words)
+    return all(word in remaining for word in wanted)
 
 
 def _measured(data: Any, row: dict[str, Any]) -> Any:

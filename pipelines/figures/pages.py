@@ -16,10 +16,11 @@ VERDICT = {True: "yes", False: "**no**", None: ""}
 
 
 def read_figures(folder: Path) -> dict[str, Figure]:
-    """Read all figures of a folder, by file name without ending.
+    """Read all figures of a folder, by file name without `.json`.
 
     Raises:
-        FigureError: a file is not in the form.
+        FigureError: a file is no figure, see `read_figure`.
+        KeyError, TypeError: a row lacks a key.
     """
     return {path.stem: read_figure(path) for path in sorted(folder.glob("*.json"))}
 
@@ -29,19 +30,24 @@ def list_pages(root: Path) -> list[Path]:
     return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 
 
-def render_figures(text: str, known: Mapping[str, Figure]) -> str:
-    """Return a page's text with its regions rendered anew.
+def render_figures(text: str, figures: Mapping[str, Figure]) -> str:
+    """Render every region of a page anew: what stands between `<!-- figure: NAMES -->` and `<!-- /figure -->`.
 
-    A region names figures, whose rows become one table, or a table in a figure's data as NAME.KEY.KEY.
+    Args:
+        text: of the page, Markdown.
+        figures: by name. A region names some, whose rows become one table, or a table in one's data as NAME.KEY.KEY.
+
+    Returns:
+        The page's text; outside of regions it is unchanged.
 
     Raises:
-        FigureError: a figure that is not there, or data that are no table.
+        FigureError: a figure is not there, or its data hold no table at that place.
     """
-    return REGION.sub(lambda region: _region(region["names"], known), text)
+    return REGION.sub(lambda region: _region(region["names"], figures), text)
 
 
 def find_typed_tables(text: str) -> list[str]:
-    """Return the head lines of tables outside of regions that have a column "measured"."""
+    """List the head lines of tables outside of regions that have a column "measured": they were typed by hand."""
     outside = REGION.sub("", text).splitlines()
     return [
         line for line, below in pairwise(outside) if re.fullmatch(r"\|[-:| ]+\|", below) and "measured" in line.lower()
@@ -53,14 +59,14 @@ def list_named_figures(text: str) -> list[str]:
     return [name.split(".")[0] for region in REGION.finditer(text) for name in region["names"].split()]
 
 
-def _region(names: str, known: Mapping[str, Figure]) -> str:
-    if missing := [name for name in names.split() if name.split(".")[0] not in known]:
+def _region(names: str, figures: Mapping[str, Figure]) -> str:
+    if missing := [name for name in names.split() if name.split(".")[0] not in figures]:
         raise FigureError(f"docs/figures/{missing[0].split('.')[0]}.json is not there; its command's --json writes it.")
     if "." in names:
         name, *keys = names.split(".")
-        body = _table(_data(known[name].data, keys, names))
+        body = _table(_data(figures[name].data, keys, names))
     else:
-        shown = [known[name] for name in names.split()]
+        shown = [figures[name] for name in names.split()]
         body = "\n".join([_rows([row for one in shown for row in one.rows]), "", *map(_source, shown)])
     return f"<!-- figure: {names} -->\n{body}\n<!-- /figure -->"
 

@@ -22,13 +22,13 @@ OUTPUTS = ("--json", "--page")
 
 
 def write_figure(path: Path | None, data: Any) -> None:
-    """Write a command's figure to a file; does nothing for None. Folders are made if need be.
+    """Write what a command found to a file as a figure, with its goals; folders are made if need be.
 
-    The command line is that of this process, the seconds are those since it began; rows and goals come from
-    `goals.yaml`.
+    Command line and seconds are those of this process, date, commit and machine those of now; the rows come from
+    `goals.yaml` and have `holds`.
 
     Args:
-        path: of the file.
+        path: of the file, replaced if it exists; None to write nothing.
         data: JSON values; all that the command found.
 
     Raises:
@@ -37,17 +37,17 @@ def write_figure(path: Path | None, data: Any) -> None:
     """
     if path is None:
         return
-    said = format_command(sys.argv[1:])
-    asked = goals.goals_of(said)
-    rows = asked.answered(data) if asked else []
+    command_line = format_command(sys.argv[1:])
+    command_goals = goals.goals_of(command_line)
+    rows = command_goals.fill_rows(data) if command_goals else []
     seconds = round(time.time() - psutil.Process().create_time(), 1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure = Figure(said, find_commit(), date.today().isoformat(), describe_machine(), seconds, rows, data)
-    path.write_text(figure.text(), encoding="utf-8")
+    figure = Figure(command_line, find_commit(), date.today().isoformat(), describe_machine(), seconds, rows, data)
+    path.write_text(figure.to_text(), encoding="utf-8")
 
 
 def format_command(words: list[str]) -> str:
-    """Return the command line that measures again: "tidecast" and the words, without the options of `OUTPUTS`."""
+    """Format the command line that measures again: "tidecast" and its arguments but `--json` and `--page`."""
     kept, skip = ["tidecast"], False
     for word in words:
         if skip or word in OUTPUTS:
@@ -58,15 +58,15 @@ def format_command(words: list[str]) -> str:
 
 
 def find_commit() -> str | None:
-    """Return the commit of the running code, with `-dirty` where files differ from it; None outside of a clone."""
-    asked = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    """Ask git for the running code's commit, 40 digits, with `-dirty` where files differ; None without a clone."""
+    describe = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
-        return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
 def describe_machine() -> str:
-    """Return the number of usable cores and the memory of this machine as text, e.g. "8 cores, 16 GB"."""
+    """Describe the machine by usable cores and memory (GiB), e.g. "8 cores, 16 GB"."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {psutil.virtual_memory().total / GIB:.0f} GB"

@@ -26,10 +26,10 @@ def read_series(
     value_column: str | None = None,
     timezone: str = "UTC",
 ) -> Series:
-    """Read a CSV file (plain or gzipped) as a regular series, at its own step or at a multiple of it.
+    """Read a CSV file (plain or gzipped) as a regular series, at its own step or resampled to a multiple of it.
 
-    A longer step is the mean of the file's steps in it, NaN where fewer than half of them are known. Longer steps begin
-    at multiples of their length since the epoch, as far as the file's own steps allow.
+    A longer step is the mean of the file's steps in it, NaN where fewer than half of them are known. It begins at a
+    multiple of its length since the epoch, as far as the file's own steps allow.
 
     Args:
         path: of the file.
@@ -49,24 +49,26 @@ def read_series(
     """
     time_column, value_column = _columns(path, time_column, value_column)
     rows = read_rows(path, time_column, value_column, timezone, OPTIONS)
-    times, values, own_s = place_on_grid(path, rows)
+    times, values, file_step_s = place_on_grid(path, rows)
     if not np.isfinite(values).any():
         raise SeriesError(
             f"{path}: every one of {len(rows)} values in {value_column!r} is missing. Name another column."
         )
-    start, wanted = float(times[0]), own_s if step_s is None else step_s
-    if abs(wanted / own_s - 1) > _GRAIN:
-        start, values = _resampled(path, start, values, own_s, wanted)
-    if wanted > _MOST_S:
-        raise SeriesError(f"{path}: steps of {wanted:g} s; at most {_MOST_S:g} s can be forecast. Use a finer file.")
+    start, wanted_step_s = float(times[0]), file_step_s if step_s is None else step_s
+    if abs(wanted_step_s / file_step_s - 1) > _GRAIN:
+        start, values = _resampled(path, start, values, file_step_s, wanted_step_s)
+    if wanted_step_s > _MOST_S:
+        raise SeriesError(
+            f"{path}: steps of {wanted_step_s:g} s; at most {_MOST_S:g} s can be forecast. Use a finer file."
+        )
     known = np.flatnonzero(np.isfinite(values))
     if not len(known):
-        raise SeriesError(f"{path}: no step of {wanted:g} s is half known. Choose another --step.")
+        raise SeriesError(f"{path}: no step of {wanted_step_s:g} s is half known. Choose another --step.")
     if np.ptp(values[known]) == 0:
         raise SeriesError(
             f"{path}: every value is {values[known[0]]:g}: there is nothing to forecast. Check {value_column!r}."
         )
-    return Series(start + int(known[0]) * wanted, wanted, values[known[0] : known[-1] + 1])
+    return Series(start + int(known[0]) * wanted_step_s, wanted_step_s, values[known[0] : known[-1] + 1])
 
 
 def parse_step(text: str) -> float:
@@ -75,10 +77,10 @@ def parse_step(text: str) -> float:
     Raises:
         SeriesError: the text is no such length; the message names it.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if not found or found[2] not in _UNITS_S or not float(found[1]) > 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if not match or match[2] not in _UNITS_S or not float(match[1]) > 0:
         raise SeriesError(f"step {text!r} is no length of time. Write 30s, 5min or 1h.")
-    return float(found[1]) * _UNITS_S[found[2]]
+    return float(match[1]) * _UNITS_S[match[2]]
 
 
 def format_step(step_s: float) -> str:
@@ -105,17 +107,17 @@ def _columns(path: Path, time_column: str | None, value_column: str | None) -> t
     return time_column, value_column
 
 
-def _resampled(path: Path, start: float, values: Floats, own_s: float, step_s: float) -> tuple[float, Floats]:
+def _resampled(path: Path, start: float, values: Floats, file_step_s: float, step_s: float) -> tuple[float, Floats]:
     """Begin and means of longer steps."""
-    many = round(step_s / own_s)
-    if many < 1 or abs(many * own_s / step_s - 1) > _GRAIN:
+    factor = round(step_s / file_step_s)
+    if factor < 1 or abs(factor * file_step_s / step_s - 1) > _GRAIN:
         raise SeriesError(
-            f"{path}: steps of {step_s:g} s cannot be made of the file's own, {own_s:g} s. "
-            f"Choose --step {format_step(own_s)} or a multiple of it."
+            f"{path}: steps of {step_s:g} s cannot be made of the file's own, {file_step_s:g} s. "
+            f"Choose --step {format_step(file_step_s)} or a multiple of it."
         )
-    lead = round((start - start % own_s) / own_s) % many  # steps that the first longer one lacks
-    rest = -(lead + len(values)) % many
-    padded = np.pad(values, (lead, rest), constant_values=np.nan).reshape(-1, many)
+    lead = round((start - start % file_step_s) / file_step_s) % factor  # steps that the first longer one lacks
+    rest = -(lead + len(values)) % factor
+    padded = np.pad(values, (lead, rest), constant_values=np.nan).reshape(-1, factor)
     counts = np.isfinite(padded).sum(axis=1)
-    means = np.where(counts >= COVERED * many, np.nansum(padded, axis=1) / np.maximum(counts, 1), np.nan)
-    return start - lead * own_s, means
+    means = np.where(counts >= COVERED * factor, np.nansum(padded, axis=1) / np.maximum(counts, 1), np.nan)
+    return start - lead * file_step_s, means

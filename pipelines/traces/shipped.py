@@ -28,12 +28,12 @@ _SERIES = (
 
 @dataclass(frozen=True)
 class ShippedSeries:
-    """A shipped series at one step; comparisons call such a pair a cell.
+    """A series that lies in this repository, at one of its steps.
 
     Attributes:
         name: of the series, e.g. "iot".
         step_s: seconds per step.
-        unit: of its values; a longer step than the file's is a mean, so the unit stays.
+        unit: of its values, of which a longer step than the file's holds the mean.
         path: of its file.
     """
 
@@ -43,7 +43,7 @@ class ShippedSeries:
     path: Path
 
     @property
-    def cell(self) -> str:
+    def label(self) -> str:
         """Name and step, e.g. "iot 5min"."""
         return f"{self.name} {format_step(self.step_s)}"
 
@@ -65,13 +65,13 @@ def list_shipped() -> list[ShippedSeries]:
     ]
 
 
-def find_shipped(cell: str) -> ShippedSeries:
+def find_shipped(label: str) -> ShippedSeries:
     """Look up a shipped series by its name and step, e.g. "iot 5min".
 
     Raises:
         SeriesError: there is none of that name; the message lists all.
     """
-    cells = {found.cell: found for found in list_shipped()}
-    if cell not in cells:
-        raise SeriesError(f"{cell!r} is no shipped series. There are: {', '.join(cells)}.")
-    return cells[cell]
+    by_label = {series.label: series for series in list_shipped()}
+    if label not in by_label:
+        raise SeriesError(f"{label!r} is no shipped series. There are: {', '.join(by_label)}.")
+    return by_label[label]

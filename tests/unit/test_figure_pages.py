@@ -45,14 +45,14 @@ def test_what_is_written_is_read_again(tmp_path_factory, measured, n, interval):
     made = figure(
         Finding('a "row" | µs', "<= 1.5", measured, n, interval), Finding("told", None, "none"), data={"a": [{"b": 1}]}
     )
-    path.write_text(made.text())
+    path.write_text(made.to_text())
     assert read_figure(path) == made
     assert json.loads(path.read_text())["rows"][0]["holds"] is (measured <= 1.5)
 
 
 def test_a_verdict_that_was_set_by_hand_is_refused(tmp_path):
     path = tmp_path / "one.json"
-    path.write_text(figure(Finding("cost", "<= 1.05", 1.2)).text().replace('"holds": false', '"holds": true'))
+    path.write_text(figure(Finding("cost", "<= 1.05", 1.2)).to_text().replace('"holds": false', '"holds": true'))
     with pytest.raises(FigureError, match="computed"):
         read_figure(path)
 
@@ -85,10 +85,12 @@ def test_the_code_that_measured_is_the_commit_of_the_clone():
 def test_what_is_measured_may_be_a_ratio_or_a_difference():
     bench = goals.goals_of("tidecast bench dqn")
     data = {"tidecast": {"score": -0.4, "seconds": 10.0}, "peer": {"score": -0.5, "seconds": 15.0}, "stay": -0.6}
-    found = {row.what: (row.measured, row.holds) for row in bench.answered(data)}
+    found = {row.what: (row.measured, row.holds) for row in bench.fill_rows(data)}
     assert found["reward per decision above Stable-Baselines3's"] == (pytest.approx(0.1), True)
     assert found["times as fast as Stable-Baselines3"] == (1.5, True)
-    alone = {row.what: row.measured for row in bench.answered({"tidecast": data["tidecast"], "peer": {"seconds": 0.0}})}
+    alone = {
+        row.what: row.measured for row in bench.fill_rows({"tidecast": data["tidecast"], "peer": {"seconds": 0.0}})
+    }
     assert alone["reward per decision above Stable-Baselines3's"] is alone["reward per decision, never moving"] is None
 
 

@@ -33,8 +33,7 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
         contract: of the job.
 
     Returns:
-        Batches and start-ups with epoch seconds, at most `NEWEST` rows each, and the job as configured (see
-        `measurements_from_rows`).
+        As `measurements_from_rows`, of at most NEWEST (100,000) batches and as many actions.
 
     Raises:
         LakeError: nothing was ever ingested.
@@ -62,7 +61,7 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
 def measurements_from_rows(
     metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contract
 ) -> tuple[MeasuredBatches, Startups, TwinJob]:
-    """Turn rows of `metrics` and `outcomes` into batches, start-ups and configuration; times are epoch seconds.
+    """Turn rows of the lake's `metrics` and `outcomes` into batches, start-ups and the job as configured.
 
     An executor counts as registered when the agent saw it; its first batch is the one that ended, within `_NEAR_S`,
     when it was of use (-1: none). A raise that was never confirmed is censored at its last outcome. A batch's id stands
@@ -74,8 +73,8 @@ def measurements_from_rows(
         contract: of the job.
 
     Returns:
-        Batches and start-ups, in order of time, and the job as configured; trigger interval and most rows per batch are
-        estimated from the batches.
+        Batches and start-ups in order of time, in epoch seconds, and the job as configured; its trigger interval and
+        most rows per batch are estimated from the batches.
 
     Raises:
         UnfinishedFitError: no batch with rows.
@@ -84,9 +83,9 @@ def measurements_from_rows(
     rows = metrics[(metrics["kind"] == "batch") & (metrics["batch_rows"] > 0)].sort_values("wall_time")
     if rows.empty:
         raise UnfinishedFitError("unfinished fit: no batch in the lake; run the job and the DAG ingest_metrics")
-    end, took = rows["wall_time"].to_numpy(float), rows["batch_s"].to_numpy(float)
+    end, batch_s = rows["wall_time"].to_numpy(float), rows["batch_s"].to_numpy(float)
     batches = MeasuredBatches(
-        end - took, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float),
+        end - batch_s, end, rows["batch_rows"].to_numpy(float), rows["executors"].to_numpy(float),
         rows["batch_id"].astype(float).fillna(np.inf).to_numpy(float),
     )  # fmt: skip
     ups = outcomes[outcomes["status"].isin(APPLIED) & (outcomes["target"] > outcomes["executors_before"])]
@@ -98,9 +97,9 @@ def measurements_from_rows(
     first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
     startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
     tasks = rows["task_ceiling"].dropna()
-    many = int(tasks.iloc[-1]) if len(tasks) else 64
+    task_count = int(tasks.iloc[-1]) if len(tasks) else 64
     return (
         batches,
         startups,
-        configured_twin(contract, many, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
+        configured_twin(contract, task_count, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
     )

@@ -41,11 +41,11 @@ def cross_validate(runs: Sequence[MeasuredRun]) -> list[dict[str, Any]]:
     return [compare_with_twin(fit_runs([other for other in runs if other is not run]), run) for run in runs]
 
 
-def compare_with_twin(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
-    """Replay a run's load and decisions in a twin, and compare what was measured with `SEEDS` simulations.
+def compare_with_twin(fitted: Fitted, run: MeasuredRun) -> dict[str, Any]:
+    """Replay a run's load and decisions in a fitted twin, and compare what was measured with SEEDS (20) simulations.
 
     Args:
-        found: the twin.
+        fitted: the twin.
         run: to compare with.
 
     Returns:
@@ -57,51 +57,57 @@ def compare_with_twin(found: Fitted, run: MeasuredRun) -> dict[str, Any]:
         TwinError: the run's targets are out of the job's bounds.
     """
     twin = replay_recording(
-        found.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
+        fitted.job, run.arrived, np.round(run.at_s, 1), run.targets.astype(np.int64), max(run.executors, 1),
         np.arange(SEEDS), batches=run.done,
     )  # fmt: skip
-    target, seen, of_mean, of_one = run.known.latency_target_s, run.curves, {}, {}
+    target, measured, of_mean, of_one = run.known.latency_target_s, run.curves, {}, {}
     for name in JUDGED:
-        real, runs = getattr(seen, name), getattr(twin, name)
-        known = np.isfinite(runs)
-        mean = np.where(known.any(axis=0), np.nansum(runs, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
+        real, simulated = getattr(measured, name), getattr(twin, name)
+        known = np.isfinite(simulated)
+        mean = np.where(known.any(axis=0), np.nansum(simulated, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
         of_mean[name] = _rounded(normalised_error(real, mean))
-        of_one[name] = _rounded(float(np.median([normalised_error(real, one) for one in runs])))
+        of_one[name] = _rounded(float(np.median([normalised_error(real, one) for one in simulated])))
     return {
         "run": run.name, "policy": run.policy, "trace": run.trace, "seconds": len(run.arrived) - 1,
         "error": of_mean, "error_of_one": of_one,
         "over_target_s": {
-            "measured": int((seen.latency_s > target).sum()),
+            "measured": int((measured.latency_s > target).sum()),
             "twin": round(float((twin.latency_s > target).sum(axis=1).mean()), 1),
         },
         "executor_s": {
-            "measured": float(seen.executors.sum()), "twin": round(float(twin.executors.sum(axis=1).mean()), 1),
+            "measured": float(measured.executors.sum()), "twin": round(float(twin.executors.sum(axis=1).mean()), 1),
         },
     }  # fmt: skip
 
 
-def format_fit(found: Fitted) -> str:
-    """Format a fit as text: a line per parameter with its 95 % interval, and which are not told apart."""
-    lines = [f"fitted to {found.batches} warm batches and {found.startups} start-ups; 95 % intervals in brackets"]
-    for name, (low, high) in found.between.items():
-        value = getattr(found.job, name)
+def format_fit(fitted: Fitted) -> str:
+    """Format a fit as text: a line per parameter with its 95 % interval, and which the data cannot tell apart."""
+    lines = [f"fitted to {fitted.batches} warm batches and {fitted.startups} start-ups; 95 % intervals in brackets"]
+    for name, (low, high) in fitted.between.items():
+        value = getattr(fitted.job, name)
         middle, word = (median_high(value), " (median)") if isinstance(value, tuple) else (value, "")
         lines.append(f"  {name:14} {middle:.4g} {_UNITS.get(name, ''):1} [{low:.4g}, {high:.4g}]{word}")
-    if found.unsure:
+    if fitted.unsure:
         lines.append(
-            f"  not told apart: {', '.join(found.unsure)}: wider than half their value; runs at other loads and with "
+            f"  not told apart: {', '.join(fitted.unsure)}: wider than half their value; runs at other loads and with "
             "other numbers of executors would tell"
         )
     return "\n".join(lines)
 
 
-def format_comparisons(figures: list[dict[str, Any]]) -> str:
-    """Format the figures of `compare_with_twin` as text: a sentence, a head and a line per run."""
+def format_comparisons(comparisons: list[dict[str, Any]]) -> str:
+    """Format comparisons as text: a sentence, a head and a line per run.
+
+    Args:
+        comparisons: each as from `compare_with_twin`.
+    """
     lines = [["run", "trace", "s", "lag", "latency", "executors", "over, s"]]
-    for one in figures:
-        errors = [f"{_share(one['error'][k])} ({_share(one['error_of_one'][k])})" for k in one["error"]]
-        over = f"{one['over_target_s']['measured']} / {one['over_target_s']['twin']:g}"
-        lines.append([one["run"], one["trace"][:18], str(one["seconds"]), *errors, over])
+    for comparison in comparisons:
+        errors = [
+            f"{_share(comparison['error'][k])} ({_share(comparison['error_of_one'][k])})" for k in comparison["error"]
+        ]
+        over = f"{comparison['over_target_s']['measured']} / {comparison['over_target_s']['twin']:g}"
+        lines.append([comparison["run"], comparison["trace"][:18], str(comparison["seconds"]), *errors, over])
     return "\n".join([
         "each run against a twin fitted to the others: root mean square error / measured range, of the mean of the "
         "twin's runs (of one run)",

@@ -60,14 +60,14 @@ def read_measured_run(folder: Path) -> MeasuredRun:
         KeyError: `run.json` names no trace.
         ValueError: its contract or its trigger interval is invalid.
     """
-    seen = measure_run(read.load_run(folder))
-    run, jobs = seen.run, seen.run.info.get("job_settings", {})
-    changed = seen.acts[(seen.acts["up"] | seen.acts["down"]) & seen.acts["status"].isin(APPLIED)]
+    measured = measure_run(read.load_run(folder))
+    run, jobs = measured.run, measured.run.info.get("job_settings", {})
+    changed = measured.acts[(measured.acts["up"] | measured.acts["down"]) & measured.acts["status"].isin(APPLIED)]
     at_s = changed["decided_at"].to_numpy(float) - run.start
-    batches, first = _batches(seen)
+    batches, first = _batches(measured)
     live = np.flatnonzero(batches.start_s >= 0)
     added, removed = (run.executors[name].to_numpy(float) for name in ("added", "removed"))
-    steps = count_open(added, removed, run.start, seen.live_end)
+    steps = count_open(added, removed, run.start, measured.live_end)
     trigger_s = pd.Timedelta(str(jobs.get("trigger", "1 second"))).total_seconds()
     return MeasuredRun(
         name=run.folder.name, job=run.info["job"], policy=run.info["policy"], trace=run.info["replay"]["trace"],
@@ -75,10 +75,10 @@ def read_measured_run(folder: Path) -> MeasuredRun:
             run.contract, int(run.info.get("event_partitions", 8)), trigger_s,
             float(jobs.get("max_offsets_per_trigger") or np.inf),
         ),
-        batches=batches, startups=_startups(seen, first),
-        arrived=np.concatenate([[0.0], np.cumsum(seen.seconds["produced"].to_numpy(float))]),
+        batches=batches, startups=_startups(measured, first),
+        arrived=np.concatenate([[0.0], np.cumsum(measured.seconds["produced"].to_numpy(float))]),
         at_s=at_s[at_s >= 0], targets=changed["target"].to_numpy(float)[at_s >= 0], executors=int(steps[1][0]),
-        done=int(batches.number[live[0]]) if len(live) else 0, curves=_curves(seen, *steps),
+        done=int(batches.number[live[0]]) if len(live) else 0, curves=_curves(measured, *steps),
     )  # fmt: skip
 
 

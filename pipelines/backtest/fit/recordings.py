@@ -26,16 +26,17 @@ _STEP_S = 0.25
 def read_recordings(folder: Path) -> Iterator[tuple[str, Recording]]:
     """Yield (name, recording) for every run with reactive scaling below a folder, in the layout of dos-group/demeter.
 
-    A run gets the load file that begins with its job's name (ADS or CARS). A generator: errors come while it is read.
+    A run gets the load file that begins with its job's name (ADS or CARS). Files are read, and errors raised, only as
+    the result is iterated over.
 
     Raises:
         RunError: there is no such run, or its load is missing.
         OSError, KeyError, ValueError: a CSV file cannot be read, or lacks a column.
     """
-    found = sorted(path.parent for path in folder.rglob("reactive-latency-data.csv"))
-    if not found:
+    folders = sorted(path.parent for path in folder.rglob("reactive-latency-data.csv"))
+    if not folders:
         raise RunError(f"{folder}: no reactive-latency-data.csv below it; a copy of dos-group/demeter is expected.")
-    for run in found:
+    for run in folders:
         name = run.parent.name if run.name == "data" else run.name
         job = next((part for part in name.split("_") if part in ("ADS", "CARS")), "?")
         loads = sorted(folder.rglob(f"{job}_*_max.csv"))
@@ -57,7 +58,7 @@ def _column(path: Path) -> pd.Series:
     return frame["value"]
 
 
-def cross_check_halves(seen: Recording) -> list[dict[str, Any]]:
+def cross_check_halves(recording: Recording) -> list[dict[str, Any]]:
     """Fit the twin to one half of a recording and check it on the other, both ways.
 
     Returns:
@@ -71,33 +72,38 @@ def cross_check_halves(seen: Recording) -> list[dict[str, Any]]:
         TwinError: a half has more than `MOST` workers.
         ZeroDivisionError: no second of a half was over the target.
     """
-    middle, found = len(seen.rate) // 2, []
-    first, second = seen.part(0, middle), seen.part(middle, len(seen.rate))
-    for name, mine, other in (("second", first, second), ("first", second, first)):
-        job, calm_s, changes = fit_restarting_job(mine, 1, MOST, TARGET_S), measure_outages(mine).calm_s, other.changes
+    middle, checks = len(recording.rate) // 2, []
+    first, second = recording.part(0, middle), recording.part(middle, len(recording.rate))
+    for name, fitted_half, checked_half in (("second", first, second), ("first", second, first)):
+        job, calm_s, changes = (
+            fit_restarting_job(fitted_half, 1, MOST, TARGET_S),
+            measure_outages(fitted_half).calm_s,
+            checked_half.changes,
+        )
         twin = replay_recording(
-            job, np.concatenate([[0.0], np.cumsum(other.rate)]), changes.astype(float),
-            other.workers[changes].astype(np.int64), int(other.workers[0]), np.arange(SEEDS), _STEP_S,
+            job, np.concatenate([[0.0], np.cumsum(checked_half.rate)]), changes.astype(float),
+            checked_half.workers[changes].astype(np.int64), int(checked_half.workers[0]), np.arange(SEEDS), _STEP_S,
         )  # fmt: skip
         shares = np.array([share_over_target(one, TARGET_S) for one in latency_from_waiting(twin.waiting_s, calm_s)])
-        measured, simulated = share_over_target(other.latency_s, TARGET_S), float(shares.mean())
-        found.append({
-            "checked_on": name, "changes": len(changes), "alone": len(measure_outages(mine).lost_s),
+        measured, simulated = share_over_target(checked_half.latency_s, TARGET_S), float(shares.mean())
+        checks.append({
+            "checked_on": name, "changes": len(changes), "alone": len(measure_outages(fitted_half).lost_s),
             "measured": measured, "twin": simulated, "twin_deviation": float(shares.std()),
-            "ratio": simulated / measured, "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
+            "ratio": simulated / measured,
+            "scaling": job.scaling, "per_worker_rps": 1 / job.per_record_s,
             "down_s": float(np.median(job.restart_s)), "rewind_s": job.rewind_s, "catch_up": job.catch_up,
         })  # fmt: skip
-    return found
+    return checks
 
 
-def format_cross_checks(found: dict[str, list[dict[str, Any]]]) -> str:
+def format_cross_checks(checks_by_name: dict[str, list[dict[str, Any]]]) -> str:
     """Format the figures of `cross_check_halves`, by recording, as text: a head and two lines per recording."""
     lines = ["share of seconds with latency over 2 s: fitted to one half, checked on the other"]
     lines += [
         f"{name:26} {part['checked_on']:6} half: measured {part['measured']:.4f}, twin {part['twin']:.4f} "
         f"± {part['twin_deviation']:.4f}, ratio {part['ratio']:.2f}  (down {part['down_s']:.1f} s, read again "
         f"{part['rewind_s']:.1f} s, catch-up {part['catch_up']:.2f} × load, workers^{part['scaling']:.2f})"
-        for name, parts in found.items()
+        for name, parts in checks_by_name.items()
         for part in parts
     ]
     return "\n".join(lines)

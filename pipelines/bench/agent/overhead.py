@@ -39,14 +39,14 @@ SKIP = 2
 
 
 def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
-    """Drain the same 240,000 records with and without the agent, `pairs` times in turn; takes minutes, prints.
+    """Measure throughput with and without the agent: drain the same 240,000 records in turn; takes minutes, prints.
 
-    It starts a broker and a Spark session of its own, with its state in `var/bench`, and ends them; checkpoints are
+    Starts a broker and a Spark session of its own, with their state in `var/bench`, and ends them; checkpoints are
     deleted.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
-        pairs: how many, at least 1.
+        pairs: of drains, one with and one without the agent; at least 1.
 
     Returns:
         `pairs`, each `with_rps` and `without_rps` (records per second) and their `ratio`; `ratio`, the geometric mean,
@@ -71,9 +71,9 @@ def measure_overhead(settings: Settings, pairs: int = 8) -> dict[str, Any]:
                 _drain(spark, kafka, folder, attached=True)
             for index in range(pairs):
                 order = (True, False) if index % 2 else (False, True)
-                found = {attached: _drain(spark, kafka, folder, attached) for attached in order}
-                shares.append(found[True][1])
-                with_rps, without_rps = found[True][0], found[False][0]
+                drained = {attached: _drain(spark, kafka, folder, attached) for attached in order}
+                shares.append(drained[True][1])
+                with_rps, without_rps = drained[True][0], drained[False][0]
                 ratio = with_rps / without_rps
                 measured.append({"with_rps": with_rps, "without_rps": without_rps, "ratio": ratio})
                 print(f"pair {index + 1:2}: {with_rps:9.0f} with, {without_rps:9.0f} without, {ratio:.4f}")

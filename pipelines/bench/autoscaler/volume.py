@@ -33,10 +33,10 @@ WARM_S = 90.0
 
 
 def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
-    """Measure what one job leaves on the broker in a day; blocks for `minutes` and 90 s to warm up, and prints.
+    """Measure the bytes and records that one job leaves on the broker in a day; blocks for `minutes` and 90 s, prints.
 
-    Starts a broker, the stream server and the autoscaler with their state in `var/bench/volume`, a job that only
-    reports, and ends them.
+    Starts a broker, the stream server, the autoscaler and a simulated job's agent, with their state in
+    `var/bench/volume`, and ends them.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
@@ -100,6 +100,7 @@ class _Job:
         self.decided = 0
 
     def report(self, seconds: float) -> None:
+        """Send a second of metrics each second and follow decisions, for so many seconds of wall time; blocks."""
         end, due = time.monotonic() + seconds, time.monotonic()
         while due < end:
             self._second(time.time())

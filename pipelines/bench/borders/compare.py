@@ -33,7 +33,7 @@ STEP_S = 60.0
 
 
 def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
-    """Give every record of a corpus to every reader of its topic, each with its own state, and compare the verdicts.
+    """Give every record of the corpus to every reader of its topic and compare their verdicts: accepted or not.
 
     Args:
         spark: a session, to ask the lake's gate too; None leaves it out.
@@ -50,26 +50,28 @@ def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]
     """
     now = time.time()
     entries = make_corpus(now, seed)
-    found: dict[str, Any] = {"records": len(entries), "stopped": [], "differing": [], "unexpected": []}
+    figures: dict[str, Any] = {"records": len(entries), "stopped": [], "differing": [], "unexpected": []}
     verdicts: list[dict[str, bool]] = [{} for _ in entries]
-    for entry, given in zip(entries, verdicts, strict=True):
+    for entry, verdict_of in zip(entries, verdicts, strict=True):
         for name, (topics, read) in READERS.items():
             if entry.topic in topics:
                 try:
-                    given[name] = read(entry, now)
+                    verdict_of[name] = read(entry, now)
                 except Exception as error:  # live, it would end the reader for every job
-                    found["stopped"].append([_named(entry), name, repr(error)[:200]])
+                    figures["stopped"].append([_named(entry), name, repr(error)[:200]])
     if spark is not None:
         for place, verdict in _ingested(spark, entries, now).items():
             verdicts[place]["ingest"] = verdict
-    for entry, given in zip(entries, verdicts, strict=True):
-        wanted = given.get("decode")
-        if entry.good is not None and wanted is not entry.good:
-            found["unexpected"].append([_named(entry), "decode", wanted])
-        found["differing"] += [[_named(entry), name, mine] for name, mine in given.items() if mine is not wanted]
-    found["verdicts"] = sum(len(given) for given in verdicts)
-    found["readers"] = sorted({name for given in verdicts for name in given})
-    return found | {f"n_{name}": len(found[name]) for name in ("stopped", "differing", "unexpected")}
+    for entry, verdict_of in zip(entries, verdicts, strict=True):
+        reference = verdict_of.get("decode")
+        if entry.good is not None and reference is not entry.good:
+            figures["unexpected"].append([_named(entry), "decode", reference])
+        figures["differing"] += [
+            [_named(entry), name, accepted] for name, accepted in verdict_of.items() if accepted is not reference
+        ]
+    figures["verdicts"] = sum(len(verdict_of) for verdict_of in verdicts)
+    figures["readers"] = sorted({name for verdict_of in verdicts for name in verdict_of})
+    return figures | {f"n_{name}": len(figures[name]) for name in ("stopped", "differing", "unexpected")}
 
 
 def _named(entry: OddRecord) -> str:

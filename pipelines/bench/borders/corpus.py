@@ -30,30 +30,33 @@ class OddRecord(NamedTuple):
 
 
 def make_corpus(now: float, seed: int = 7) -> list[OddRecord]:
-    """Make records of every topic: sound ones, wrong ones by hand, and DRAWN (60) with fields changed at random.
+    """Make records of every topic: valid ones, wrong ones by hand, and DRAWN (60) with fields changed at random.
 
     Args:
         now: epoch seconds that the reader's wall clock shows.
         seed: the same seed draws the same changes.
     """
-    draw = random.Random(seed)
-    found = []
+    chance = random.Random(seed)
+    records = []
     for topic, kind in KINDS.items():
-        good = json.loads(sent.encode(make_valid_messages(now)[topic]))
-        key = _key(topic, good)
-        for name, fields, fine in _changed(good, now):
-            found.append(OddRecord(topic, key, json.dumps(fields).encode(), name, fine))
-        for name, value, fine in _bytes(json.dumps(good).encode()):
-            found.append(OddRecord(topic, key, value, name, fine))
+        valid = json.loads(sent.encode(make_valid_messages(now)[topic]))
+        key = _key(topic, valid)
+        for name, fields, accepted in _changed(valid, now):
+            records.append(OddRecord(topic, key, json.dumps(fields).encode(), name, accepted))
+        for name, value, accepted in _bytes(json.dumps(valid).encode()):
+            records.append(OddRecord(topic, key, value, name, accepted))
         if topic not in ("control", "rejects"):
-            found += [
-                OddRecord(topic, k, json.dumps(good).encode(), f"key {k!r}", False) for k in (None, b"", b"x", b"\xff")
+            records += [
+                OddRecord(topic, k, json.dumps(valid).encode(), f"key {k!r}", False) for k in (None, b"", b"x", b"\xff")
             ]
         for i in range(DRAWN):
-            fields = {**good, **{n: _odd(draw) for n in draw.sample(sorted(kind.__annotations__), draw.randint(1, 2))}}
-            fields = {name: value for name, value in fields.items() if draw.random() > 0.02}
-            found.append(OddRecord(topic, key, json.dumps(fields).encode(), f"drawn {i}", None))
-    return found
+            fields = {
+                **valid,
+                **{n: _odd(chance) for n in chance.sample(sorted(kind.__annotations__), chance.randint(1, 2))},
+            }
+            fields = {name: value for name, value in fields.items() if chance.random() > 0.02}
+            records.append(OddRecord(topic, key, json.dumps(fields).encode(), f"drawn {i}", None))
+    return records
 
 
 def make_valid_messages(now: float) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -19,6 +17,7 @@ from models.dqn.environment.vector import GroupedEnvironment
 from models.dqn.evaluation import Choose, run_to_end
 from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
+from pipelines.bench.peer import run_peer
 
 LEAD_S, PRICE = 60.0, 10.0
 """Of the jobs of the bench; all else is drawn."""
@@ -30,25 +29,21 @@ TRIAL = 16, 16, 128
 _PEER = Path(__file__).with_name("peer.py")
 
 
-class PeerError(RuntimeError):
-    """The peer's interpreter could not run it; the message holds what it said."""
-
-
 def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dict[str, Any]:
-    """Train our DQN learner and a peer's in the same environment and compare what they earn and how long they take.
+    """Train our DQN learner and Stable-Baselines3's in the same environment; compare mean rewards and training times.
 
     Both have the same runs side by side, action mask, share of advised actions among random ones, steps, updates, sizes
     and rates. Limits torch to one thread.
 
     Args:
         steps: of training, over all runs.
-        seeds: one training each.
+        seeds: one training of each learner per seed.
         peer: a Python interpreter with stable-baselines3, numba and scipy; None leaves it out.
 
     Returns:
         `steps`, `seeds`; `tidecast`, `plain` (ours without double learning) and `peer`, each with medians over seeds:
-        `score` (mean reward per decision on runs that nobody trained on), `seconds`, `cpu_s`, `updates`, and all
-        `scores`; scores of doing nothing, `stay`, and of following the advice, `advised`.
+        `score` (mean reward per decision on runs that no learner trained on), `seconds` (wall), `cpu_s`, `updates`, and
+        all `scores`; the scores `stay` of never moving and `advised` of doing what the baseline policy does.
 
     Raises:
         PeerError: the peer's interpreter fails; FileNotFoundError where there is none.
@@ -72,23 +67,23 @@ def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dic
 
 
 def make_environment(seed: int) -> GroupedEnvironment:
-    """Make the training environment of both learners: `RUNS` jobs side by side, drawn from the seed."""
+    """Make the training environment of both learners: RUNS (16) jobs side by side, drawn from the seed."""
     runs = RUNS // GROUPS
     return GroupedEnvironment(
         TrainingLength(groups=GROUPS, runs=runs, decisions=DECISIONS, price=PRICE, lead_s=LEAD_S), (), (), seed
     )
 
 
-def mean_reward(choose: Choose) -> float:
+def mean_reward(act: Choose) -> float:
     """Compute a policy's mean reward per decision over 16 groups of 16 trial runs, the same in every call.
 
     Args:
-        choose: gives the environment's runs their actions, (runs,) indices.
+        act: from a trial environment to the (runs,) indices of its runs' actions.
     """
     chance, (groups, runs, decisions) = np.random.default_rng(TRIAL_SEED), TRIAL
-    made = (draw_runs(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
-    found = [run_to_end(one, choose) for one in made]
-    return float(np.mean([(reward * weight).sum(axis=1) for reward, weight in found]))
+    environments = (draw_runs(runs, decisions, (), chance, (), PRICE, LEAD_S) for _ in range(groups))
+    rollouts = [run_to_end(environment, act) for environment in environments]
+    return float(np.mean([(reward * weight).sum(axis=1) for reward, weight in rollouts]))
 
 
 def time_call(learn: Callable[[], Any]) -> dict[str, float]:
@@ -102,17 +97,14 @@ def _train_ours(settings: LearnerSettings, steps: int, seed: int) -> dict[str, A
     environment = make_environment(seed)
     learner = Learner(environment, settings, seed)
     environment.step(np.full(RUNS, STAY))  # compiles the twin
-    took = time_call(lambda: list(learner.learn(steps, every=steps * settings.updates)))
+    timing = time_call(lambda: list(learner.learn(steps, every=steps * settings.updates)))
     score = mean_reward(lambda trial: learner.greedy(trial.seen, trial.mask, trial.weight))
-    return {**took, "score": score, "updates": learner.updates}
+    return {**timing, "score": score, "updates": learner.updates}
 
 
 def _train_peer(peer: Path, steps: int, seed: int, settings: LearnerSettings) -> dict[str, Any]:
-    asked = {"steps": steps, "seed": seed, "settings": asdict(settings)}
-    ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install stable-baselines3, numba and scipy there.")
-    return dict(json.loads(ran.stdout.strip().splitlines()[-1]))
+    request = {"steps": steps, "seed": seed, "settings": asdict(settings)}
+    return run_peer(peer, _PEER, request, "stable-baselines3, numba and scipy")
 
 
 def _median_of(each: list[dict[str, Any]]) -> dict[str, Any]:

@@ -52,12 +52,12 @@ class Vector(VecEnv):
     def step_wait(self):
         """Step all runs; a run that is cut begins anew, its last observation in its info."""
         weight = self.inner.weight
-        came = self.inner.step(self.moves)
-        last = append_mask(came.after, came.mask)
+        transition = self.inner.step(self.moves)
+        last = append_mask(transition.after, transition.mask)
         # A cut run is no ended one: its value goes on (`TimeLimit.truncated`), as in our learner.
         infos = [{"terminal_observation": last[i], "TimeLimit.truncated": True} if cut else {}
-                 for i, cut in enumerate(came.cut)]  # fmt: skip
-        return self.reset(), (came.reward * weight).sum(axis=1), came.cut.astype(bool), infos
+                 for i, cut in enumerate(transition.cut)]  # fmt: skip
+        return self.reset(), (transition.reward * weight).sum(axis=1), transition.cut.astype(bool), infos
 
     def close(self) -> None: ...
 
@@ -118,25 +118,27 @@ def main() -> None:
     Raises:
         KeyError: the input lacks a key.
     """
-    asked = json.load(sys.stdin)
-    ours = asked["settings"]
+    request = json.load(sys.stdin)
+    ours = request["settings"]
     torch.set_num_threads(1)
-    environment = Vector(asked["seed"])
+    environment = Vector(request["seed"])
     environment.inner.step(np.full(RUNS, STAY))  # compiles the twin
     learner = MaskedDqn(
-        MaskedPolicy, environment, seed=asked["seed"], device="cpu", learning_rate=ours["learning_rate"],
+        MaskedPolicy, environment, seed=request["seed"], device="cpu", learning_rate=ours["learning_rate"],
         buffer_size=ours["buffer"], learning_starts=ours["warm"], batch_size=ours["batch"], gamma=ours["gamma"],
         max_grad_norm=ours["clip"], train_freq=1, gradient_steps=ours["updates"], n_steps=ours["steps"],
         target_update_interval=ours["copy_every"] * RUNS // ours["updates"], tau=ours["copy_share"],
         exploration_fraction=ours["explore_for"], exploration_final_eps=ours["explore"],
         policy_kwargs={"net_arch": [ours["hidden"]] * 2, "features_extractor_class": Unmasked},
     )  # fmt: skip
-    learner.chance, learner.advised = np.random.default_rng(asked["seed"]), ours["advised"]
-    took = time_call(lambda: learner.learn(asked["steps"]))
+    learner.chance, learner.advised = np.random.default_rng(request["seed"]), ours["advised"]
+    timing = time_call(lambda: learner.learn(request["steps"]))
     score = mean_reward(
         lambda vector: learner.policy.predict(append_mask(vector.seen, vector.mask), deterministic=True)[0]
     )
-    print(json.dumps({**took, "score": score, "updates": learner._n_updates, "version": stable_baselines3.__version__}))
+    print(
+        json.dumps({**timing, "score": score, "updates": learner._n_updates, "version": stable_baselines3.__version__})
+    )
 
 
 if __name__ == "__main__":

@@ -51,12 +51,12 @@ class DriftCase:
 
 
 def make_cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
-    """Change every series at `positions` places in every shape of SHAPES, and forecast each; takes minutes.
+    """Change the mean of every series at drawn places in every shape of SHAPES, and forecast each; takes minutes.
 
     Args:
         model: its name in the catalogue; fitted to the first week, or half the series if that is shorter.
-        positions: per series, drawn from a fixed seed.
-        cells: shipped series, e.g. "iot 5min".
+        positions: places per series, drawn from a fixed seed.
+        cells: shipped series, e.g. "iot 5min"; those of the goal by default.
 
     Raises:
         KeyError: no such model.
@@ -66,12 +66,14 @@ def make_cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list
     return [_case(read_watched(cell), model, positions) for cell in cells]
 
 
-def measure_detection(found: Sequence[DriftCase], tell: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Count changes found and false alarms, per series and pooled, and along an operating curve on the load alone.
+def measure_detection(
+    cases: Sequence[DriftCase], report_progress: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Count the changes found and the false alarms: per series, pooled, and along an operating curve on the load alone.
 
     Args:
-        found: from `make_cases`, at least one.
-        tell: is called with a line of progress as each series is done.
+        cases: from `make_cases`, at least one.
+        report_progress: is called with a line of progress as each series is done.
 
     Returns:
         `rows`, per series `series`, `months` watched, `false_alarms`, `false_at` (epoch seconds), `changes` by a step
@@ -84,12 +86,12 @@ def measure_detection(found: Sequence[DriftCase], tell: Callable[[str], None] = 
         StatisticsError: there is no case.
     """
     rows = []
-    for case in found:
+    for case in cases:
         rows.append(_row(case, LEAST, SHAPES))
-        tell(f"{rows[-1]['series']} done")
+        report_progress(f"{rows[-1]['series']} done")
     curve = []
     for least in LEASTS:
-        at = [_row(case, least, STEPS, with_errors=False) for case in found]
+        at = [_row(case, least, STEPS, with_errors=False) for case in cases]
         halves = {True: "chosen on", False: "others"}
         point: dict[str, Any] = {"least": least}
         for part in ("chosen on", "others", "pooled"):
@@ -97,27 +99,27 @@ def measure_detection(found: Sequence[DriftCase], tell: Callable[[str], None] = 
             point |= {f"{part}: per month": f"{pooled['false_alarms_per_month']:.2f}"}
             point |= {f"{part}: found": f"{pooled['share_found']:.0%}"}
         curve.append(point)
-        tell(f"least {least:g} done")
+        report_progress(f"least {least:g} done")
     lines = [*(_line(row["series"], [row]) for row in rows), _line("pooled", rows)]
     return {"rows": rows, "pooled": {"all": pool_rows(rows)}, "detectors": lines, "curve": curve}
 
 
-def format_detection(found: dict[str, Any]) -> str:
+def format_detection(figures: dict[str, Any]) -> str:
     """Format `measure_detection` as text: every series, the pooled figures, and the operating curve."""
     return "\n".join([
         "Alarms: drifts reported where nothing was changed. Found: share of changes by +30 % or -30 % reported within "
         f"{WITHIN} steps; then by shape. Delay: steps until the report, in the median.",
         "",
-        *of_rows(found["detectors"]),
+        *of_rows(figures["detectors"]),
         "",
         f"Operating curve on the load alone; settings were chosen on {', '.join(CHOSEN_ON)}.",
         "",
-        *of_rows(found["curve"]),
+        *of_rows(figures["curve"]),
     ])  # fmt: skip
 
 
 def detect_daily(series: Series, errors: Series | None, least: float = LEAST) -> list[Drift]:
-    """Detect drifts in a series as daily ingests would, each given all that came so far and the last drift found.
+    """Detect drifts in a series as daily ingests do: each detection is given all that came so far and the last drift.
 
     Args:
         series: the load; missing steps NaN.
@@ -145,7 +147,7 @@ def pool_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         `months`, `false_alarms`, `false_alarms_per_month` (of 30 days), `changes` by a step, `share_found` of them
         within 50 steps, and `delay_median` in steps, None where nothing was found.
     """
-    months, alarms, changes, steps = (
+    months, alarms, changes, found = (
         sum(row[key] for row in rows) for key in ("months", "false_alarms", "changes", "found")
     )
     delays = [delay for row in rows for delay in row["delays"]]
@@ -154,7 +156,7 @@ def pool_rows(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "false_alarms": alarms,
         "false_alarms_per_month": alarms / months if months else 0.0,
         "changes": changes,
-        "share_found": steps / changes if changes else 0.0,
+        "share_found": found / changes if changes else 0.0,
         "delay_median": statistics.median(delays) if delays else None,
     }
 
@@ -212,7 +214,7 @@ def _case(each: WatchedSeries, model: str, positions: int) -> DriftCase:
     errors = log_errors(forecaster, series)
     errors.values[:fitted] = np.nan  # the forecaster was fitted to these steps
     changed = []
-    for at in each.positions(positions, _SEED):
+    for at in each.draw_positions(positions, _SEED):
         for shape in SHAPES:
             after = change_mean(series, at, shape)
             changed.append((at, shape, after, log_errors_after(forecaster, after, errors, at)))

@@ -42,16 +42,23 @@ class FolderChampions:
         return made.forecaster, made.members["weights"] if isinstance(made.forecaster, Networked) else None
 
 
-def add_version(folder: Path, version: str, made: ModelSet) -> None:
-    """Write a set's members to the file `folder/version`, in a new folder if need be; an older file is replaced."""
+def add_version(folder: Path, version: str, model: ModelSet) -> None:
+    """Write a model to the file `folder/version`, in a new folder if need be; an older file is replaced.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / version).write_bytes(msgspec.msgpack.encode(made.members))
+    (folder / version).write_bytes(msgspec.msgpack.encode(model.members))
 
 
 def promote_version(folder: Path, jobs: Iterable[str], version: str) -> None:
     """Make a version the champion of jobs: `folder/champion/JOB` then holds its name, replaced atomically.
 
-    Whether the version exists is not looked at. The server sees the change when it polls next.
+    The server sees the change when it polls next. Whether the version exists is not checked.
+
+    Raises:
+        OSError: a file cannot be written.
     """
     home = folder / "champion"
     home.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ _DECADES, _PER_DECADE = 5, 40
 
 
 def percentiles_in_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
-    """Percentiles of latencies by nearest rank.
+    """Compute percentiles of latencies by nearest rank.
 
     Args:
         took_ns: (N,) nanoseconds, N at least 1.
@@ -23,35 +23,38 @@ def percentiles_in_us(took_ns: Sequence[int] | np.ndarray) -> dict[str, float]:
     Returns:
         `p50`, `p90`, `p99`, `p99_9` and `max` in microseconds, and `count`, which is N.
     """
-    found = np.quantile(took_ns, list(SHARES.values()), method="inverted_cdf") / 1e3
-    return {**dict(zip(SHARES, found.tolist(), strict=True)), "count": len(took_ns)}
+    percentiles = np.quantile(took_ns, list(SHARES.values()), method="inverted_cdf") / 1e3
+    return {**dict(zip(SHARES, percentiles.tolist(), strict=True)), "count": len(took_ns)}
 
 
 def summarise_runs(runs: Runs) -> dict[str, Any]:
-    """Summarise the latencies of one path over its runs, in microseconds; every run needs at least one event.
+    """Summarise the latencies of one path over its runs, in microseconds.
+
+    Args:
+        runs: nanoseconds of every event, a sequence per run, none of them empty.
 
     Returns:
         `p50`, `p90`, `p99`, `p99_9` and `max`, each the median over the runs; `count` of all events; `range`, lowest
         and highest over the runs, by percentile; `pooled`, `percentiles_in_us` over all events at once; `runs`, the
         same per run; `curve`, see `latency_tail`.
     """
-    each, whole = [percentiles_in_us(run) for run in runs], np.concatenate(runs)
+    each, all_events = [percentiles_in_us(run) for run in runs], np.concatenate(runs)
     return {
         **{name: statistics.median(one[name] for one in each) for name in SHARES},
-        "count": len(whole),
+        "count": len(all_events),
         "range": {name: [min(one[name] for one in each), max(one[name] for one in each)] for name in SHARES},
-        "pooled": percentiles_in_us(whole),
+        "pooled": percentiles_in_us(all_events),
         "runs": each,
-        "curve": latency_tail(whole),
+        "curve": latency_tail(all_events),
     }
 
 
 def subtract_floor(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 1.0) -> dict[str, float] | None:
-    """Subtract a floor's latencies from ours, run by run.
+    """Subtract the latencies of a floor, such as a bare echo, from ours, run by run.
 
     Args:
         ours: as from `summarise_runs`.
-        floor: likewise, of as many runs.
+        floor: likewise, of as many runs, measured in turn with ours.
         per_us: microseconds in the unit of the result: 1 for µs, 1000 for ms.
 
     Returns:
@@ -62,17 +65,22 @@ def subtract_floor(ours: dict[str, Any], floor: dict[str, Any], per_us: float = 
         ValueError: the numbers of runs differ.
     """
     pairs = list(zip(ours["runs"], floor["runs"], strict=True))
-    found = {name: statistics.median(a[name] - b[name] for a, b in pairs) / per_us for name in ("p50", "p99")}
-    return found if min(found.values()) >= 0 else None
+    differences = {name: statistics.median(a[name] - b[name] for a, b in pairs) / per_us for name in ("p50", "p99")}
+    return differences if min(differences.values()) >= 0 else None
 
 
 def divide_latencies(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, float]:
-    """Divide their latencies by ours, at `p50` and `p99`.
+    """Divide a peer's latencies by ours, at `p50` and `p99`.
 
-    With equally many runs it is the median of the ratios within a run, else the ratio of the medians over runs.
+    Args:
+        theirs: as from `summarise_runs`.
+        ours: likewise.
+
+    Returns:
+        By percentile the median of the ratios within a run; with different numbers of runs the ratio of the medians.
     """
-    alike = len(theirs["runs"]) == len(ours["runs"])
-    pairs = list(zip(theirs["runs"], ours["runs"], strict=True)) if alike else [(theirs, ours)]
+    paired = len(theirs["runs"]) == len(ours["runs"])
+    pairs = list(zip(theirs["runs"], ours["runs"], strict=True)) if paired else [(theirs, ours)]
     return {name: statistics.median(a[name] / b[name] for a, b in pairs) for name in ("p50", "p99")}
 
 
@@ -87,6 +95,6 @@ def latency_tail(took_ns: Sequence[int] | np.ndarray) -> list[tuple[float, float
         at most down to 1e-5.
     """
     shares = 10.0 ** (-np.arange(_DECADES * _PER_DECADE + 1) / _PER_DECADE)
-    kept = shares[shares * len(took_ns) >= 1]
-    longest = np.quantile(took_ns, 1 - kept, method="inverted_cdf") / 1e3
-    return list(zip(kept.tolist(), longest.tolist(), strict=True))
+    shares_kept = shares[shares * len(took_ns) >= 1]
+    longest = np.quantile(took_ns, 1 - shares_kept, method="inverted_cdf") / 1e3
+    return list(zip(shares_kept.tolist(), longest.tolist(), strict=True))

@@ -33,8 +33,8 @@ class RoundTrip:
         ends = {partition: end for partition, (_, end) in offsets(kafka, out).items()}
         self._feed = TopicFeed(kafka, out, ends, self._came.put)
 
-    def timed(self, key: str, raw: bytes, version: bytes) -> int:
-        """Send a record and block until an answer has the same `version` header.
+    def time_one(self, key: str, raw: bytes, version: bytes) -> int:
+        """Send one record and time it: block until an answer has the same `version` header.
 
         Returns:
             Nanoseconds from the send until that answer was handed over.
@@ -45,13 +45,13 @@ class RoundTrip:
         """
         began = perf_counter_ns()
         self._sender.send(self._into, key, raw, [(VERSION, version)])
-        while not any(record.headers.get(VERSION) == version for record in self.answers()):
+        while not any(record.headers.get(VERSION) == version for record in self.receive()):
             pass
         took = perf_counter_ns() - began
         self._sender.poll()
         return took
 
-    def answers(self) -> list[Record]:
+    def receive(self) -> list[Record]:
         """Take the next batch of records that the reader was handed; blocks for up to a minute.
 
         Raises:
@@ -69,7 +69,7 @@ class RoundTrip:
 
 
 def time_by_kafka(
-    stack: Stack, made: ModelSet, runs: int, events: int, warm: int
+    stack: Stack, model: ModelSet, runs: int, events: int, warm: int
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Time one job's samples on `metrics` until their forecasts are on `forecasts`, in turn with a bare echo.
 
@@ -77,10 +77,10 @@ def time_by_kafka(
     writes the champion to `var/champions`.
 
     Args:
-        stack: with a broker, its topics empty, settings as in `load.bench_settings`.
-        made: the champion.
-        runs: of each.
-        events: per run.
+        stack: with a broker, its topics empty, settings as from `load.bench_settings`.
+        model: the champion.
+        runs: of fast path and echo each.
+        events: per run, one at a time.
         warm: events before the first run, which do not count.
 
     Returns:
@@ -91,23 +91,23 @@ def time_by_kafka(
         BrokerError: the broker does not answer.
     """
     kafka, job, feed, folder = stack.settings.kafka, JOBS[0], SampleFeed(JOBS[:1]), stack.settings.var_dir / "champions"
-    add_version(folder, "1", made)
+    add_version(folder, "1", model)
     promote_version(folder, feed.jobs, "1")
     echo = start_module(stack, "echo", "pipelines.bench.fastpath.child.kafka_echo", *ECHO)
     server = start_module(stack, "server", "pipelines.bench.fastpath.child.server", folder)
     ours: list[list[int]] = []
     floor: list[list[int]] = []
     with (
-        closing(RoundTrip(kafka, *ECHO, echo)) as bare,
-        closing(RoundTrip(kafka, "metrics", "forecasts", server)) as asked,
+        closing(RoundTrip(kafka, *ECHO, echo)) as echo_trip,
+        closing(RoundTrip(kafka, "metrics", "forecasts", server)) as fast_path,
     ):
         produce_samples(kafka, feed.history())
-        asked.answers()  # a first forecast, before which nothing is counted
+        fast_path.receive()  # a first forecast, before which nothing is counted
         for count in (warm, *[events] * runs):
             records = [(job, raw, str(window).encode()) for window, raw in (feed.take(job) for _ in range(count))]
             with frozen_heap():
-                floor.append([bare.timed(*record) for record in records])
-                ours.append([asked.timed(*record) for record in records])
+                floor.append([echo_trip.time_one(*record) for record in records])
+                ours.append([fast_path.time_one(*record) for record in records])
     stack.end("server")
     stack.end("echo")
     return ours[1:], floor[1:]

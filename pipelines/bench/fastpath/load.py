@@ -50,7 +50,7 @@ def fit_champion(kind: str) -> ModelSet:
 
 
 def read_rates() -> list[float]:
-    """List the load that samples carry: the newest 2500 steps of CELL without the missing ones, in the file's unit."""
+    """Read the loads that samples carry: the newest 2500 known steps of the shipped series "elb 5min", in its unit."""
     _, held = find_shipped(CELL).series().split(BEGUN)
     found: list[float] = held.values[np.isfinite(held.values)].tolist()
     return found
@@ -108,9 +108,9 @@ def encode_sample(job: str, window: int, rate: float) -> bytes:
 
 
 def bench_settings(folder: Path, jobs: Sequence[str] = JOBS) -> Settings:
-    """Load settings whose state is all in `folder/bench`; writes a contract file per job to `folder/contracts`.
+    """Make settings whose state is all in `folder/bench`, and a contract file per job in `folder/contracts`.
 
-    Windows are of 5 minutes, champions are looked for every 0.2 s; all else is as shipped.
+    Windows are of 5 minutes, champions are looked for every 0.2 s; all else is the default.
 
     Raises:
         SettingsError: the configuration is wrong, or names a broker, registry or Airflow of a person's own.

@@ -39,15 +39,15 @@ class NothingSent:
 
 @contextmanager
 def open_core(
-    folder: Path, made: ModelSet, jobs: Sequence[str], windows: int = BEGUN
+    folder: Path, model: ModelSet, jobs: Sequence[str], windows: int = BEGUN
 ) -> Iterator[tuple[Core, SampleFeed]]:
-    """Open a core whose jobs are served by a model; the context gives it with the feed that continues their samples.
+    """Open a fast path's core whose jobs a model serves; gives (core, feed of the jobs' next samples).
 
     The store in `folder` is made if absent, and flushed to the disk ten times a second as in the server.
 
     Args:
         folder: of the store.
-        made: the model that serves every job.
+        model: the model that serves every job.
         jobs: their names.
         windows: windows of history that every job gets first.
 
@@ -61,17 +61,17 @@ def open_core(
         for at in range(0, len(history), BATCH):
             core.process(history[at : at + BATCH])
         for job in jobs:
-            swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", "1", made))
+            swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", "1", model))
         core.outbox.send(NothingSent())
         yield core, feed
 
 
-def time_in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: int) -> list[list[int]]:
+def time_in_process(folder: Path, model: ModelSet, runs: int, events: int, warm: int) -> list[list[int]]:
     """Time the fast path without a socket: from a sample's bytes to its forecast's record in the store, for one job.
 
     Args:
         folder: for the store.
-        made: the champion.
+        model: the champion.
         runs: how many times `events` are measured.
         events: per run, one after the other.
         warm: events before the first run, which do not count.
@@ -83,26 +83,33 @@ def time_in_process(folder: Path, made: ModelSet, runs: int, events: int, warm: 
         AssertionError: a sample made no forecast.
         StoreError, ModelSetError: see `open_core`.
     """
-    with open_core(folder, made, JOBS[:1]) as (core, feed):
+    with open_core(folder, model, JOBS[:1]) as (core, feed):
         _time_closed_loop(core, feed, warm)
         with frozen_heap():
             return [_time_closed_loop(core, feed, events) for _ in range(runs)]
 
 
 def _time_closed_loop(core: Core, feed: SampleFeed, events: int) -> list[int]:
-    took, job, key, store, now = [], JOBS[0], forecast_key(JOBS[0], STEP_S), core.store, perf_counter_ns
+    took_ns, job, key, store, now = [], JOBS[0], forecast_key(JOBS[0], STEP_S), core.store, perf_counter_ns
     for window, raw in [feed.take(job) for _ in range(events)]:
         began = now()
         core.process([IncomingSample(raw)])
         record = store.get(key)
-        took.append(now() - began)
+        took_ns.append(now() - began)
         assert record is not None and record.version == window, f"no forecast after window {window}"
         core.outbox.send(NothingSent())
-    return took
+    return took_ns
 
 
-def time_fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
-    """Step 500 jobs by a sample each, `seconds` times over, as fast as goes, the process pinned to one core.
+def time_fleet(folder: Path, model: ModelSet, seconds: int) -> dict[str, Any]:
+    """Time how fast one core serves 500 jobs: a sample each, `seconds` times over, one after the other.
+
+    The process is pinned to one core meanwhile.
+
+    Args:
+        folder: for the store.
+        model: the champion of every job.
+        seconds: rounds of one sample per job.
 
     Returns:
         `jobs`; `second_ms`, milliseconds that one sample of every job took, by percentile; `times_real_time`, 1 s ÷ its
@@ -111,10 +118,10 @@ def time_fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
     Raises:
         StoreError, ModelSetError: see `open_core`.
     """
-    walls: list[int] = []
-    waits: list[int] = []
+    second_ns: list[int] = []
+    latency_ns: list[int] = []
     allowed = os.sched_getaffinity(0)
-    with open_core(folder, made, FLEET, BEGUN // 4) as (core, feed), frozen_heap():
+    with open_core(folder, model, FLEET, BEGUN // 4) as (core, feed), frozen_heap():
         os.sched_setaffinity(0, {max(allowed)})
         try:
             for _ in range(seconds):
@@ -122,17 +129,17 @@ def time_fleet(folder: Path, made: ModelSet, seconds: int) -> dict[str, Any]:
                 began = perf_counter_ns()
                 for at in range(0, len(FLEET), BATCH):
                     answers = core.process(samples[at : at + BATCH])
-                    waits += [perf_counter_ns() - began] * len(answers)
-                walls.append(perf_counter_ns() - began)
+                    latency_ns += [perf_counter_ns() - began] * len(answers)
+                second_ns.append(perf_counter_ns() - began)
                 core.outbox.send(NothingSent())
         finally:
             os.sched_setaffinity(0, allowed)
-    second = percentiles_in_us(walls)
+    second = percentiles_in_us(second_ns)
     return {
         "jobs": len(FLEET),
         "second_ms": {name: value / 1e3 for name, value in second.items() if name != "count"},
         "times_real_time": 1e6 / second["p50"],
-        "latency_us": percentiles_in_us(waits),
+        "latency_us": percentiles_in_us(latency_ns),
     }
 
 

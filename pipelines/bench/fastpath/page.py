@@ -34,23 +34,31 @@ _TITLE = "From the measurement to the forecast"
 _DECADES = [10.0**n for n in range(0, 8)]
 
 
-def judge_goals(found: Found) -> list[Finding]:
-    """Judge what was measured by the goals of the command; goals for which there is no figure are left out."""
-    asked = goals.goals_of(COMMAND)
-    return [one for one in asked.answered(found) if one.measured is not None] if asked else []
-
-
-def list_remarks(found: Found) -> list[str]:
-    """List how many goals are met or missed and what to know of the machine, sentences without their period.
+def judge_goals(figures: Found) -> list[Finding]:
+    """Judge what was measured by the goals of `tidecast bench fastpath`; goals without a measurement are left out.
 
     Args:
-        found: as from `run.measure_parts`; a part that was not measured is named with the reason.
+        figures: as from `run.measure_parts`.
+    """
+    command_goals = goals.goals_of(COMMAND)
+    return (
+        [finding for finding in command_goals.fill_rows(figures) if finding.measured is not None]
+        if command_goals
+        else []
+    )
+
+
+def list_remarks(figures: Found) -> list[str]:
+    """List how many goals are met, which are missed, and what else ran on the machine; sentences without their period.
+
+    Args:
+        figures: as from `run.measure_parts`; a part that was not measured is named with the reason.
 
     Raises:
         KeyError: `host` or `absent` is not in it.
         FigureError: a goal of the command cannot be read.
     """
-    host, judged = found["host"], [one for one in judge_goals(found) if one.holds is not None]
+    host, judged = figures["host"], [one for one in judge_goals(figures) if one.holds is not None]
     missed = "".join(f"; missed: {one.what}" for one in judged if not one.holds)
     load = f"load average {host['load_before']:.1f} before and {host['load_after']:.1f} after"
     lines = [
@@ -59,7 +67,7 @@ def list_remarks(found: Found) -> list[str]:
     ]
     if host["load_before"] > host["cores"] / 2:
         lines.append("The machine had other work, so no verdict on a latency counts: measure again on a quiet one")
-    return [*lines, *(f"{name} was not measured: {why}" for name, why in found["absent"].items())]
+    return [*lines, *(f"{name} was not measured: {why}" for name, why in figures["absent"].items())]
 
 
 def format_us(value: float) -> str:
@@ -69,22 +77,22 @@ def format_us(value: float) -> str:
     return f"{value:.0f} µs" if value >= 10 else f"{value:.1f} µs"
 
 
-def write_page(found: Found, path: Path) -> Path:
+def write_page(figures: Found, path: Path) -> Path:
     """Write the page to a file, in a new folder if need be, and return its path.
 
     Args:
-        found: as from `run.measure_parts`.
+        figures: as from `run.measure_parts`.
         path: of the HTML file; an older one is replaced.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_page(found), encoding="utf-8")
+    path.write_text(render_page(figures), encoding="utf-8")
     return path
 
 
-def render_page(found: Found) -> str:
+def render_page(figures: Found) -> str:
     """Render the figures of `run.measure_parts` as one HTML document that needs no network.
 
     It has goals and remarks; charts and percentiles only of the paths that were measured.
@@ -97,47 +105,47 @@ def render_page(found: Found) -> str:
         '<p class="about">A sample of a job’s load goes in; window, state and forecast are written in one transaction '
         "and the forecast comes out. Each path is measured in turn with its floor, a bare echo of the same bytes, and "
         "with what people would use instead. The champion is a GRU that was fitted to a real load.</p>",
-        section("Goals", "", _goals(found)),
-        section("Remarks", "", "".join(f"<p>{escape(remark)}.</p>" for remark in list_remarks(found))),
+        section("Goals", "", _goals(figures)),
+        section("Remarks", "", "".join(f"<p>{escape(remark)}.</p>" for remark in list_remarks(figures))),
     ]
     charts: dict[str, Chart] = {}
-    if any(found.get(key) for key in PATHS):
-        charts["distributions"] = _distributions(found)
+    if any(figures.get(key) for key in PATHS):
+        charts["distributions"] = _distributions(figures)
         note = (
             "How many of the events took longer than so long; both axes are logarithmic. Further left is faster, "
             "steeper is steadier."
         )
         drawn = holder("distributions", 520, "share of events that took longer against time, a line per path")
         parts.append(section("Whole distributions", note, drawn))
-        parts.append(section("In figures", "Median over the runs; count is that of all events.", _paths(found)))
+        parts.append(section("In figures", "Median over the runs; count is that of all events.", _paths(figures)))
     return document(f"Tidecast: {_TITLE.lower()}", "\n".join(parts), charts)
 
 
-def _goals(found: Found) -> str:
+def _goals(figures: Found) -> str:
     kinds = [PLAIN, PLAIN, NUMBER]
     lines = [
         row([escape(one.what), escape(one.goal or ""), f"{_SIGNS[one.holds]}{one.measured:,.4g}"], kinds)
-        for one in judge_goals(found)
+        for one in judge_goals(figures)
     ]
     return table(["what", "goal", "measured"], kinds, lines)
 
 
-def _paths(found: Found) -> str:
+def _paths(figures: Found) -> str:
     kinds = [PLAIN, *[NUMBER] * (len(SHARES) + 2)]
     lines = []
     for key, (name, *_) in PATHS.items():
-        if one := found.get(key):
+        if one := figures.get(key):
             span = " to ".join(format_us(value) for value in one["range"]["p99"])
             lines.append(row([escape(name), *(format_us(one[n]) for n in SHARES), span, f"{one['count']:,}"], kinds))
     return table(["path", "p50", "p90", "p99", "p99.9", "most", "p99 over runs", "count"], kinds, lines, 'class="wide"')
 
 
-def _distributions(found: Found) -> Chart:
+def _distributions(figures: Found) -> Chart:
     """Share of the events that took longer, against the time: one line per path."""
     data = []
     for key, (name, colour, dash) in PATHS.items():
-        if found.get(key):
-            shares, took = zip(*found[key]["curve"], strict=True)
+        if figures.get(key):
+            shares, took = zip(*figures[key]["curve"], strict=True)
             data.append({
                 **line(None, None, name, colour, dash=dash, width=2.4 if dash == "solid" else 1.8), "x": took,
                 "y": shares, "customdata": [1 / share for share in shares],

@@ -70,18 +70,18 @@ def measure_parts(parts: Collection[str], sizes: Sizes) -> Found:
         `fleet`, `swap`, `memory`, `persistent_put` and `trigger_put` are dicts of their own, see the functions that
         measure them.
     """
-    found: Found = {"host": {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, "absent": {}}
+    figures: Found = {"host": {"cores": os.cpu_count(), "load_before": os.getloadavg()[0]}, "absent": {}}
     for part in parts:
         print(f"measuring: {part}", flush=True)
         with tempfile.TemporaryDirectory(prefix="tidecast-") as scratch:
             try:
-                found |= PARTS[part](Path(scratch), sizes)
+                figures |= PARTS[part](Path(scratch), sizes)
             except Exception as error:  # one part must not lose what the others measured
-                found["absent"][part] = str(error)
+                figures["absent"][part] = str(error)
     if "socket" in parts and (why := why_unavailable()):
-        found["absent"]["redis"] = why
-    found["host"]["load_after"] = os.getloadavg()[0]
-    return found
+        figures["absent"]["redis"] = why
+    figures["host"]["load_after"] = os.getloadavg()[0]
+    return figures
 
 
 def _local(folder: Path, sizes: Sizes) -> Found:

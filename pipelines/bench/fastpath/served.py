@@ -100,14 +100,18 @@ def connect(path: Path, process: Process) -> socket.socket:
     Raises:
         ProcessError: the process has ended, or does not listen within two minutes.
     """
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    await_ready(process, lambda: found.connect_ex(str(path)) == 0)
-    found.settimeout(10)
-    return found
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    await_ready(process, lambda: connection.connect_ex(str(path)) == 0)
+    connection.settimeout(10)
+    return connection
 
 
 def check_forecasts(frames: Frames, answers: Sequence[bytes]) -> None:
     """Check that every answer is exactly one forecast, of its frame's window.
+
+    Args:
+        frames: (window index, bytes sent).
+        answers: to each of them, without its length.
 
     Raises:
         ValueError: an answer is something else, or there are more or fewer answers than frames.

@@ -27,19 +27,19 @@ _SPIN_S = 0.0002
 
 
 def time_by_socket(
-    folder: Path, made: ModelSet, runs: int, events: int, warm: int, scheduled_events: int = 0,
+    folder: Path, model: ModelSet, runs: int, events: int, warm: int, scheduled_events: int = 0,
     peers: Mapping[str, bool] | None = None,
 ) -> dict[str, list[list[int]]]:  # fmt: skip
     """Time puts over the Unix socket until the forecast is back, in turn with a bare echo and with Redis streams.
 
     Args:
         folder: for store and sockets.
-        made: the champion.
-        runs: of each.
+        model: the champion.
+        runs: of every path.
         events: per run, of one job, each sent when the one before is answered.
         warm: events before the first run, which do not count.
         scheduled_events: per run at 1,000 a second over 16 jobs; 0 for none.
-        peers: Redis streams measured besides: by name, whether each keeps as much as ours when killed.
+        peers: Redis streams measured besides: by name, whether its consumer keeps state and place with each forecast.
 
     Returns:
         Nanoseconds of every event, a list per run: `floor` (the echo) and `socket`; `floor_scheduled` and
@@ -51,31 +51,35 @@ def time_by_socket(
         TimeoutError, ConnectionError: no answer in 10 s, or the connection was closed.
     """
     jobs = JOBS[: scheduled_events or 1]  # at least one, at most one per sample
-    found: dict[str, list[list[int]]] = defaultdict(list)
+    took_ns: dict[str, list[list[int]]] = defaultdict(list)
     with Stack(bench_settings(folder, jobs), ()) as stack:
-        theirs = {name: RedisPeer(stack, name, made, durable) for name, durable in (peers or {}).items()}
-        server = ServedProcess(stack, made, jobs)
+        theirs = {name: RedisPeer(stack, name, model, durable) for name, durable in (peers or {}).items()}
+        server = ServedProcess(stack, model, jobs)
         with server.socket, start_echo(stack) as floor:
             for count in (warm, *[events] * runs):
                 frames = server.feed.frames(count, jobs[:1])
                 with frozen_heap():
-                    found["floor"].append(time_closed_loop(floor, frames)[0])
+                    took_ns["floor"].append(time_closed_loop(floor, frames)[0])
                     took, answers = time_closed_loop(server.socket, frames)
                     for name, peer in theirs.items():
-                        found[name].append(peer.closed(count))
+                        took_ns[name].append(peer.time_closed_loop(count))
                 check_forecasts(frames, answers)
-                found["socket"].append(took)
+                took_ns["socket"].append(took)
                 frames = server.feed.frames(scheduled_events, jobs)
                 with frozen_heap():
-                    found["floor_scheduled"].append(time_open_loop(floor, frames, PER_S)[0])
+                    took_ns["floor_scheduled"].append(time_open_loop(floor, frames, PER_S)[0])
                     took, answers, _ = time_open_loop(server.socket, frames, PER_S)
                 check_forecasts(frames, answers)
-                found["socket_scheduled"].append(took)
-    return {name: lists[1:] for name, lists in found.items()}
+                took_ns["socket_scheduled"].append(took)
+    return {name: lists[1:] for name, lists in took_ns.items()}
 
 
 def time_closed_loop(client: socket.socket, frames: Frames) -> tuple[list[int], list[bytes]]:
-    """Send frames in a closed loop: each when the one before it is answered.
+    """Send frames in a closed loop, each when the one before it is answered, and time them.
+
+    Args:
+        client: a connection with a timeout.
+        frames: (window index, bytes to send), N of them.
 
     Returns:
         (N,) nanoseconds from sending a frame until its whole answer is there, and the answers without their length.
@@ -84,20 +88,25 @@ def time_closed_loop(client: socket.socket, frames: Frames) -> tuple[list[int], 
         TimeoutError: no answer in the socket's timeout.
         ConnectionError: the other side closed the connection.
     """
-    took, answers = [], []
+    took_ns, answers = [], []
     for _, frame in frames:
         began = perf_counter_ns()
         client.sendall(frame)
         data = _receive(client)
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "little"):
             data += _receive(client)
-        took.append(perf_counter_ns() - began)
+        took_ns.append(perf_counter_ns() - began)
         answers.append(data[4:])
-    return took, answers
+    return took_ns, answers
 
 
 def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple[list[int], list[bytes], list[int]]:
-    """Send frames in an open loop: `per_s` a second at fixed moments, whether or not those before are answered.
+    """Send frames in an open loop, at fixed moments whether or not those before are answered, and time them.
+
+    Args:
+        client: a connection.
+        frames: (window index, bytes to send), N of them.
+        per_s: frames per second.
 
     Returns:
         (N,) nanoseconds from the moment a frame was due until its answer, so that a stall counts for all that wait; the
@@ -109,8 +118,8 @@ def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple
     """
     period, start = int(1e9 / per_s), perf_counter_ns() + 10_000_000
     answers: list[bytes] = []
-    came: list[int] = []
-    coming, sent, count = bytearray(), 0, len(frames)
+    answered_ns: list[int] = []
+    buffer, sent, count = bytearray(), 0, len(frames)
     while len(answers) < count:
         due_s = (start + sent * period - perf_counter_ns()) / 1e9 if sent < count else 10.0
         if due_s <= 0:
@@ -120,13 +129,13 @@ def time_open_loop(client: socket.socket, frames: Frames, per_s: float) -> tuple
             if due_s > _SPIN_S:
                 time.sleep(due_s - _SPIN_S)
         elif select.select([client], [], [], max(due_s - _SPIN_S, 0))[0]:
-            coming += _receive(client)
-            found = take_frames(coming)
-            answers += found
-            came += [perf_counter_ns()] * len(found)
+            buffer += _receive(client)
+            complete = take_frames(buffer)
+            answers += complete
+            answered_ns += [perf_counter_ns()] * len(complete)
         elif sent == count:
             raise TimeoutError(f"{count - len(answers)} of {count} frames were not answered in 10 s")
-    return [at - (start + number * period) for number, at in enumerate(came)], answers, came
+    return [at - (start + number * period) for number, at in enumerate(answered_ns)], answers, answered_ns
 
 
 def _receive(client: socket.socket) -> bytes:

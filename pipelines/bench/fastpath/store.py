@@ -26,26 +26,36 @@ Call = Callable[[int], object]
 
 
 def time_in_turn(ours: Call, bare: Call, count: int) -> dict[str, Any]:
-    """Time two calls in turn, each given the number of the round; the first 200 rounds do not count.
+    """Time two calls in turn, `count` rounds after 200 that do not count.
+
+    Args:
+        ours: a call of the store; gets the number of the round.
+        bare: LMDB's own for the same bytes; likewise.
+        count: of rounds, at least 1.
 
     Returns:
         `store_us` and `lmdb_us`, `percentiles_in_us` of each; `times`, ours ÷ LMDB's at `p50` and `p99`.
     """
-    took: tuple[list[int], list[int]] = ([], [])
+    took_ns: tuple[list[int], list[int]] = ([], [])
     for number in range(count + WARM):
-        for call, spans in zip((ours, bare), took, strict=True):
+        for call, call_ns in zip((ours, bare), took_ns, strict=True):
             began = perf_counter_ns()
             call(number)
-            spans.append(perf_counter_ns() - began)
-    found = [percentiles_in_us(spans[WARM:]) for spans in took]
-    times = {name: found[0][name] / found[1][name] for name in ("p50", "p99")}
-    return {"store_us": found[0], "lmdb_us": found[1], "times": times}
+            call_ns.append(perf_counter_ns() - began)
+    percentiles = [percentiles_in_us(call_ns[WARM:]) for call_ns in took_ns]
+    times = {name: percentiles[0][name] / percentiles[1][name] for name in ("p50", "p99")}
+    return {"store_us": percentiles[0], "lmdb_us": percentiles[1], "times": times}
 
 
 def time_persistent_put(folder: Path, count: int) -> dict[str, Any]:
-    """Time puts of 600 bytes that return when they are on the disk, beside LMDB's own synced put; see `time_in_turn`.
+    """Time puts of 600 bytes that return when they are on the disk, beside LMDB's own synced put.
 
-    Makes the folders `store` and `bare` in `folder`.
+    Args:
+        folder: gets the folders `store` and `bare`.
+        count: of puts, at least 1.
+
+    Returns:
+        As `time_in_turn`, in microseconds.
 
     Raises:
         OSError: `bare` exists already.
@@ -94,7 +104,7 @@ def measure_memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) ->
     Raises:
         StoreError: the store cannot be opened or takes no more.
     """
-    process, found = psutil.Process(), []
+    process, looks = psutil.Process(), []
     keys = [f"/sample/{job}/all/1s" for job in range(jobs)]
     with Store.open(folder / "store", MAP_BYTES, RULES) as store, Flusher(store):
         for number in range(puts):
@@ -103,8 +113,8 @@ def measure_memory(folder: Path, puts: int, points: int = 10, jobs: int = 10) ->
                 held = max(len(store.list_versions(key)) for key in keys)
                 size = sum(path.stat().st_size for path in (folder / "store").rglob("data.mdb"))
                 uss = process.memory_full_info().uss
-                found.append({"puts": number + 1, "uss": uss, "file": size, "versions": held})
-    return found
+                looks.append({"puts": number + 1, "uss": uss, "file": size, "versions": held})
+    return looks
 
 
 def _bare(folder: Path, synced: bool = False) -> Any:

@@ -32,14 +32,14 @@ EVERY_S = 2.0
 _NEAR = 1e-6
 
 
-def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict[str, Any]:
+def swap_under_load(folder: Path, models: Sequence[ModelSet], events: int) -> dict[str, Any]:
     """Send samples of 16 jobs, 500 a second in all, while the champions of all jobs are swapped every two seconds.
 
     Every stored forecast is compared with what its model, run again on the stored samples, forecasts for that window.
 
     Args:
         folder: for store and socket.
-        made: champions that take turns; two or more.
+        models: champions that take turns; two or more.
         events: samples sent.
 
     Returns:
@@ -53,21 +53,21 @@ def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict
         TimeoutError, ConnectionError: no answer in 10 s, or the server closed the connection.
     """
     with Stack(bench_settings(folder), ()) as stack:
-        server = ServedProcess(stack, made[0])
-        for number, one in enumerate(made, 1):
+        server = ServedProcess(stack, models[0])
+        for number, one in enumerate(models, 1):
             add_version(server.champions, str(number), one)
         frames = server.feed.frames(events, JOBS)
         done = threading.Event()
-        turns = threading.Thread(target=_turns, args=(server.champions, len(made), done))
+        turns = threading.Thread(target=_turns, args=(server.champions, len(models), done))
         turns.start()
         try:
             with server.socket, frozen_heap():
-                took, answers, came = time_open_loop(server.socket, frames, PER_S)
+                took_ns, answers, answered_ns = time_open_loop(server.socket, frames, PER_S)
         finally:
             done.set()
             turns.join()
         with Reader.open(server.store) as reader:
-            counted = [_counted(reader, job, made, server.feed.next[job]) for job in JOBS]
+            counted = [_counted(reader, job, models, server.feed.next[job]) for job in JOBS]
     issued = [
         (JOBS[number % len(JOBS)], one.version)
         for number, raw in enumerate(answers)
@@ -80,8 +80,8 @@ def swap_under_load(folder: Path, made: Sequence[ModelSet], events: int) -> dict
         "events": events,
         "missed": total["missed"] + events - len(set(issued)),
         "doubled": len(issued) - len(set(issued)),
-        "longest_gap_ms": float(np.diff(came).max()) / 1e6,
-        "latency_us": percentiles_in_us(took),
+        "longest_gap_ms": float(np.diff(answered_ns).max()) / 1e6,
+        "latency_us": percentiles_in_us(took_ns),
     }
 
 
@@ -92,7 +92,7 @@ def _turns(champions: Path, versions: int, done: threading.Event) -> None:
         promote_version(champions, JOBS, str(number))
 
 
-def _counted(reader: Reader, job: str, made: Sequence[ModelSet], end: int) -> dict[str, int]:
+def _counted(reader: Reader, job: str, models: Sequence[ModelSet], end: int) -> dict[str, int]:
     """What the store has of a job from the first window under load up to `end`."""
     begin = BEGIN + BEGUN
     issued = {r.version: decode_value(ForecastValue, r.value) for r in reader.history(forecast_key(job, STEP_S), begin)}
@@ -100,18 +100,18 @@ def _counted(reader: Reader, job: str, made: Sequence[ModelSet], end: int) -> di
     deployments = [decode_value(Deployment, record.value) for record in reader.history(active_key(job))]
     return {
         "missed": sum(window not in issued or not issued[window].message for window in range(begin, end)),
-        "mixed": sum(_mixed(issued, by, deployments, samples, made) for by in deployments),
+        "mixed": sum(_mixed(issued, by, deployments, samples, models) for by in deployments),
         "swaps": sum(begin < one.first_origin <= end for one in deployments),
     }
 
 
 def _mixed(
     issued: dict[int, ForecastValue], by: Deployment, deployments: Sequence[Deployment], rates: dict[int, float],
-    made: Sequence[ModelSet],
+    models: Sequence[ModelSet],
 ) -> int:  # fmt: skip
     """How many forecasts of the windows that a generation serves are not its own: by digests, version, every number."""
     own = {window for window in issued if deployment_at(deployments, window) is by}
-    forecaster = next((one.forecaster for one in made if one.digests == by.digests), None)
+    forecaster = next((one.forecaster for one in models if one.digests == by.digests), None)
     if not own or forecaster is None:
         return len(own)
     online = Online(forecaster)

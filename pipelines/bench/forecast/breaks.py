@@ -61,25 +61,25 @@ class WatchedSeries:
         left_out = sum(end - begin for begin, end in self.left_out)
         return (len(self.series) * self.series.step_s - left_out - FIRST_DAYS * DAY_S) / (30 * DAY_S)
 
-    def positions(self, many: int, seed: int) -> list[int]:
-        """Draw steps at which a change may begin.
+    def draw_positions(self, count: int, seed: int) -> list[int]:
+        """Draw steps at which a change may begin, after the first 3.5 days.
 
-        They lie after the first 3.5 days; neither they nor the end of the search, 50 steps on, lies in an anomaly.
+        Neither the step nor the end of the search for the change, 50 steps later, lies in a labelled anomaly.
 
         Args:
-            many: how many are drawn.
+            count: of steps.
             seed: the same seed draws the same steps.
 
         Returns:
             Indices into the series, rising, each once.
 
         Raises:
-            ValueError: fewer than `many` steps are allowed.
+            ValueError: fewer than `count` steps are allowed.
         """
         start, step_s = self.series.start, self.series.step_s
         steps = range(round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / step_s), len(self.series) - WITHIN)
         allowed = [at for at in steps if all(self.counts(start + (at + end) * step_s) for end in (0, WITHIN))]
-        return sorted(np.random.default_rng(seed).choice(allowed, many, replace=False).tolist())
+        return sorted(np.random.default_rng(seed).choice(allowed, count, replace=False).tolist())
 
 
 def read_watched(cell: str) -> WatchedSeries:
@@ -94,15 +94,15 @@ def read_watched(cell: str) -> WatchedSeries:
 
 
 def change_mean(series: Series, at: int, shape: str) -> Series:
-    """Change the mean of a series from a step on; the copy ends `WITHIN` (50) steps after the change begins.
+    """Copy a series with its mean changed from a step on; the copy ends WITHIN (50) steps after the change begins.
 
     Args:
         series: unchanged itself.
-        at: index of the first changed step, at most `len(series) - WITHIN`.
+        at: index of the first changed step, 50 or more before the end.
         shape: one of SHAPES; any other name makes the ramp, which rises by 30 % over 24 steps.
 
     Raises:
-        ValueError: fewer than `WITHIN` steps follow `at`.
+        ValueError: fewer than 50 steps follow `at`.
     """
     values = series.values[: at + WITHIN].copy()
     rise = np.minimum(np.arange(1, WITHIN + 1) / _RAMP, 1.0)

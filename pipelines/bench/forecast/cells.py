@@ -43,43 +43,43 @@ class Published(NamedTuple):
 
 def read_published() -> dict[str, Published]:
     """Read the best published result of every shipped series and step for which there is one, by "name step"."""
-    found = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
-    averaged = found["averaged"]
-    return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in found["best"].items()}
+    content = json.loads((files("pipelines.bench.forecast") / "published.json").read_text(encoding="utf-8"))
+    averaged = content["averaged"]
+    return {cell: Published(name, rmse, averaged[cell.split()[1]]) for cell, (name, rmse) in content["best"].items()}
 
 
 def evaluate_all_shipped(
-    models: Iterable[str], horizon: int, jobs: int, tell: Callable[[str], None]
+    models: Iterable[str], horizon: int, processes: int, report_progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Run `evaluate_shipped` on every shipped series and step, in `jobs` processes.
+    """Run `evaluate_shipped` on every shipped series and step.
 
     Args:
         models: names of the catalogue, or "all".
         horizon: steps ahead.
-        jobs: processes; 1 for none besides this one.
-        tell: is called with a line of progress as each is done.
+        processes: how many; 1 for this one.
+        report_progress: is called with a line of progress as each is done.
 
     Raises:
         SettingsError: an unknown model.
         SeriesError: a series is too short for the horizon.
     """
     work = partial(evaluate_shipped, models=list(models), horizon=horizon)
-    return map_in_processes(work, [cell.cell for cell in list_shipped()], jobs, tell)
+    return map_in_processes(work, [cell.label for cell in list_shipped()], processes, report_progress)
 
 
 def evaluate_files(
-    paths: Iterable[Path], read: Callable[[Path], Series], models: Iterable[str], horizon: int, jobs: int,
-    tell: Callable[[str], None],
+    paths: Iterable[Path], read: Callable[[Path], Series], models: Iterable[str], horizon: int, processes: int,
+    report_progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Evaluate the series of every file in `jobs` processes.
+    """Evaluate models on the series of every file.
 
     Args:
         paths: of the files.
         read: makes a series of a path; picklable where there are several processes.
         models: names of the catalogue, or "all".
         horizon: steps ahead.
-        jobs: processes; 1 for none besides this one.
-        tell: is called with a line of progress as each is done.
+        processes: how many; 1 for this one.
+        report_progress: is called with a line of progress as each is done.
 
     Returns:
         `summarise_evaluation` of every file, in their order.
@@ -89,19 +89,19 @@ def evaluate_files(
         SeriesError: a series is too short for the horizon; also whatever `read` raises.
     """
     work = partial(_evaluate_file, read=read, models=list(models), horizon=horizon)
-    return map_in_processes(work, [str(path) for path in paths], jobs, tell)
+    return map_in_processes(work, [str(path) for path in paths], processes, report_progress)
 
 
 def map_in_processes(
-    work: Callable[[str], dict[str, Any]], names: list[str], jobs: int, tell: Callable[[str], None]
+    work: Callable[[str], dict[str, Any]], names: list[str], processes: int, report_progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """Apply a function to names in `jobs` spawned processes; with one job, in this process.
+    """Apply a function to every name in spawned processes, or in this one; blocks until all are done.
 
     Args:
-        work: picklable where there are several processes.
+        work: from a name to its result; picklable where there are several processes.
         names: each once.
-        jobs: processes.
-        tell: is called with a line of progress as each is done.
+        processes: how many; 1 for this one.
+        report_progress: is called with a line of progress as each is done.
 
     Returns:
         The results in the order of the names.
@@ -110,36 +110,38 @@ def map_in_processes(
         Exception: the first that `work` raises; what was done is then lost.
         BrokenProcessPool: a process died.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:
         done: Iterable[tuple[str, dict[str, Any]]] = ((name, work(name)) for name in names)
-        if jobs > 1:
-            pool = stack.enter_context(ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")))
+        if processes > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")))
             running = {pool.submit(work, name): name for name in names}
             done = ((running[one], one.result()) for one in as_completed(running))
-        for name, made in done:
-            found[name] = made
-            tell(f"{name} ({len(found)} of {len(names)})")
-    return [found[name] for name in names]
+        for name, result in done:
+            results[name] = result
+            report_progress(f"{name} ({len(results)} of {len(names)})")
+    return [results[name] for name in names]
 
 
-def evaluate_shipped(cell: str, models: list[str], horizon: int) -> dict[str, Any]:
+def evaluate_shipped(label: str, models: list[str], horizon: int) -> dict[str, Any]:
     """Evaluate models on a shipped series, e.g. "iot 5min", see `summarise_evaluation`.
 
     Raises:
         SeriesError: there is none of that name, or it is too short for the horizon.
         SettingsError: an unknown model.
     """
-    place = find_shipped(cell)
-    return summarise_evaluation(evaluate(cell, place.series(), horizon, models, place.unit), read_published().get(cell))
+    shipped = find_shipped(label)
+    return summarise_evaluation(
+        evaluate(label, shipped.series(), horizon, models, shipped.unit), read_published().get(label)
+    )
 
 
-def summarise_evaluation(evaluation: Evaluation, said: Published | None = None) -> dict[str, Any]:
+def summarise_evaluation(evaluation: Evaluation, best_published: Published | None = None) -> dict[str, Any]:
     """Summarise one series' evaluation as JSON values.
 
     Args:
         evaluation: of all models.
-        said: the best published result for the series, if there is one.
+        best_published: the best published result for the series, if there is one.
 
     Returns:
         `cell` (the series' name), `step` (e.g. "5min"), `unit`, `test_steps`, `large` (whether at least 300 test
@@ -147,35 +149,36 @@ def summarise_evaluation(evaluation: Evaluation, said: Published | None = None) 
         None), and `models`: by name, the champion among them, `kind`, one-step `rmse`, `ratio` (÷ the best naive
         forecast's) with its 95 % interval `between` (both None where that makes no error), mean `pinball` over all
         steps ahead and `pinball_ratio`, `coverage` (by steps ahead, then by interval, a share), `train_s`,
-        `predict_us`; with `said` also `as_published` (RMSE scored as its authors did) and `published_ratio`.
+        `predict_us`; with a published result also `as_published` (RMSE scored as its authors did) and
+        `published_ratio`.
 
     Raises:
         SeriesError: only one test step has a known outcome.
-        TypeError: none has.
+        TypeError: no test step has one.
     """
-    found, naive = score_evaluation(evaluation), evaluation.best_naive
-    least_rmse = found["models"][naive]["horizons"]["1"]["rmse"]
-    least_pinball = min(found["models"][name]["pinball"] for name in NAIVE)
+    figures, naive = score_evaluation(evaluation), evaluation.best_naive
+    least_rmse = figures["models"][naive]["horizons"]["1"]["rmse"]
+    least_pinball = min(figures["models"][name]["pinball"] for name in NAIVE)
     rows: dict[str, Any] = {}
-    for name, model in found["models"].items():
-        rmse, backtest = model["horizons"]["1"]["rmse"], evaluation.rivals[name].backtest
+    for name, model in figures["models"].items():
+        rmse, backtest = model["horizons"]["1"]["rmse"], evaluation.contenders[name].backtest
         rows[name] = {
             **{key: model[key] for key in ("kind", "pinball", "train_s", "predict_us")},
             "rmse": rmse,
             "ratio": rmse / least_rmse if least_rmse else None,
-            "between": _between(backtest, evaluation.rivals[naive].backtest) if least_rmse else None,
+            "between": _between(backtest, evaluation.contenders[naive].backtest) if least_rmse else None,
             "pinball_ratio": model["pinball"] / least_pinball if least_pinball else None,
             "coverage": {h: by["coverage"] for h, by in model["horizons"].items()},
         }
-        if said is not None:
-            scored = scores.rmse(backtest.actual[:, 0], backtest.mean_of_medians(said.averaged))
-            rows[name] |= {"as_published": scored, "published_ratio": scored / said.rmse}
+        if best_published is not None:
+            scored = scores.rmse(backtest.actual[:, 0], backtest.mean_of_medians(best_published.averaged))
+            rows[name] |= {"as_published": scored, "published_ratio": scored / best_published.rmse}
     return {
-        **{key: found[key] for key in ("unit", "test_steps", "best_naive", "champion", "skipped")},
+        **{key: figures[key] for key in ("unit", "test_steps", "best_naive", "champion", "skipped")},
         "cell": evaluation.name,
         "step": format_step(evaluation.task.step_s),
-        "large": found["test_steps"] >= LARGE,
-        "published": None if said is None else {"method": said.method, "rmse": said.rmse},
+        "large": figures["test_steps"] >= LARGE,
+        "published": None if best_published is None else {"method": best_published.method, "rmse": best_published.rmse},
         "models": rows,
     }
 
@@ -184,7 +187,7 @@ def summarise_model(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
     """Summarise a model over all series to which it could be fitted and on which the best naive forecast errs.
 
     Args:
-        cells: as from `summarise_evaluation`.
+        cells: a series each, as from `summarise_evaluation`.
         model: its name.
 
     Returns:
@@ -198,11 +201,11 @@ def summarise_model(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
         KeyError: a dict is not as from `summarise_evaluation`.
     """
     fitted = [(cell, cell["models"][model]) for cell in cells if model in cell["models"]]
-    mine = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]
-    large = [(cell, rows) for cell, rows in mine if cell["large"]]
+    judged = [(cell, rows) for cell, rows in fitted if rows["ratio"] is not None]
+    large = [(cell, rows) for cell, rows in judged if cell["large"]]
 
     def mean(key: str) -> float | None:
-        ratios = [rows[key] for _, rows in mine if key in rows]
+        ratios = [rows[key] for _, rows in judged if key in rows]
         return float(np.exp(np.mean(np.log(ratios)))) if ratios else None
 
     def worst(key: str) -> dict[str, Any] | None:
@@ -218,16 +221,16 @@ def summarise_model(cells: list[dict[str, Any]], model: str) -> dict[str, Any]:
         return {"median": float(np.median(np.abs(off))), "worst": float(max(off, key=abs))} if off else None
 
     return {
-        "cells": len(mine),
+        "cells": len(judged),
         "ratio": mean("ratio"),
         "worst": worst("ratio"),
-        "worse": [cell["cell"] for cell, rows in mine if not cell["large"] and rows["between"][0] > 1],
+        "worse": [cell["cell"] for cell, rows in judged if not cell["large"] and rows["between"][0] > 1],
         "published_ratio": mean("published_ratio"),
         "published_worst": worst("published_ratio"),
         "pinball_ratio": mean("pinball_ratio"),
         "coverage": {key: coverage(key) for key in ("0.8", "0.9", "0.95")},
-        "train_s": max((rows["train_s"] for _, rows in mine), default=None),
-        "predict_us": float(np.median([rows["predict_us"] for _, rows in mine])) if mine else None,
+        "train_s": max((rows["train_s"] for _, rows in judged), default=None),
+        "predict_us": float(np.median([rows["predict_us"] for _, rows in judged])) if judged else None,
     }
 
 

@@ -52,29 +52,29 @@ class Evaluation:
         name: of the series.
         unit: of its values.
         task: step, horizon and quantile levels.
-        older: training part of the series.
-        held: test part.
-        rivals: models by name; the naive forecasts and `champion` are always among them.
+        training: the oldest four fifths of the series.
+        test: the newest fifth.
+        contenders: models by name; the naive forecasts and `champion` are always among them.
         skipped: by name, why a model could not be fitted.
     """
 
     name: str
     unit: str
     task: Task
-    older: Series
-    held: Series
-    rivals: dict[str, EvaluatedModel]
+    training: Series
+    test: Series
+    contenders: dict[str, EvaluatedModel]
     skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def champion(self) -> str:
         """Kind of the model that was chosen on the training steps."""
-        return self.rivals[CHAMPION].kind
+        return self.contenders[CHAMPION].kind
 
     @property
     def best_naive(self) -> str:
         """Name of the naive forecast with the lowest one-step RMSE on the test steps."""
-        return min(NAIVE, key=lambda name: self.rivals[name].backtest.scores_ahead(1)["rmse"])
+        return min(NAIVE, key=lambda name: self.contenders[name].backtest.scores_ahead(1)["rmse"])
 
 
 def evaluate(
@@ -83,7 +83,7 @@ def evaluate(
     horizon: int,
     models: Iterable[str] = ("all",),
     unit: str = "",
-    tell: Callable[[str], None] = lambda line: None,
+    report_progress: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Fit models on all but the newest fifth of a series and step them through that fifth, forecasting at every step.
 
@@ -96,7 +96,7 @@ def evaluate(
         horizon: steps ahead, at least 1.
         models: names of the catalogue, or "all".
         unit: of the load.
-        tell: is called with a line of progress as each model is ready.
+        report_progress: is called with a line of progress as each model is ready.
 
     Returns:
         Forecasts and times of every model; one that cannot be fitted to so short a history is in `skipped`.
@@ -107,21 +107,21 @@ def evaluate(
     """
     names = [name for name in CATALOGUE if name in {*NAIVE, *resolve_models(models)}]
     task = Task(series.step_s, horizon, LEVELS)
-    older, held = split_for_test(name, series, horizon)
-    rivals: dict[str, EvaluatedModel] = {}
+    training, test = split_for_test(name, series, horizon)
+    contenders: dict[str, EvaluatedModel] = {}
     fitted: dict[str, Forecaster] = {}
     skipped: dict[str, str] = {}
     for model in names:
         try:
-            fitted[model], rivals[model] = _evaluate_model(model, task, older, held)
+            fitted[model], contenders[model] = _evaluate_model(model, task, training, test)
         except SeriesError as error:
             skipped[model] = str(error)
-            tell(f"{model}: skipped: {error}")
+            report_progress(f"{model}: skipped: {error}")
         else:
-            tell(f"{model}: ready after {rivals[model].train_s:.1f} s")
-    rivals[CHAMPION] = _evaluate_champion(task, older, fitted, rivals)
-    tell(f"champion: {rivals[CHAMPION].kind}, chosen in {rivals[CHAMPION].train_s:.1f} s")
-    return Evaluation(name, unit, task, older, held, rivals, skipped)
+            report_progress(f"{model}: ready after {contenders[model].train_s:.1f} s")
+    contenders[CHAMPION] = _evaluate_champion(task, training, fitted, contenders)
+    report_progress(f"champion: {contenders[CHAMPION].kind}, chosen in {contenders[CHAMPION].train_s:.1f} s")
+    return Evaluation(name, unit, task, training, test, contenders, skipped)
 
 
 def resolve_models(models: Iterable[str]) -> list[str]:
@@ -136,6 +136,14 @@ def resolve_models(models: Iterable[str]) -> list[str]:
 
 def split_for_test(name: str, series: Series, horizon: int) -> tuple[Series, Series]:
     """Split a series into its oldest four fifths for training and its newest fifth for the test.
+
+    Args:
+        name: of the series, for the message.
+        series: of any length.
+        horizon: steps ahead that are forecast.
+
+    Returns:
+        Training part and test part.
 
     Raises:
         SeriesError: the training part is shorter than the horizon and 24 steps more, or the test part not longer than
@@ -152,7 +160,7 @@ def split_for_test(name: str, series: Series, horizon: int) -> tuple[Series, Ser
 
 
 def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """Score an evaluation, as JSON values; None where a score has no value, such as NaN.
+    """Score the forecasts of an evaluation; JSON values, None where a score is NaN or infinite.
 
     Returns:
         `series`, `unit`, `step_s`, `horizon`, `levels`, `train_steps`, `test_steps`, `champion`, `best_naive`,
@@ -161,12 +169,12 @@ def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         series' own unit, and `skill`, 1 − RMSE ÷ that of the naive forecast that is best so many steps ahead.
     """
     models: dict[str, Any] = {}
-    for name, rival in evaluation.rivals.items():
-        by = {str(h): rival.backtest.scores_ahead(h) for h in range(1, evaluation.task.horizon + 1)}
+    for name, contender in evaluation.contenders.items():
+        by = {str(h): contender.backtest.scores_ahead(h) for h in range(1, evaluation.task.horizon + 1)}
         models[name] = {
-            "kind": rival.kind,
-            "train_s": rival.train_s,
-            "predict_us": rival.predict_us,
+            "kind": contender.kind,
+            "train_s": contender.train_s,
+            "predict_us": contender.predict_us,
             "pinball": statistics.fmean(scored["pinball"] for scored in by.values()),
             "horizons": by,
         }
@@ -180,8 +188,8 @@ def score_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "step_s": evaluation.task.step_s,
         "horizon": evaluation.task.horizon,
         "levels": list(evaluation.task.levels),
-        "train_steps": len(evaluation.older),
-        "test_steps": len(evaluation.held),
+        "train_steps": len(evaluation.training),
+        "test_steps": len(evaluation.test),
         "champion": evaluation.champion,
         "best_naive": evaluation.best_naive,
         "models": models,
@@ -206,7 +214,7 @@ def _evaluate_model(name: str, task: Task, older: Series, held: Series) -> tuple
 
 
 def _evaluate_champion(
-    task: Task, older: Series, fitted: dict[str, Forecaster], rivals: dict[str, EvaluatedModel]
+    task: Task, older: Series, fitted: dict[str, Forecaster], contenders: dict[str, EvaluatedModel]
 ) -> EvaluatedModel:
     """The model that does best on the newest training rows; its test rows are those of the model itself."""
 
@@ -215,5 +223,5 @@ def _evaluate_champion(
 
     began = time.perf_counter()
     choice = choose_champion(task, older, {name: partial(fit, name) for name in fitted}, default=default_kind(fitted))
-    chosen = rivals[choice.name]
+    chosen = contenders[choice.name]
     return replace(chosen, train_s=chosen.train_s + time.perf_counter() - began)

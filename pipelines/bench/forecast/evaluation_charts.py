@@ -31,7 +31,7 @@ def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
         KeyError: no such model.
         SeriesError: the levels do not hold the intervals' ends.
     """
-    backtest = evaluation.rivals[name].backtest
+    backtest = evaluation.contenders[name].backtest
     count = len(backtest.actual) - ahead + 1  # none was issued so early before the first
     newest = slice(max(count - SHOWN, 0), count)
     times = _times(backtest, np.arange(newest.start, count) + ahead - 1)
@@ -44,13 +44,13 @@ def draw_fan(evaluation: Evaluation, name: str, ahead: int) -> Chart:
     return {"data": data, "layout": _over_time(evaluation)}
 
 
-def draw_by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str) -> Chart:
+def draw_by_horizon(evaluation: Evaluation, figures: dict[str, Any], measure: str) -> Chart:
     """Draw a score over the steps ahead, a line per model.
 
     Args:
         evaluation: of the models.
-        found: its `score_evaluation`.
-        measure: a key of MEASURES.
+        figures: its scores, as from `score_evaluation`.
+        measure: "rmse", "pinball", "mae" or "wape".
 
     Raises:
         KeyError: another measure.
@@ -58,7 +58,7 @@ def draw_by_horizon(evaluation: Evaluation, found: dict[str, Any], measure: str)
     ahead = list(range(1, evaluation.task.horizon + 1))
     data = []
     for name, (colour, dash, width) in choose_line_styles(evaluation).items():
-        by = found["models"][name]["horizons"]
+        by = figures["models"][name]["horizons"]
         trace = line(
             ahead, [by[str(h)][measure] for h in ahead], _title(name, evaluation), colour, width=width, dash=dash
         )
@@ -77,7 +77,7 @@ def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
     Raises:
         KeyError: the evaluation has no model of that name.
     """
-    backtest, horizon = evaluation.rivals[name].backtest, evaluation.task.horizon
+    backtest, horizon = evaluation.contenders[name].backtest, evaluation.task.horizon
     data = [silent(line([0, 1], [0, 1], "as it should be", "@other", dash="dash", width=1.2))]
     chosen = sorted({1, (horizon + 1) // 2, horizon})
     for h, colour in zip(chosen, ("@forecast", "@capacity", "@executors"), strict=False):
@@ -90,19 +90,19 @@ def draw_calibration(evaluation: Evaluation, name: str) -> Chart:
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def draw_coverage(evaluation: Evaluation, found: dict[str, Any], name: str) -> Chart:
+def draw_coverage(evaluation: Evaluation, figures: dict[str, Any], name: str) -> Chart:
     """Draw the percentage of outcomes within the 80, 90 and 95 % intervals over the steps ahead.
 
     Args:
         evaluation: of the model.
-        found: its `score_evaluation`.
+        figures: its scores, as from `score_evaluation`.
         name: of the model.
 
     Raises:
         KeyError: no such model, or its levels do not hold these intervals.
     """
     ahead = list(range(1, evaluation.task.horizon + 1))
-    by, data = found["models"][name]["horizons"], []
+    by, data = figures["models"][name]["horizons"], []
     for key, colour in (("0.8", "@capacity"), ("0.9", "@forecast"), ("0.95", "@executors")):
         share = [None if (s := by[str(h)]["coverage"][key]) is None else 100 * s for h in ahead]
         data.append(line(ahead, share, f"{100 * float(key):g} % interval", colour, width=2))
@@ -115,11 +115,11 @@ def draw_coverage(evaluation: Evaluation, found: dict[str, Any], name: str) -> C
 
 def choose_line_styles(evaluation: Evaluation) -> dict[str, tuple[str, str, float]]:
     """Choose each model's line, by name: colour, dash, width in pixels; champion and best naive forecast stand out."""
-    found = {CHAMPION: ("@forecast", "solid", 3.0), evaluation.best_naive: ("@arrival", "solid", 2.4)}
-    others = [name for name in evaluation.rivals if name not in found]
+    styles = {CHAMPION: ("@forecast", "solid", 3.0), evaluation.best_naive: ("@arrival", "solid", 2.4)}
+    others = [name for name in evaluation.contenders if name not in styles]
     looks = [(colour, dash, 1.5) for dash in _DASHES for colour in _COLOURS]
-    found |= dict(zip(others, cycle(looks), strict=False))
-    return {name: found[name] for name in evaluation.rivals}
+    styles |= dict(zip(others, cycle(looks), strict=False))
+    return {name: styles[name] for name in evaluation.contenders}
 
 
 def _title(name: str, evaluation: Evaluation) -> str:

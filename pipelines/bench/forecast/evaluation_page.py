@@ -14,19 +14,19 @@ from pipelines.html.plot import Chart
 from pipelines.traces.series_file import format_step
 
 
-def write_page(evaluation: Evaluation, found: dict[str, Any], path: Path) -> Path:
+def write_page(evaluation: Evaluation, figures: dict[str, Any], path: Path) -> Path:
     """Write the page to a file, in a new folder if need be, and return its path.
 
     Args:
         evaluation: of one series.
-        found: its `score_evaluation`.
+        figures: its scores, as from `score_evaluation`.
         path: of the HTML file; an older one is replaced.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page(evaluation, found), encoding="utf-8")
+    path.write_text(_page(evaluation, figures), encoding="utf-8")
     return path
 
 

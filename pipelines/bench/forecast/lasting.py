@@ -25,24 +25,26 @@ LEAST_DAYS = 3
 SPANS = ("first day", "second day", "after the first day")
 
 
-def evaluate_breaks_of_all(model: str, jobs: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Run `evaluate_breaks` on every shipped series and step, in `jobs` processes; `tell` gets a line as each is done.
+def evaluate_breaks_of_all(model: str, processes: int, report_progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Run `evaluate_breaks` on every shipped series and step, in so many processes, with a line of progress each.
 
     Raises:
         KeyError: an unknown model.
         SeriesError: see `evaluate_breaks`.
     """
-    return map_in_processes(partial(evaluate_breaks, model=model), [cell.cell for cell in list_shipped()], jobs, tell)
+    return map_in_processes(
+        partial(evaluate_breaks, model=model), [shipped.label for shipped in list_shipped()], processes, report_progress
+    )
 
 
-def evaluate_breaks(cell: str, model: str) -> dict[str, Any]:
-    """Measure how well a model forecasts one step ahead after the load has changed for good, beside the last value.
+def evaluate_breaks(label: str, model: str) -> dict[str, Any]:
+    """Compare a model's one-step errors with the last value's after the load was changed for good.
 
     From the break on the load is multiplied by each of FACTORS. The break comes where the newest fifth of the series
-    begins, or `LEAST_DAYS` (3) days before its end if that is earlier. Models are fitted to what is before it.
+    begins, or 3 days before its end if that is earlier. Models are fitted to what is before it.
 
     Args:
-        cell: a shipped series, e.g. "iot 5min".
+        label: a shipped series, e.g. "iot 5min".
         model: its name in the catalogue.
 
     Returns:
@@ -54,7 +56,7 @@ def evaluate_breaks(cell: str, model: str) -> dict[str, Any]:
         SeriesError: no such series, or it is too short for the model.
         KeyError: no such model.
     """
-    series = find_shipped(cell).series()
+    series = find_shipped(label).series()
     task = Task(series.step_s, 12, LEVELS)
     rows = max(len(series) - int(TRAINED * len(series)), LEAST_DAYS * task.day)
     older, held = series.split(rows)
@@ -62,17 +64,22 @@ def evaluate_breaks(cell: str, model: str) -> dict[str, Any]:
     breaks = {}
     for name, factor in FACTORS.items():
         broken = Series(held.start, held.step_s, factor * held.values)
-        mine, still = (_errors(forecaster, older, broken) for forecaster in fitted)
+        errors, last_value_errors = (_errors(forecaster, older, broken) for forecaster in fitted)
         days = slice(0, task.day), slice(task.day, 2 * task.day), slice(task.day, None)
-        ratios = {span: _rms(mine[part]) / _rms(still[part]) for span, part in zip(SPANS, days, strict=True)}
-        between = rmse_ratio(mine[task.day :], still[task.day :], np.random.default_rng(0))
+        ratios = {
+            span: _rms(errors[part]) / _rms(last_value_errors[part]) for span, part in zip(SPANS, days, strict=True)
+        }
+        between = rmse_ratio(errors[task.day :], last_value_errors[task.day :], np.random.default_rng(0))
         breaks[name] = {**ratios, "between": list(between)}
     judged = rows - task.day
-    return {"cell": cell, "before": len(older), "judged": judged, "large": judged >= LARGE, "breaks": breaks}
+    return {"cell": label, "before": len(older), "judged": judged, "large": judged >= LARGE, "breaks": breaks}
 
 
 def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
     """Summarise `evaluate_breaks` over all series.
+
+    Args:
+        cells: as from `evaluate_breaks`.
 
     Returns:
         By factor: by span `mean` (geometric, of the ratios) and `worst` (`cell` and `ratio`); `worse`, the series on
@@ -95,7 +102,7 @@ def summarise_breaks(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def format_breaks(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
-    """Format a line per series and, under them, the summary, as text.
+    """Format breaks as text: a line per series and, under them, the summary.
 
     Args:
         cells: as from `evaluate_breaks`.
@@ -108,16 +115,16 @@ def format_breaks(cells: list[dict[str, Any]], sums: dict[str, Any]) -> str:
             low, high = breaks["between"]
             shown += [*(f"{breaks[span]:.2f}" for span in SPANS), f"{low:.2f}–{high:.2f}"]
         lines.append(shown)
-    said = [*aligned(lines), ""]
+    lines_of_text = [*aligned(lines), ""]
     for name, found in sums.items():
         for span in SPANS:
             worst = found[span]["worst"]
-            said.append(
+            lines_of_text.append(
                 f"load {name}, {span}: {found[span]['mean']:.3f} × last value in the geometric mean, "
                 f"at worst {worst['ratio']:.3f} ({worst['cell']})"
             )
-        said.append(f"  worse at 95 % after the first day: {', '.join(found['worse']) or 'none'}")
-    return "\n".join(said)
+        lines_of_text.append(f"  worse at 95 % after the first day: {', '.join(found['worse']) or 'none'}")
+    return "\n".join(lines_of_text)
 
 
 def _errors(forecaster: Forecaster, older: Series, held: Series) -> Floats:

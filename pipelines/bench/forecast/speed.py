@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import time
 from collections.abc import Sequence
 from itertools import cycle, islice
@@ -19,6 +17,7 @@ from models.forecast.core.forecaster import Task, Track
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
+from pipelines.bench.peer import run_peer
 from pipelines.traces.shipped import list_shipped
 
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
@@ -26,10 +25,6 @@ _TIMED = 300  # steps of one series that are timed
 STEP_S = 300.0
 _CUTS = 3  # moments of each shipped series that copies of it begin at
 _WARM = 4  # batches before those timed
-
-
-class PeerError(RuntimeError):
-    """The peer's interpreter could not run it; the message holds what it said."""
 
 
 def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
@@ -42,7 +37,8 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
             None.
 
     Returns:
-        `steps` fitted to, `updates`, `fit_s`, `predict_s` (until the first forecast), `cpu_s` of both, `step_p50_ms`;
+        `steps` fitted to, `updates` (of the weights), `fit_s` and `predict_s` (from then to the first forecast) on the
+        wall, `cpu_s` of both, `step_p50_ms`;
         with a peer `peer` (`fit_s`, `predict_s`, `cpu_s`, `version`), `times_faster` and `times_less_cpu` (theirs ÷
         ours).
 
@@ -60,34 +56,30 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
     fitted = time.perf_counter()
     track = network.begin(older)
     done, cpu = time.perf_counter(), time.process_time() - cpu
-    made = sum(epoch.updates for epoch in epochs)
-    found: dict[str, Any] = {
-        "steps": len(older), "updates": made, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
+    updates = sum(epoch.updates for epoch in epochs)
+    figures: dict[str, Any] = {
+        "steps": len(older), "updates": updates, "fit_s": fitted - began, "predict_s": done - fitted, "cpu_s": cpu,
         "step_p50_ms": 1e3 * statistics.median(_time_steps([(track, held.values[:_TIMED])])[0]),
     }  # fmt: skip
     if peer is not None:
-        found["peer"] = _time_peer(peer, older, horizon, made, plan)
-        theirs = found["peer"]["fit_s"] + found["peer"]["predict_s"]
-        found["times_faster"] = theirs / (found["fit_s"] + found["predict_s"])
-        found["times_less_cpu"] = found["peer"]["cpu_s"] / cpu  # less disturbed by other work than wall time
-    return found
+        figures["peer"] = _time_peer(peer, older, horizon, updates, plan)
+        theirs = figures["peer"]["fit_s"] + figures["peer"]["predict_s"]
+        figures["times_faster"] = theirs / (figures["fit_s"] + figures["predict_s"])
+        figures["times_less_cpu"] = figures["peer"]["cpu_s"] / cpu  # less disturbed by other work than wall time
+    return figures
 
 
 def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
     known = older.values[np.isfinite(older.values)]
-    asked = {
+    request = {
         "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
         "levels": LEVELS,
     }  # fmt: skip
-    ran = subprocess.run([peer, _PEER], input=json.dumps(asked), capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise PeerError(f"{peer}: {ran.stderr.strip()[-500:]} Install neuralforecast in that environment.")
-    found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
-    return found
+    return run_peer(peer, _PEER, request, "neuralforecast")
 
 
-def time_blend(history: int, horizon: int, many: int = 1000, batches: int = BATCH) -> dict[str, Any]:
-    """Time a step of the blend on one series, and on a batch of many.
+def time_blend(history: int, horizon: int, series_count: int = 1000, batches: int = BATCH) -> dict[str, Any]:
+    """Time a step of the blend, and its forecast, on one series and on a batch of many.
 
     The series are copies of the shipped 5-minute ones, begun at three moments each. All have seen as many steps, so in
     a batch all refit their regressions at the same step of each cycle (of `BATCH` steps from 2048 steps of history on),
@@ -96,11 +88,11 @@ def time_blend(history: int, horizon: int, many: int = 1000, batches: int = BATC
     Args:
         history: steps that each series has seen before.
         horizon: steps ahead.
-        many: series in a batch.
-        batches: how many are timed.
+        series_count: series in a batch.
+        batches: how many steps of the batch are timed.
 
     Returns:
-        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among the many; `step_p50_ms`
+        The arguments as `history`, `horizon`, `series` and `batches`; `different` series among them; `step_p50_ms`
         of one series; of a batch `batch_p50_s` and `batch_worst_s` on the wall, `batch_cpu_p50_s` and
         `batch_cpu_worst_s` of the processor.
 
@@ -112,12 +104,12 @@ def time_blend(history: int, horizon: int, many: int = 1000, batches: int = BATC
     begun = [one for place in places for one in _begin_tracks(blend, place.series(), history, _WARM + batches)]
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
-    copies = [(blend.resume(track.state())[0], held) for track, held in islice(cycle(begun), many)]
+    copies = [(blend.resume(track.state())[0], held) for track, held in islice(cycle(begun), series_count)]
     single = _time_steps(begun[:1])[0]
     wall, processor = _time_steps(copies)
     return {
         "history": history, "horizon": horizon, "step_p50_ms": 1e3 * statistics.median(single),
-        "series": many, "different": min(len(begun), many), "batches": batches,
+        "series": series_count, "different": min(len(begun), series_count), "batches": batches,
         "batch_p50_s": statistics.median(wall), "batch_worst_s": max(wall),
         "batch_cpu_p50_s": statistics.median(processor), "batch_cpu_worst_s": max(processor),
     }  # fmt: skip

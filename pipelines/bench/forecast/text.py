@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pipelines.bench.forecast.cells import LARGE
@@ -12,44 +13,44 @@ from pipelines.traces.series_file import format_step
 Cells = list[dict[str, Any]]
 
 
-def describe_evaluation(found: dict[str, Any]) -> str:
+def describe_evaluation(figures: dict[str, Any]) -> str:
     """Say in one line which series was evaluated on how many steps, from `score_evaluation`."""
-    step = format_step(found["step_s"])
+    step = format_step(figures["step_s"])
     return (
-        f"{found['series']}: {number(found['test_steps'])} test rows of {step} after {number(found['train_steps'])} of "
-        f"training, {found['horizon']} steps ahead"
+        f"{figures['series']}: {number(figures['test_steps'])} test rows of {step} after "
+        f"{number(figures['train_steps'])} of training, {figures['horizon']} steps ahead"
     )
 
 
-def verdict_sentence(found: dict[str, Any]) -> str:
-    """Say which model was chosen as champion, its one-step RMSE and the ratio to the best naive forecast's.
+def verdict_sentence(figures: dict[str, Any]) -> str:
+    """Say in a sentence which model is the champion, its one-step RMSE, and that ÷ the best naive forecast's.
 
     Args:
-        found: as from `score_evaluation`.
+        figures: as from `score_evaluation`.
 
     Raises:
         TypeError: no test step has a known outcome, so there is no RMSE.
     """
-    kind, naive = found["champion"].replace("_", " "), found["best_naive"].replace("_", " ")
-    mine = found["models"]["champion"]["horizons"]["1"]
-    least = found["models"][found["best_naive"]]["horizons"]["1"]["rmse"]
-    said = f"Champion is {kind}: one step ahead its RMSE is {mine['rmse']:.4g}"
+    kind, naive = figures["champion"].replace("_", " "), figures["best_naive"].replace("_", " ")
+    champion = figures["models"]["champion"]["horizons"]["1"]
+    least = figures["models"][figures["best_naive"]]["horizons"]["1"]["rmse"]
+    sentence = f"Champion is {kind}: one step ahead its RMSE is {champion['rmse']:.4g}"
     if not least:
-        return f"{said}; the best naive forecast ({naive}) makes no error."
-    return f"{said}, {mine['rmse'] / least:.3f} times that of the best naive forecast ({naive})."
+        return f"{sentence}; the best naive forecast ({naive}) makes no error."
+    return f"{sentence}, {champion['rmse'] / least:.3f} times that of the best naive forecast ({naive})."
 
 
-def format_evaluation(found: dict[str, Any]) -> str:
+def format_evaluation(figures: dict[str, Any]) -> str:
     """Format one evaluation as text: the verdict, a line per model by RMSE, and why models were skipped.
 
     Args:
-        found: as from `score_evaluation`.
+        figures: as from `score_evaluation`.
     """
-    last = found["horizon"]
-    lines = [column_titles(last), *(format_model(name, model, last) for name, model in sort_by_rmse(found))]
-    why = [f"{name} was skipped: {reason}" for name, reason in found["skipped"].items()]
+    last = figures["horizon"]
+    lines = [column_titles(last), *(format_model(name, model, last) for name, model in sort_by_rmse(figures))]
+    why = [f"{name} was skipped: {reason}" for name, reason in figures["skipped"].items()]
     return "\n".join(
-        [describe_evaluation(found), verdict_sentence(found), "", *aligned(lines), *([""] if why else []), *why]
+        [describe_evaluation(figures), verdict_sentence(figures), "", *aligned(lines), *([""] if why else []), *why]
     )
 
 
@@ -59,9 +60,18 @@ def column_titles(last: int) -> list[str]:
     return ["model", *ahead, "WAPE +1", "pinball", "80 %", "90 %", "95 %", "train s", "predict µs"]
 
 
-def sort_by_rmse(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Sort the models of `score_evaluation` by RMSE one step ahead, lowest first, those without one (or of 0) last."""
-    return sorted(found["models"].items(), key=lambda pair: pair[1]["horizons"]["1"]["rmse"] or float("inf"))
+def sort_by_rmse(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """List (name, figures) of an evaluation's models by RMSE one step ahead, lowest first, those without one last.
+
+    Args:
+        figures: as from `score_evaluation`.
+    """
+
+    def rmse(pair: tuple[str, dict[str, Any]]) -> float:
+        value = pair[1]["horizons"]["1"]["rmse"]
+        return math.inf if value is None else float(value)
+
+    return sorted(figures["models"].items(), key=rmse)
 
 
 def format_model(name: str, model: dict[str, Any], last: int) -> list[str]:

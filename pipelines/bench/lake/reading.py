@@ -34,14 +34,14 @@ LOOK_S = 0.02
 MB = 1e6
 
 
-def measure_reading(quick: bool = False, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Write three lakes of synthetic metrics and read each in a process of its own, as a training does.
+def measure_reading(quick: bool = False, report_progress: Callable[[str], None] = print) -> dict[str, Any]:
+    """Measure the memory that a training's read of the lake takes, on three lakes of synthetic metrics; takes minutes.
 
-    Takes minutes, with 500 jobs or a year longer; the lakes lie in temporary folders, which are deleted.
+    Each is read in a process of its own. The lakes lie in temporary folders, which are deleted.
 
     Args:
-        quick: smaller lakes.
-        say: is called with a line of progress.
+        quick: smaller lakes, QUICK in place of FULL.
+        report_progress: is called with a line of progress.
 
     Returns:
         `reads`: by lake `peak_mb` (greatest resident memory of Python and JVM together, 10⁶ bytes), `seconds` (the
@@ -51,25 +51,27 @@ def measure_reading(quick: bool = False, say: Callable[[str], None] = print) -> 
     Raises:
         CalledProcessError: the reading process failed.
     """
-    found: dict[str, Any] = {"reads": {}}
+    figures: dict[str, Any] = {"reads": {}}
     for name, (jobs, days) in (QUICK if quick else FULL).items():
         with tempfile.TemporaryDirectory(prefix="tidecast-lake-") as folder:
             root = Path(folder)
             _fill(root, jobs, days)
             if (jobs, days) == (1, 1):
                 size = sum(path.stat().st_size for path in (root / "metrics").glob("*.parquet"))
-                found["mb_per_job_day"] = round(size / MB, 2)
+                figures["mb_per_job_day"] = round(size / MB, 2)
             peak, seconds = _read(root, jobs)
-        found["reads"][name] = {
+        figures["reads"][name] = {
             "peak_mb": round(peak / MB),
             "seconds": round(seconds, 1),
             "records": 2 * jobs * days * DAY_S,
         }
-        say(f"{name:<18}{peak / MB:6.0f} MB at most, {seconds:5.1f} s")
-    peaks = [read["peak_mb"] for read in found["reads"].values()]
-    found["spread"] = round(max(peaks) / min(peaks) - 1, 3)
-    say(f"largest ÷ smallest peak: {1 + found['spread']:.2f}; a job's day of metrics: {found['mb_per_job_day']} MB")
-    return found
+        report_progress(f"{name:<18}{peak / MB:6.0f} MB at most, {seconds:5.1f} s")
+    peaks = [read["peak_mb"] for read in figures["reads"].values()]
+    figures["spread"] = round(max(peaks) / min(peaks) - 1, 3)
+    report_progress(
+        f"largest ÷ smallest peak: {1 + figures['spread']:.2f}; a job's day of metrics: {figures['mb_per_job_day']} MB"
+    )
+    return figures
 
 
 def _fill(root: Path, jobs: int, days: int) -> None:

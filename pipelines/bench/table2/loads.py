@@ -65,7 +65,7 @@ class Cell:
 
 
 def simulate_cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
-    """Simulate the six series of the source paper (Armah and Banning, 2025), or fewer: two sources at each step.
+    """Simulate the series of the source paper (Armah and Banning, 2025): two sources at each step.
 
     IoT traffic is refined by the paper's Algorithm 1, see `refine`; taxi trips are counted per step and moved to its
     mean and deviation by Algorithm 2, see `match_moments`.
@@ -75,8 +75,10 @@ def simulate_cells(steps: tuple[int, ...], seed: int) -> Iterator[Cell]:
         seed: of the noise.
 
     Raises:
-        SeriesError: the counts of a step are constant.
+        SeriesError: a step is no such multiple; the counts of a step are constant.
     """
+    if wrong := [step_s for step_s in steps if step_s % 60 or not 60 <= step_s <= 300]:
+        raise SeriesError(f"steps of {wrong[0]:g} s: trips are counted per minute. Choose a multiple of 60 up to 300.")
     iot = find_shipped("iot 5min").series()
     taxi = read_series(find_shipped("green_taxi 5min").path)  # trips per minute
     for step_s in steps:
@@ -131,9 +133,14 @@ def coarsen(counts: Floats, factor: int) -> Floats:
 
 
 def match_moments(counts: Floats, mean: float, deviation: float) -> tuple[Floats, int]:
-    """Move counts to a mean and a deviation (ddof 0), clipped at 0 (Armah and Banning 2025, Algorithm 2, step 4).
+    """Shift and scale counts to a mean and a deviation (ddof 0), clipped at 0 (Armah and Banning, Algorithm 2).
 
-    This changes SMAPE, which is not shift-invariant: never compare SMAPE before and after.
+    SMAPE is not invariant to shifts: it cannot be compared before and after.
+
+    Args:
+        counts: (T,) events per step.
+        mean: that the result is to have before clipping.
+        deviation: likewise.
 
     Returns:
         (T,) values, and how many were clipped; clipping moves mean and deviation a little.

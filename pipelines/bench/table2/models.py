@@ -68,8 +68,8 @@ def _prophet(cell: Cell, seed: int) -> Predict:
     model.fit(pd.DataFrame({"ds": times[: cell.first], "y": cell.training}), seed=seed)
 
     def predicted() -> tuple[Floats, str]:
-        said = model.predict(pd.DataFrame({"ds": times[cell.first :]}))
-        return said["yhat"].to_numpy(dtype=np.float64), "no updates after training"
+        forecast = model.predict(pd.DataFrame({"ds": times[cell.first :]}))
+        return forecast["yhat"].to_numpy(dtype=np.float64), "no updates after training"
 
     return predicted
 

@@ -28,7 +28,10 @@ class SeededDropout(nn.Module):
         self.share, self.generator = share, generator
 
     def forward(self, values: Tensor) -> Tensor:
-        """Set values to 0 with probability `share` and divide the others by 1 − share; in evaluation change nothing."""
+        """Set values to 0 with probability `share` and divide the others by 1 − share; in evaluation change nothing.
+
+        The shape stays; in training the generator moves on.
+        """
         if not self.training:
             return values
         kept = torch.empty_like(values).bernoulli_(1 - self.share, generator=self.generator)
@@ -91,7 +94,8 @@ def scale_loads(cell: Cell) -> Tensor:
 def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torch.Generator) -> Iterator[float]:
     """Train a network in place by Adam on the mean squared error; the same generator state gives the same weights.
 
-    Lazy: nothing is trained until it is iterated over, and only at its end is the network in evaluation mode.
+    Lazy: an epoch is trained when its loss is asked for. The network is in evaluation mode once the iteration has
+    ended.
 
     Args:
         model: reads CONTEXT points and forecasts the next.
@@ -118,16 +122,16 @@ def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torc
 
 
 def forecast_test(model: nn.Module, cell: Cell) -> Floats:
-    """Forecast a cell's test part one step ahead with a trained network.
+    """Forecast every test row of a series from the CONTEXT (24) loads before it, with a trained network.
 
     Returns:
-        (test,) records per step.
+        (N,) records per step, one per test row.
     """
     inputs, _ = cut_windows(scale_loads(cell)[cell.first - CONTEXT :])
     with torch.no_grad():
-        said = torch.cat([model(part) for part in torch.split(inputs, _ROWS)])
+        scaled = torch.cat([model(part) for part in torch.split(inputs, _ROWS)])
     least, greatest = cell.training.min(), cell.training.max()
-    loads: Floats = said.double().numpy() * (greatest - least) + least
+    loads: Floats = scaled.double().numpy() * (greatest - least) + least
     return loads
 
 

@@ -28,46 +28,47 @@ def compute_table(
     seed: int = 1,
     file: Path | None = None,
     resume: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
+    report_progress: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """Fit and score every model on every series of the source paper's table. Limits torch to one thread.
 
     Args:
         steps: seconds per step, see `simulate_cells`.
         seed: of noise and networks.
-        file: the figures are written there after every row, over what it held; None writes nothing.
-        resume: take the rows that the file holds from an earlier run, and compute only the others.
-        tell: is called with a line per row.
+        file: the figure is written there after every row, over what it held; None writes nothing.
+        resume: take the rows that the file holds from an earlier run of the same seed, and compute only the others.
+        report_progress: is called with a line per row.
 
     Returns:
         `seed`, `noise_floor` (SMAPE of a forecast that knows the load without noise: `smape_sum`, `smape_half`),
         `cells` (about each series), `rows` (see `score_models`) and `normalised_rmse` (see `normalise_rmse`).
 
     Raises:
-        SeriesError: the file to resume from has another seed.
+        SeriesError: the file to resume from has another seed; see also `simulate_cells`.
         FigureError: it is no file of figures.
+        OSError: the file cannot be written.
     """
     torch.set_num_threads(1)
-    known = _kept(file, seed) if resume and file is not None else {}
-    every = list(simulate_cells(steps, seed))
-    for cell in every:
-        fits = {name: fit for name, fit in list_models().items() if (cell.source, cell.step_s, name) not in known}
+    computed = _kept(file, seed) if resume and file is not None else {}
+    cells = list(simulate_cells(steps, seed))
+    for cell in cells:
+        fits = {name: fit for name, fit in list_models().items() if (cell.source, cell.step_s, name) not in computed}
         for row in score_models(cell, fits, seed):
-            known[_key(row)] = row
-            said = (
+            computed[_key(row)] = row
+            outcome = (
                 row["remark"] if row["rmse"] is None else f"SMAPE {row['smape_half']:.2f} %, {row['cpu_s']:.1f} s CPU"
             )
-            tell(f"{cell.source}, {cell.step_s} s, {row['model']}: {said}")
-            write_figure(file, _found(seed, every, known))
-    return _found(seed, every, known)
+            report_progress(f"{cell.source}, {cell.step_s} s, {row['model']}: {outcome}")
+            write_figure(file, _found(seed, cells, computed))
+    return _found(seed, cells, computed)
 
 
 def score_models(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
-    """Fit and score models on one series, one after the other.
+    """Fit and score models on one series, one after the other, each as its row is asked for.
 
     Args:
         cell: the series.
-        fits: models by name.
+        fits: models by name, as from `models.list_models`.
         seed: of the networks.
 
     Yields:
@@ -91,19 +92,19 @@ def score_models(cell: Cell, fits: dict[str, Fit], seed: int) -> Iterator[Row]:
         yield _row(cell, FLOOR, cell.clean[cell.first :], (0.0, 0.0, 0.0), "no forecast can know more")
 
 
-def normalise_rmse(found: Iterable[Row]) -> dict[str, dict[str, float]]:
+def normalise_rmse(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     """Divide each model's RMSE, averaged over sources, by the mean MAE of the paper's models at the same step.
 
     The paper divides by "the average absolute errors for each sampling rate" and does not say of which models.
 
     Args:
-        found: as from `score_models`.
+        rows: as from `score_models`.
 
     Returns:
         By model, then by seconds per step as text, longest step first; without steps at which none of the paper's
         models ran.
     """
-    ran = [row for row in found if row["rmse"] is not None]
+    ran = [row for row in rows if row["rmse"] is not None]
     result: dict[str, dict[str, float]] = {}
     for step_s in sorted({row["step_s"] for row in ran}, reverse=True):
         here = [row for row in ran if row["step_s"] == step_s]

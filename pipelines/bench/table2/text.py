@@ -23,17 +23,17 @@ _COLUMNS = {
 """Digits after the point, by column."""
 
 
-def format_table2(found: dict[str, Any]) -> str:
+def format_table2(figures: dict[str, Any]) -> str:
     """Format the figures of `table.run` as text: a block per series, the models' orders, and the normalised errors."""
-    floor = found["noise_floor"]
+    floor = figures["noise_floor"]
     parts = [
         "SMAPE in per cent: 'half' divides by the mean of load and forecast and is what the paper's table holds, 'sum' "
         "is its printed formula;\n"
         f"skill is 1 - RMSE / RMSE of the last value. A forecast that knows the noise-free IoT signal has "
         f"{floor['smape_sum']:.3f} (sum), {floor['smape_half']:.3f} (half).",
-        *(_block(cell, found["rows"]) for cell in found["cells"]),
-        _orders(found),
-        _normalised(found["normalised_rmse"]),
+        *(_block(cell, figures["rows"]) for cell in figures["cells"]),
+        _orders(figures),
+        _normalised(figures["normalised_rmse"]),
     ]
     return "\n\n".join(parts)
 

@@ -24,10 +24,10 @@ PEAK_RPS = 3000.0
 def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[str, Any]:
     """Time the twin on 2048 runs of a daily sine with Poisson arrivals, under each policy; compiling is not counted.
 
-    The runs go in turn through the values of the policy's tuned parameter that a backtest tries.
+    The runs go in turn through the knob values that a backtest tries.
 
     Args:
-        policies: names in the catalogue, none that needs something learned.
+        policies: names in the catalogue, none that needs a DQN policy or a timetable.
         hours: simulated.
         repeats: timings per policy.
 
@@ -46,7 +46,7 @@ def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[s
     load = Load(np.stack([draw_arrivals(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
     job = TwinJob(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
     jobs, seeds, contract = stack([job] * RUNS), np.arange(RUNS), Setup(job=job).contract
-    found: dict[str, Any] = {}
+    by_policy: dict[str, Any] = {}
     for name in policies:
         knobs = np.resize(np.array(entry(name).knob_values(contract), float), RUNS)
         policy, ahead = build(name, contract, knob=knobs), _ahead(rate, looks)
@@ -56,9 +56,9 @@ def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[s
             began = time.process_time()
             simulate(jobs, load, policy, looks, seeds, ahead)
             figures.append(RUNS * seconds / (time.process_time() - began) / 1e6)
-        found[name] = {"median": statistics.median(figures), "lowest": min(figures), "highest": max(figures)}
-    median = statistics.median(one["median"] for one in found.values())
-    return {"runs": RUNS, "seconds": seconds, "policies": found, "median": median}
+        by_policy[name] = {"median": statistics.median(figures), "lowest": min(figures), "highest": max(figures)}
+    median = statistics.median(one["median"] for one in by_policy.values())
+    return {"runs": RUNS, "seconds": seconds, "policies": by_policy, "median": median}
 
 
 def _ahead(rate: Any, looks: Looks) -> Foresight:

@@ -13,15 +13,8 @@ from models.adapt.candidates import (
 from models.adapt.target_load import CandidateErrors, TargetLoad
 from models.adapt.training import LossWeights, TransferPlan
 from models.forecast.core.series import Series, SeriesError
-from pipelines.bench.adapt.adaptation import (
-    MODELS,
-    SERVED_DAYS,
-    Study,
-    evaluate_pairs,
-    format_summary,
-    place_cuts,
-    summarise_pairs,
-)
+from pipelines.bench.adapt.adaptation import SERVED_DAYS, Study, evaluate_pairs, place_cuts
+from pipelines.bench.adapt.summary import MODELS, format_summary, summarise_pairs
 
 pytestmark = pytest.mark.study
 
@@ -132,7 +125,7 @@ def asked(*days: int) -> Study:
 @pytest.fixture(scope="module")
 def study():
     loads = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for i, name in enumerate("abc", 1)}
-    return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), tell=lambda _: None))
+    return asked(1, 3), list(evaluate_pairs(loads, asked(1, 3), report_progress=lambda _: None))
 
 
 def test_every_ordered_pair_is_judged_between_its_bounds(study):
@@ -150,20 +143,20 @@ def test_every_ordered_pair_is_judged_between_its_bounds(study):
 
 def test_a_source_that_was_refused_has_no_part_in_what_is_served(study):
     for pair in study[1]:
-        if not pair.asked.forecasters:
+        if not pair.transfer.forecasters:
             np.testing.assert_array_equal(pair.errors["served"], pair.errors["no_source"])
-            assert pair.chosen != "adapted" and pair.asked.refused
+            assert pair.chosen != "adapted" and pair.transfer.refused
 
 
 def test_what_is_measured_is_what_the_training_would_choose(study):
     made, seen = study
-    pair = next(pair for pair in seen if pair.asked.forecasters and pair.days == 3)
+    pair = next(pair for pair in seen if pair.transfer.forecasters and pair.days == 3)
     numbers = {name: i for i, name in enumerate("abc", 1)}
     whole = {name: Series(1e8 * i, STEP, load(15, i, 10.0**i)) for name, i in numbers.items()}
     known, _ = whole[pair.target].split(SERVED_DAYS * DAY)
     known = known.split(3 * DAY)[1]
     older = whole[pair.source].split(DAY)[0]
-    assert made.choose(known, {pair.source: older}).name == pair.chosen
+    assert made.choose_forecaster(known, {pair.source: older}).name == pair.chosen
 
 
 def test_the_study_is_said(study):
@@ -177,7 +170,7 @@ def test_the_study_is_said(study):
 
 def test_a_source_that_lived_through_the_served_days_is_left_out():
     loads = {name: Series(0.0, STEP, load(15, i)) for i, name in enumerate(("a", "b"))}
-    assert list(evaluate_pairs(loads, asked(1), tell=lambda _: None)) == []
+    assert list(evaluate_pairs(loads, asked(1), report_progress=lambda _: None)) == []
 
 
 def test_a_history_that_is_too_short_says_what_is_needed():
@@ -187,4 +180,4 @@ def test_a_history_that_is_too_short_says_what_is_needed():
 
 def test_a_single_series_is_no_comparison():
     with pytest.raises(SeriesError, match="at least two series"):
-        list(evaluate_pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), tell=lambda _: None))
+        list(evaluate_pairs({"a": Series(0.0, 1800.0, load(9, 1))}, Study(), report_progress=lambda _: None))

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.study
 
 
 def test_a_small_batch_is_timed_for_as_long_as_asked():
-    found = measure(history=40, horizon=2, many=3, batches=5)
+    found = measure(history=40, horizon=2, series_count=3, batches=5)
     assert (found["series"], found["different"], found["batches"], found["history"]) == (3, 3, 5, 40)
     assert 0 < found["batch_p50_s"] <= found["batch_worst_s"]
     assert 0 < found["batch_cpu_p50_s"] <= found["batch_cpu_worst_s"] and found["step_p50_ms"] > 0

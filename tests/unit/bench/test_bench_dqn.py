@@ -8,7 +8,8 @@ from models.dqn import evaluation
 from models.dqn.agent.actions import STAY
 from models.dqn.learner.settings import DEFAULT
 from pipelines.bench.dqn import learner
-from pipelines.bench.dqn.learner import PeerError, _train_peer
+from pipelines.bench.dqn.learner import _train_peer
+from pipelines.bench.peer import PeerError
 
 
 def script(tmp_path: Path, text: str) -> Path:

@@ -53,7 +53,7 @@ def test_a_model_that_was_fitted_nowhere_is_said_to_be():
 
 
 def test_every_published_figure_is_of_a_shipped_cell():
-    cells = {found.cell for found in list_shipped()}
+    cells = {found.label for found in list_shipped()}
     figures = read_published()
     assert set(figures) <= cells and len(figures) == 15
     assert (figures["google 5min"].rmse, figures["google 5min"].averaged) == (9460, 1)

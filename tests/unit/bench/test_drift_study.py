@@ -29,7 +29,7 @@ def test_changes_are_of_the_mean_and_end_with_the_search():
 def test_labelled_anomalies_do_not_count():
     each = read_watched("nyc_taxi 30min")
     assert each.months == pytest.approx((215 - 3 - 21.46) / 30, abs=0.01)
-    for at in each.positions(40, 1):
+    for at in each.draw_positions(40, 1):
         assert each.counts(each.series.start + at * each.series.step_s)
     assert not each.counts(1_414_893_600.0)  # 2014-11-02, the marathon
 

@@ -13,7 +13,7 @@ from models.forecast.selection.catalogue import CATALOGUE, NAIVE
 from pipelines.bench.forecast.evaluate import LEVELS, evaluate, resolve_models, score_evaluation, split_for_test
 from pipelines.bench.forecast.evaluation_charts import choose_line_styles
 from pipelines.bench.forecast.evaluation_page import write_page
-from pipelines.bench.forecast.text import format_evaluation
+from pipelines.bench.forecast.text import format_evaluation, sort_by_rmse
 from pipelines.cli.app import app
 
 HOUR = 3600.0
@@ -57,7 +57,7 @@ def test_no_model_sees_the_test_rows():
     older, held = split_for_test("x", whole, 4)
     other = Series(whole.start, HOUR, np.concatenate([older.values, held.values[::-1] + 50]))
     pair = [evaluate("x", one, 4, ["ets"]) for one in (whole, other)]
-    first, second = (each.rivals["ets"].backtest for each in pair)
+    first, second = (each.contenders["ets"].backtest for each in pair)
     np.testing.assert_array_equal(first.quantiles[0], second.quantiles[0])
     assert pair[0].champion == pair[1].champion
 
@@ -80,7 +80,7 @@ def test_a_model_that_cannot_be_fitted_is_skipped_and_said_so(monkeypatch):
 
     monkeypatch.setitem(CATALOGUE, "theta", refuse)
     told = []
-    evaluation = evaluate("x", series(), 4, ["theta", "last_value"], tell=told.append)
+    evaluation = evaluate("x", series(), 4, ["theta", "last_value"], report_progress=told.append)
     found = score_evaluation(evaluation)
     assert found["skipped"] == {"theta": "too short for it"}
     assert "theta was skipped: too short for it" in format_evaluation(found)
@@ -104,7 +104,7 @@ def test_the_page_holds_everything_and_every_model(tmp_path):
     assert held == set(figured)
     drawn = {trace["name"] for trace in figured["horizon-rmse"]["data"]}
     assert drawn == {"last value", "yesterday", "seasonal naive", "theta", f"champion: {evaluation.champion}"}
-    assert len(set(choose_line_styles(evaluation).values())) == len(evaluation.rivals)
+    assert len(set(choose_line_styles(evaluation).values())) == len(evaluation.contenders)
 
 
 def test_the_command(tmp_path):
@@ -125,3 +125,14 @@ def test_the_command(tmp_path):
 def test_the_champion_may_be_named_and_alone_stands_for_all():
     assert resolve_models(["champion", "theta"]) == ["theta"]
     assert resolve_models(["champion"]) == resolve_models([]) == list(CATALOGUE)
+
+
+def test_a_model_that_makes_no_error_comes_first_and_one_without_an_outcome_last():
+    models = {name: {"horizons": {"1": {"rmse": rmse}}} for name, rmse in (("none", None), ("some", 2.0), ("no", 0.0))}
+    assert [name for name, _ in sort_by_rmse({"models": models})] == ["no", "some", "none"]
+
+
+@pytest.mark.parametrize("command", [["drift", "evaluate"], ["forecast", "breaks"]])
+def test_all_models_are_not_taken_for_one(command):
+    with pytest.raises(SettingsError, match="one model is expected"):
+        CliRunner().invoke(app, [*command, "--model", "all"], catch_exceptions=False)

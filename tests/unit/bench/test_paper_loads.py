@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.core.series import Series, SeriesError
-from pipelines.bench.table2.loads import NOISE_FLOOR, coarsen, match_moments, refine
+from pipelines.bench.table2.loads import NOISE_FLOOR, coarsen, match_moments, refine, simulate_cells
 
 
 def refined(values, step_s, noise=0.0, seed=1):
@@ -91,3 +91,8 @@ def test_matching_clips_below_zero_and_says_so():
 def test_constant_counts_are_refused():
     with pytest.raises(SeriesError, match="without any spread"):
         match_moments(np.full(5, 3.0), 1, 1)
+
+
+def test_trips_are_not_summed_over_other_steps_than_said():
+    with pytest.raises(SeriesError, match="steps of 90 s"):
+        next(simulate_cells((90,), 1))

@@ -103,7 +103,7 @@ def test_errors_are_normalised_per_step_by_the_papers_models():
 def test_the_run_writes_every_row_and_the_table_shows_it(monkeypatch, tmp_path):
     monkeypatch.setattr(table2, "list_models", naive)
     told = []
-    found = compute_table((300,), 1, tmp_path / "found.json", tell=told.append)
+    found = compute_table((300,), 1, tmp_path / "found.json", report_progress=told.append)
     assert json.loads((tmp_path / "found.json").read_text())["data"] == found
     assert len(told) == len(found["rows"]) == 2 * len(NAIVE) + 1
     text = format_table2(found)
@@ -120,7 +120,7 @@ def test_a_run_that_was_broken_off_is_resumed(monkeypatch, tmp_path):
     kept = [row for row in whole["rows"] if row["model"] != "last value"]
     kept[0]["rmse"], kept[1]["rmse"] = 1.25, None  # one that is kept as it is, one that could not run
     write_figure(file, {**whole, "rows": kept})
-    again = compute_table((300,), 1, file, resume=True, tell=told.append)
+    again = compute_table((300,), 1, file, resume=True, report_progress=told.append)
     assert [row["model"] for row in again["rows"]] == [row["model"] for row in whole["rows"]]
     assert again["rows"][1]["rmse"] == 1.25 and again["rows"][2]["rmse"] > 1000
     assert len(told) == 4  # last value twice, the one that could not run, and the floor

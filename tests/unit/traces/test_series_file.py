@@ -121,7 +121,7 @@ def test_steps_in_words():
 
 
 def test_shipped_cells():
-    cells = {found.cell: found for found in list_shipped()}
+    cells = {found.label: found for found in list_shipped()}
     assert len(cells) == 29
     sizes = {"iot 5min": 6048, "alibaba 1h": 168, "nyc_taxi 30min": 10320, "elb 15min": 1347, "green_taxi 1h": 744}
     for cell, size in sizes.items():

@@ -17,8 +17,13 @@ from pipelines.serve.fast.server import SWITCH_S
 from pipelines.stack.state import with_stack_addresses
 
 
-def echo_topic(kafka: Kafka, come: str, go: str) -> None:
-    """Send every new record of topic `come` to topic `go`, key, value and headers unchanged, until the reading fails.
+def echo_topic(kafka: Kafka, source: str, target: str) -> None:
+    """Send every new record of one topic to another, key, value and headers unchanged, until reading fails.
+
+    Args:
+        kafka: the broker.
+        source: topic that is read, from its end on.
+        target: topic that is written to.
 
     Raises:
         BrokerError: the broker does not answer at the start.
@@ -26,13 +31,13 @@ def echo_topic(kafka: Kafka, come: str, go: str) -> None:
     """
     sender = Sender(kafka)
 
-    def back(records: list[Record]) -> None:
+    def send_back(records: list[Record]) -> None:
         for record in records:
-            sender.send(go, record.key or "", record.value, list(record.headers.items()))
+            sender.send(target, record.key or "", record.value, list(record.headers.items()))
         sender.poll()
 
     sys.setswitchinterval(SWITCH_S)
-    feed = Feed(kafka, come, {partition: end for partition, (_, end) in offsets(kafka, come).items()}, back)
+    feed = Feed(kafka, source, {partition: end for partition, (_, end) in offsets(kafka, source).items()}, send_back)
     gc.freeze()
     while feed.failure is None:
         time.sleep(0.5)

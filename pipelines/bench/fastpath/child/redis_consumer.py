@@ -36,9 +36,9 @@ def list_streams(answer: Any) -> list[Any]:
 
 
 def forecast_stream(path: str, home: Path, durable: bool) -> None:
-    """Read the first job's samples from a Redis stream, step the model and add each forecast; never returns.
+    """Serve the first job from a Redis stream: read samples, step the model, add each forecast; never returns.
 
-    The model has first stepped through the windows of history; then the key `ready` is set.
+    The model first steps through 2500 windows of history; then the key `ready` is set.
 
     Args:
         path: of the server's Unix socket.
@@ -52,41 +52,42 @@ def forecast_stream(path: str, home: Path, durable: bool) -> None:
     """
     import redis
 
-    red: Any = redis.Redis(unix_socket_path=path, protocol=2)
-    job, held = JOBS[0], read_rates()
+    client: Any = redis.Redis(unix_socket_path=path, protocol=2)
+    job, load = JOBS[0], read_rates()
     online = Online(FolderChampions(home.parent).fetch(job, home.name)[0])
-    begun = np.array([held[window % len(held)] for window in range(BEGIN, BEGIN + BEGUN)])
-    online.admit(job, Series(BEGIN * STEP_S, STEP_S, begun))
-    by, last = Deployment(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
+    history = np.array([load[window % len(load)] for window in range(BEGIN, BEGIN + BEGUN)])
+    online.admit(job, Series(BEGIN * STEP_S, STEP_S, history))
+    deployment, last = Deployment(1, f"{job}-forecaster", "1", ("", "", ""), BEGIN, 0, -1, STEP_S), "0"
     if durable:
-        red.xgroup_create(METRICS, GROUP, last, mkstream=True)
-    red.set("ready", 1)
+        client.xgroup_create(METRICS, GROUP, last, mkstream=True)
+    client.set("ready", 1)
     gc.collect()
     gc.freeze()
     while True:
         if durable:
-            answer = red.xreadgroup(GROUP, "1", {METRICS: ">"}, block=1000)
+            answer = client.xreadgroup(GROUP, "1", {METRICS: ">"}, block=1000)
         else:
-            answer = red.xread({METRICS: last}, block=1000)
+            answer = client.xread({METRICS: last}, block=1000)
         for _, entries in list_streams(answer):
             for last, entry in entries:
                 sample = read_sample(entry[b"s"], time.time())
                 window = window_of(sample.time, STEP_S)
                 rate = sample.arrival_rps or 0.0
                 quantiles = online.step(job, rate)
-                at = ForecastContext(
+                origin = ForecastContext(
                     job, window, STEP_S, sample.wall_time, sample.time_scale, 1, window - BEGIN + 1, rate
                 )
-                made = build_message(quantiles, online.basis(job), online.forecaster.levels, by, at)
-                forecast = {"w": window, "f": encode_forecast(made)}
+                basis, levels = online.basis(job), online.forecaster.levels
+                forecast_message = build_message(quantiles, basis, levels, deployment, origin)
+                forecast = {"w": window, "f": encode_forecast(forecast_message)}
                 if not durable:
-                    red.xadd(FORECASTS, forecast, maxlen=KEPT)
+                    client.xadd(FORECASTS, forecast, maxlen=KEPT)
                     continue
-                with red.pipeline(transaction=True) as whole:
-                    whole.xadd(FORECASTS, forecast, maxlen=KEPT)
-                    whole.set("state", online.state(job))
-                    whole.xack(METRICS, GROUP, last)
-                    whole.execute()
+                with client.pipeline(transaction=True) as transaction:
+                    transaction.xadd(FORECASTS, forecast, maxlen=KEPT)
+                    transaction.set("state", online.state(job))
+                    transaction.xack(METRICS, GROUP, last)
+                    transaction.execute()
 
 
 if __name__ == "__main__":

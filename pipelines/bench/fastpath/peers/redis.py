@@ -36,13 +36,13 @@ def why_unavailable() -> str | None:
 class RedisPeer:
     """A Redis server and a consumer that steps a model, each in a process of its own, and a client here."""
 
-    def __init__(self, stack: Stack, name: str, made: ModelSet, durable: bool) -> None:
+    def __init__(self, stack: Stack, name: str, model: ModelSet, durable: bool) -> None:
         """Start server and consumer; blocks until the consumer reads. State lies in `var/NAME`.
 
         Args:
             stack: the processes end with it.
             name: of the consumer's process; the server is `NAME-server`.
-            made: the model.
+            model: the model.
             durable: keep model state and place in the stream with each forecast.
 
         Raises:
@@ -52,7 +52,7 @@ class RedisPeer:
 
         folder = stack.settings.var_dir / name
         path = folder / "redis"
-        add_version(folder, "1", made)
+        add_version(folder, "1", model)
         server = stack.spawn(f"{name}-server", [
             "redis-server", "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--dir", str(folder),
             "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--daemonize", "no",
@@ -73,7 +73,7 @@ class RedisPeer:
         self._feed.history()  # skipped: the consumer makes it for itself
         await_ready(consumer, lambda: bool(self._client.exists("ready")))
 
-    def closed(self, events: int) -> list[int]:
+    def time_closed_loop(self, events: int) -> list[int]:
         """Time samples through Redis, one after the other: each is added when the forecast before it was read.
 
         Returns:
@@ -83,16 +83,16 @@ class RedisPeer:
             ValueError: the forecast is of another window, or there was not exactly one within 10 s.
             redis.RedisError: the server is gone.
         """
-        took, red, last = [], self._client, self._last
+        took_ns, client, last = [], self._client, self._last
         for window, raw in [self._feed.take(JOBS[0]) for _ in range(events)]:
             began = perf_counter_ns()
-            red.xadd(METRICS, {"s": raw}, maxlen=KEPT)
-            answer = red.xread({FORECASTS: last}, block=10_000)
-            took.append(perf_counter_ns() - began)
+            client.xadd(METRICS, {"s": raw}, maxlen=KEPT)
+            answer = client.xread({FORECASTS: last}, block=10_000)
+            took_ns.append(perf_counter_ns() - began)
             if not answer:
                 raise ValueError(f"Redis gave no forecast of window {window} within 10 s. Does the consumer run?")
             ((_, ((last, entry),)),) = list_streams(answer)
             if int(entry[b"w"]) != window:
                 raise ValueError(f"Redis answered window {window} by {entry!r:.300}")
         self._last = last
-        return took
+        return took_ns

@@ -30,17 +30,17 @@ Came = queue.SimpleQueue[tuple[int, list[Record]]]
 """When records came (ns), and the records."""
 
 
-def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -> list[int]:
+def time_streaming_query(stack: Stack, model: ModelSet, events: int, warm: int) -> list[int]:
     """Time samples on `metrics` until their forecasts are on `forecasts`, made by a Structured Streaming query.
 
     Four samples a second, over 16 jobs in turn, whether or not the one before is answered. Starts and ends the query;
     its state lies in `var/stream`.
 
     Args:
-        stack: with a broker, settings as in `load.bench_settings`; the topics get a prefix of their own.
-        made: the champion.
-        events: that count.
-        warm: events before them.
+        stack: with a broker, settings as from `load.bench_settings`; the topics get a prefix of their own.
+        model: the champion.
+        events: samples that count.
+        warm: samples before them.
 
     Returns:
         (events,) nanoseconds, in the order sent.
@@ -50,11 +50,11 @@ def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -
         BrokerError: the broker does not answer.
     """
     kafka, feed = stack.settings.kafka.model_copy(update={"prefix": "stream."}), SampleFeed()
-    folder, sent, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
+    folder, sent_ns, came = stack.settings.var_dir / "stream", dict[tuple[str, int], int](), Came()
     create_topics(kafka)
     for job in JOBS:
-        serves = Deployment(1, f"{job}-forecaster", "1", made.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
-        write_model_file(folder / "sets", job, serves, dict(made.members))
+        serves = Deployment(1, f"{job}-forecaster", "1", model.digests, BEGIN, BEGIN, BEGIN - 1, STEP_S)
+        write_model_file(folder / "sets", job, serves, dict(model.members))
     produce_samples(kafka, feed.history(BEGUN))
     query = start_module(
         stack, "query", "pipelines.bench.fastpath.child.stream_query", folder / "checkpoint", folder / "sets",
@@ -71,19 +71,19 @@ def time_streaming_query(stack: Stack, made: ModelSet, events: int, warm: int) -
             time.sleep(max(begin + number / PER_S - time.monotonic(), 0))
             job = JOBS[number % len(JOBS)]
             window, raw = feed.take(job)
-            sent[job, window] = perf_counter_ns()
+            sent_ns[job, window] = perf_counter_ns()
             sender.send("metrics", job, raw, [])
             sender.poll()
-        seen = _collected(came, set(sent), query)
+        arrived_ns = _collected(came, set(sent_ns), query)
     stack.end("query")
-    return [seen[key] - began for key, began in sent.items()][warm:]
+    return [arrived_ns[key] - began for key, began in sent_ns.items()][warm:]
 
 
 def _collected(came: Came, wanted: set[tuple[str, int]], query: Process) -> dict[tuple[str, int], int]:
     """When the forecasts of these jobs and windows came (ns)."""
-    found: dict[tuple[str, int], int] = {}
+    arrived_ns: dict[tuple[str, int], int] = {}
     until = time.monotonic() + _PATIENCE_S
-    while missing := wanted - found.keys():
+    while missing := wanted - arrived_ns.keys():
         try:
             at, records = came.get(timeout=5)
         except queue.Empty:
@@ -92,5 +92,5 @@ def _collected(came: Came, wanted: set[tuple[str, int]], query: Process) -> dict
             continue
         for record in records:
             forecast = decode(Forecast, record.value)
-            found.setdefault((forecast.job, origin_of(forecast)), at)
-    return found
+            arrived_ns.setdefault((forecast.job, origin_of(forecast)), at)
+    return arrived_ns
