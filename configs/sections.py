@@ -65,7 +65,6 @@ class Spark(Section):
     master: str | None = None
     worker_cores: Count = 5
     worker_memory: str = "5g"
-    executor_cores: Count = 1
     executor_memory: str = "512m"
     driver_memory: str = "700m"
 

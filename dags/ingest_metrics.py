@@ -63,7 +63,7 @@ def ingest_metrics() -> None:
         from pipelines.ingest import ingest, partition
 
         hour = None if dag_run.run_type == "manual" else dag_run.data_interval_start
-        name = params["partition"] or partition.of_run(hour, dag_run.run_after)
+        name = params["partition"] or partition.default_name(hour, dag_run.run_after)
         reported = [event.extra for event in inlet_events[DRIFT]]
         counts, drifts = ingest(name, params["skip_lost"], reported)
         # A later try has to report what an earlier one stored.

@@ -13,16 +13,16 @@ HINT = (
 
 
 def main() -> None:
-    """Run the pipeline's command line; where the pipeline is not installed, exit with status 1 and say how to get it.
+    """Run the command `tidecast` with the process's arguments, by the package `pipelines`.
 
     Raises:
-        SystemExit: the pipeline is not installed, or its command line exits.
+        SystemExit: the command line exits; or `pipelines` is not installed (status 1, stderr says how to get it).
     """
     try:
-        found = importlib.util.find_spec("pipelines.cli.app") is not None
+        installed = importlib.util.find_spec("pipelines.cli.app") is not None
     except ModuleNotFoundError:
-        found = False
-    if not found:
+        installed = False
+    if not installed:
         sys.exit(HINT)
     importlib.import_module("pipelines.cli.app").main()
 

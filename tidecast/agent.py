@@ -19,16 +19,16 @@ from tidecast.fields import job_name
 from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import Control
-from tidecast.modes import release
-from tidecast.observer import LOOK_S, Observer
+from tidecast.modes import release_executors
+from tidecast.observer import POLL_S, Observer
 from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
-from tidecast.spark.source import BOOTSTRAP, places, sources, subscribed
+from tidecast.spark.source import BOOTSTRAP, choose_brokers, kafka_sources, subscribed_topics
 
 log = logging.getLogger("tidecast")
 
 ADDRESS, PREFIX = "TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_KAFKA__PREFIX"
-AGAIN_S = 5.0
+RETRY_S = 5.0
 """Pause before a broker that has not answered is asked again, so that a wrong password does not lock an account."""
 
 
@@ -46,34 +46,33 @@ def attach(
     lost_contact_s: float = 60.0,
     prefix: str | None = None,
 ) -> Agent:
-    """Start Tidecast's agent for a running streaming query of this driver; with `mode="act"` it also applies decisions.
+    """Start Tidecast's agent beside a running streaming query: it reports metrics and, in mode `act`, scales executors.
 
-    Four daemon threads report metrics and follow decisions until the query ends. Errors after the start never reach the
-    query: they are logged (logger `tidecast`) and retried. The application is not touched before Tidecast's broker and
-    its topic `control` have answered.
+    Returns at once; four daemon threads work until the query ends. Their errors are logged (logger `tidecast`) and
+    retried, and never reach the query. Executors are not touched before Tidecast's broker and its topic `control` have
+    answered.
 
     Args:
         query: what `.start()` returned.
         job: its name on Tidecast's topics.
-        bootstrap: broker of Tidecast's topics, `host:port`; default: that of the query's own Kafka source, else the
-            environment's TIDECAST_KAFKA__BOOTSTRAP.
-        mode: the most that the agent may do; a message on topic `control` may narrow it. `observe` changes nothing in
-            the application, `act` sets its executors, `freeze` takes them over and keeps their number.
-        clock: the job's own time; None waits until a replay's clock is announced on topic `control`.
-        security: client options of kafka-python for that broker, e.g. `{"security_protocol": "SASL_SSL", ...}`;
+        bootstrap: Kafka broker of Tidecast's topics, `host:port`; default: that of the query's own Kafka source, else
+            the environment's TIDECAST_KAFKA__BOOTSTRAP.
+        mode: "observe" changes nothing in the application, "act" sets the number of its executors, "freeze" takes them
+            over and keeps their number. A message on topic `control` may narrow it, never widen it.
+        clock: maps wall time to the job's time; None: wait for a replay's clock on topic `control`.
+        security: kafka-python's client options for `bootstrap`, e.g. `{"security_protocol": "SASL_SSL", ...}`;
             default: those of the query's own source, where its broker is the same.
         executors: (least, most) that a decision may ask for.
         cores_per_executor: default: `spark.executor.cores`, else 1.
-        source_bootstrap: broker of the topics whose arrivals are the job's load; default: that of the query's own Kafka
-            source, else `bootstrap`.
-        source_security: client options for it; default: translated from the source's own `kafka.*` options.
-        lost_contact_s: wall seconds of the autoscaler's silence after which an acting agent sets the executors to the
-            most of what it found, what runs and what was decided last, until it hears of the autoscaler again.
-        prefix: of the names of Tidecast's own topics (`kafka.prefix`); default: the environment's
-            TIDECAST_KAFKA__PREFIX, else none.
+        source_bootstrap: Kafka broker of the topics that the query reads; default: that of its own Kafka source, else
+            `bootstrap`.
+        source_security: kafka-python's options for it; default: translated from the source's own `kafka.*` options.
+        lost_contact_s: after this many wall seconds without a decision or heartbeat, an acting agent sets the
+            executors to the most of those at takeover, those running and those decided last.
+        prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
 
     Returns:
-        The running agent; `stop` ends it before the query.
+        The running agent; `agent.stop()` ends it before the query ends.
 
     Raises:
         ValueError: an argument is out of range, `job` is no valid name (`MessageError`), `ssl_check_hostname` is
@@ -90,18 +89,18 @@ def attach(
         raise ValueError(f"lost_contact_s={lost_contact_s}: seconds above 0 are expected")
     client_options(security or {})
     cluster = Cluster(query)
-    found = sources(cluster)
-    own = source_bootstrap or next((s[BOOTSTRAP] for s in found), None)
-    address = bootstrap or own or os.environ.get(ADDRESS)
+    source_options = kafka_sources(cluster)
+    source_address = source_bootstrap or next((options[BOOTSTRAP] for options in source_options), None)
+    address = bootstrap or source_address or os.environ.get(ADDRESS)
     if not address:
         raise ValueError(f"no broker known for job {job!r}: give attach(..., bootstrap='host:port') or set {ADDRESS}")
-    ours, source = places(address, security, own or address, source_security, found)
+    ours, source = choose_brokers(address, security, source_address or address, source_security, source_options)
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
-        name=job, prefix=prefix, granted=mode, clock=clock,
+        name=job, prefix=prefix, widest_mode=mode, clock=clock,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
         actuator=ExecutorActuator(cluster), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix),
-        topics=tuple(subscribed(found)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
+        topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip
     agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), Commands(state, *ours, clock is None))
     known = ", ".join(state.topics) or "unknown yet"
@@ -116,9 +115,9 @@ class Agent:
     def __init__(self, job: Job, observer: Observer, arrivals: Arrivals, commands: Commands) -> None:
         self._job = job
         sensors = [
-            self._started("observe", _repeat, job, "watching Spark", observer.step, LOOK_S),
-            self._started("arrivals", _repeat, job, "sampling offsets", arrivals.step, SAMPLE_S, arrivals.close),
-            self._started("commands", _repeat, job, "following decisions", commands.step, 0.0, commands.close),
+            self._started("observe", _repeat, job, "watching Spark", observer.poll, POLL_S),
+            self._started("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
+            self._started("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
         ]
         self._threads = [*sensors, self._started("outbox", _send, job, sensors)]
 
@@ -128,10 +127,10 @@ class Agent:
         return self._job.mode
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop the agent's threads, send what is queued and keep the executors; blocks up to `timeout_s` seconds.
+        """End the agent: stop its threads and send queued messages; the number of executors stays as it is.
 
-        Call it before `spark.stop()`; without it the agent ends with the query. Threads that are still busy at the
-        timeout end later.
+        Call it before `spark.stop()`; without it the agent ends with the query. Blocks up to `timeout_s` seconds;
+        threads that are still busy then end later.
         """
         self._job.stop.set()
         deadline = time.monotonic() + timeout_s
@@ -165,18 +164,18 @@ def _repeat(
                 log.warning("%s: %s fails, trying on: %s", job.name, what, error if plain else repr(error))
                 log.debug("%s: %s", job.name, what, exc_info=True)
             failing = time.monotonic() if failing is None else failing
-            job.stop.wait(AGAIN_S if isinstance(error, UnreachableError) else 1.0)
+            job.stop.wait(RETRY_S if isinstance(error, UnreachableError) else 1.0)
         due = max(due + period_s, time.monotonic())
         job.stop.wait(due - time.monotonic())
     _quietly(close)
 
 
 def _send(job: Job, sensors: Sequence[threading.Thread]) -> None:
-    _repeat(job, "sending", job.outbox.step, 0.0)
+    _repeat(job, "sending", job.outbox.send_next, 0.0)
     for thread in sensors:
         thread.join(3.0)
     _quietly(job.outbox.close)
-    release(job)
+    release_executors(job)
 
 
 def _quietly(close: Callable[[], None]) -> None:

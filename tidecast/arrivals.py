@@ -9,7 +9,7 @@ from typing import Any
 
 from tidecast.connection.transport import consumer
 from tidecast.job import Job
-from tidecast.spark.sensors import Curve, Offsets, arrived, lag
+from tidecast.spark.sensors import OffsetCurve, Offsets, count_arrived, lag_records
 
 log = logging.getLogger("tidecast")
 
@@ -23,7 +23,7 @@ PAST_S = tuple(2.0**i for i in range(17, -1, -1))
 
 
 class Arrivals:
-    """Arrival rate and lag of a job's Kafka topics, at the broker that the query reads; call `step` every SAMPLE_S."""
+    """Measures arrival rate and lag of a job at the broker that its query reads; call `sample` every SAMPLE_S."""
 
     def __init__(self, job: Job, bootstrap: str, security: Mapping[str, Any]) -> None:
         self._job, self._bootstrap, self._security = job, bootstrap, security
@@ -32,35 +32,34 @@ class Arrivals:
         self._discovered = 0.0
         self._published: tuple[float, Offsets] | None = None
 
-    def step(self) -> None:
-        """Sample the topics' end offsets into the job's state, and queue an interval metric once a second.
+    def sample(self) -> None:
+        """Read the topics' end offsets into `job.curves` and `job.ends`; once a second also queue an interval metric.
 
-        Connects at the first call, looks for new partitions every REDISCOVER_S, and does nothing while the job's topics
-        are unknown. Blocks on the broker for up to ANSWER_MS per request. No metric is queued before the job's clock is
-        known and has begun; after an outage one interval spans it all.
+        Connects at the first call and looks for new partitions every REDISCOVER_S (10 s). Does nothing while the job's
+        topics are unknown; queues no metric before the job's clock has begun. After an outage one interval spans it.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
             LookupError: a topic is not on the broker.
-            kafka.errors.KafkaError: no answer in time.
-            ValueError: a security option makes no sense.
+            kafka.errors.KafkaError: no answer within ANSWER_MS (5 s).
+            ValueError: a security option is unknown or has no such value.
         """
         if not self._job.topics:
-            return  # found in the first batch's progress, if the query reads Kafka at all
+            return  # they come with the first batch's progress, if the query reads Kafka at all
         if self._client is None:
             client_id = f"tidecast-{self._job.name}-arrivals"
             self._client = consumer(self._bootstrap, self._security, client_id=client_id)
         if time.time() - self._discovered > REDISCOVER_S:
             self._discover()
-        asked = time.time()
-        found = self._client.end_offsets(self._partitions, timeout_ms=ANSWER_MS)
-        wall = (asked + time.time()) / 2
-        ends = {(p.topic, p.partition): end for p, end in found.items()}
+        requested_at = time.time()
+        answer = self._client.end_offsets(self._partitions, timeout_ms=ANSWER_MS)
+        sampled_at = (requested_at + time.time()) / 2
+        ends = {(p.topic, p.partition): end for p, end in answer.items()}
         with self._job.lock:
             for partition, end in ends.items():
-                self._job.curves.setdefault(partition, Curve()).add(wall, end)
+                self._job.curves.setdefault(partition, OffsetCurve()).add(sampled_at, end)
             self._job.ends = ends
-        self._publish(wall, ends)
+        self._publish(sampled_at, ends)
 
     def close(self) -> None:
         """Close the Kafka client if there is one; waits up to 1 s."""
@@ -76,8 +75,8 @@ class Arrivals:
             return  # a replay that has not begun has no time of its own
         # After an outage the interval spans it whole: nothing that arrived is left out.
         since, before = last
-        rate = arrived(before, ends) / (wall - since)
-        job.publish("interval", since, wall, wall, arrival_rps=rate, lag_records=lag(ends, job.committed))
+        rate = count_arrived(before, ends) / (wall - since)
+        job.publish("interval", since, wall, wall, arrival_rps=rate, lag_records=lag_records(ends, job.committed))
 
     def _discover(self) -> None:
         from kafka import TopicPartition
@@ -101,5 +100,5 @@ class Arrivals:
             found = self._client.offsets_for_times(asked, timeout_ms=ANSWER_MS)
             with self._job.lock:
                 for p, at in found.items():
-                    curve = self._job.curves.setdefault((p.topic, p.partition), Curve())
+                    curve = self._job.curves.setdefault((p.topic, p.partition), OffsetCurve())
                     curve.add(now - age, ends[p] if at is None else at.offset)

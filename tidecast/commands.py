@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidecast.connection.transport import consumer
-from tidecast.control import announced, clock_key, mode_key
-from tidecast.guard import judge
+from tidecast.control import clock_key, clock_of, mode_key
+from tidecast.guard import check_decision
 from tidecast.job import Job
-from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, keyed
-from tidecast.modes import heard, obey, watch
+from tidecast.messages import Control, Decision, Heartbeat, MessageError, Outcome, Reject, decode, decode_keyed
+from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact
 from tidecast.outcomes import outcome
-from tidecast.spark.sensors import lag
+from tidecast.spark.sensors import lag_records
 
 log = logging.getLogger("tidecast")
 
@@ -22,12 +22,12 @@ WAIT_MS = 500
 FETCH_MS = 500
 """How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
 DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
-LOOK_S = 10.0
+REDISCOVER_S = 10.0
 """Seconds between two looks for the topic of heartbeats, where an older pipeline has not made it."""
 
 
 class Commands:
-    """Follows `decisions` and `heartbeats` from now on and `control` from its beginning; call `step` again and again.
+    """Follows `decisions` and `heartbeats` from now on and `control` from its beginning; call `poll` again and again.
 
     Until `control` has been read to the end that it had at first, the agent observes, whatever `attach` allows, and
     decisions wait: only the last of several kept messages counts.
@@ -38,34 +38,34 @@ class Commands:
         self._waits_for_clock = waits_for_clock
         self._client: Any = None
         self._unread: dict[Any, int] = {}
-        self._settled = False
-        self._word: str | None = None
-        self._look_at = float("inf")
-        self._undone: int | None = None
+        self._control_read = False
+        self._requested_mode: str | None = None
+        self._rediscover_at = float("inf")
+        self._ignored_executors: int | None = None
 
-    def step(self) -> None:
-        """Poll once (up to WAIT_MS) and handle each record: apply decisions, change mode or clock, note signs of life.
+    def poll(self) -> None:
+        """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
 
-        Connects at the first call. Outcomes and rejects are queued in the job's outbox. Every call also checks how long
-        the autoscaler has been silent, and hands back (`tidecast.modes.watch`) when it is too long.
+        Connects at the first call. Outcomes and rejects are queued in the job's outbox. Every call ends with
+        `tidecast.modes.hand_back_if_silent`.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
             LookupError: the topic `decisions` or `control` is not there, or may not be read.
             kafka.errors.KafkaError: the broker stopped answering.
             tidecast.spark.actuator.ActuatorError: the cluster refused the executors at handing back.
-            ValueError: a security option makes no sense.
+            ValueError: a security option is unknown or has no such value.
         """
         if self._client is None:
             self._client = self._connect()
         for records in self._client.poll(timeout_ms=WAIT_MS).values():
             for record in records:
-                self._take(record)
-        if not self._settled:
-            self._settle()
-        if time.monotonic() > self._look_at:
-            self._look()
-        watch(self._job, time.time())
+                self._handle(record)
+        if not self._control_read:
+            self._finish_control()
+        if time.monotonic() > self._rediscover_at:
+            self._rediscover_heartbeats()
+        hand_back_if_silent(self._job, time.time())
 
     def close(self) -> None:
         """Close the Kafka client if there is one; waits up to 1 s."""
@@ -93,7 +93,10 @@ class Commands:
         except BaseException:
             client.close(timeout_ms=1000)
             raise
-        self._settled, self._look_at = False, float("inf") if parts[HEARTBEATS] else time.monotonic() + LOOK_S
+        self._control_read, self._rediscover_at = (
+            False,
+            float("inf") if parts[HEARTBEATS] else time.monotonic() + REDISCOVER_S,
+        )
         return client
 
     def _partitions(self, client: Any, topic: str) -> list[Any]:
@@ -102,68 +105,73 @@ class Commands:
         name = self._job.prefix + topic
         return [TopicPartition(name, number) for number in sorted(client.partitions_for_topic(name) or ())]
 
-    def _settle(self) -> None:
+    def _finish_control(self) -> None:
         if all(self._client.position(part) >= end for part, end in self._unread.items()):
-            obey(self._job, self._word)
+            apply_control_mode(self._job, self._requested_mode)
             self._client.resume(*self._client.paused())
-            self._settled = True
+            self._control_read = True
 
-    def _look(self) -> None:
+    def _rediscover_heartbeats(self) -> None:
         """Begin anew once the topic of heartbeats is there."""
-        self._look_at = time.monotonic() + LOOK_S
+        self._rediscover_at = time.monotonic() + REDISCOVER_S
         if self._client.partitions_for_topic(self._job.prefix + HEARTBEATS):
             self._client.close(timeout_ms=1000)
             self._client = None
 
-    def _take(self, record: Any) -> None:
+    def _handle(self, record: Any) -> None:
         job, now, topic = self._job, time.time(), record.topic.removeprefix(self._job.prefix)
         key = (record.key or b"").decode("utf-8", "replace")
         try:
             if topic == CONTROL and key in (mode_key(job.name), clock_key(job.name)):
                 if record.value is not None:
-                    self._obey(key, decode(Control, record.value, now))
+                    self._follow_control(key, decode(Control, record.value, now))
             elif topic == HEARTBEATS and key == job.name:
-                beat = keyed(Heartbeat, key, record.value, now)
+                beat = decode_keyed(Heartbeat, key, record.value, now)
                 if beat.by == "autoscaler":
-                    heard(job, beat.wall_time, now)
+                    note_contact(job, beat.wall_time, now)
             elif topic == DECISIONS and key == job.name:
-                self._decided(keyed(Decision, key, record.value, now), now)
+                self._follow_decision(decode_keyed(Decision, key, record.value, now), now)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)
             at = topic, record.partition, record.offset
-            job.outbox.send("rejects", topic, Reject.of(*at, f"agent of {job.name}", error, record.value, now))
+            job.outbox.enqueue("rejects", topic, Reject.of(*at, f"agent of {job.name}", error, record.value, now))
 
-    def _obey(self, key: str, word: Control) -> None:
+    def _follow_control(self, key: str, control: Control) -> None:
         job = self._job
-        if word.job != job.name:
-            raise MessageError(f"job={word.job!r} under the key {key!r}")
+        if control.job != job.name:
+            raise MessageError(f"job={control.job!r} under the key {key!r}")
         if key == clock_key(job.name) and self._waits_for_clock:
-            job.clock = announced(word)
+            job.clock = clock_of(control)
             log.info("%s: job time is %s", job.name, job.clock or "unknown until a clock is announced")
-        elif key == mode_key(job.name) and word.mode is not None:
-            self._word = word.mode
-            if self._settled:
-                obey(job, word.mode)
+        elif key == mode_key(job.name) and control.mode is not None:
+            self._requested_mode = control.mode
+            if self._control_read:
+                apply_control_mode(job, control.mode)
 
-    def _decided(self, decision: Decision, now: float) -> None:
+    def _follow_decision(self, decision: Decision, now: float) -> None:
         job = self._job
         with job.lock:
             target = job.actuator.target if job.owns_executors else None
             current = len(job.live()) if target is None else target
-            verdict = judge(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
+            verdict = check_decision(decision, job.name, job.mode, current, job.limits, job.ceiling(), job.seen, now)
             if verdict.action == "reject":
                 raise MessageError(verdict.reason)
-            heard(job, decision.wall_time, now)
+            note_contact(job, decision.wall_time, now)
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
         if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)
             outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
-        elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._undone:
-            self._undone = decision.executors  # a frozen agent says what it leaves undone, once per wish
-            log.warning("%s: frozen: %s asks for %d executors, nothing is changed", job.name, decision.id, self._undone)
+        elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._ignored_executors:
+            self._ignored_executors = decision.executors  # a frozen agent says what it leaves undone, once per wish
+            log.warning(
+                "%s: frozen: %s asks for %d executors, nothing is changed",
+                job.name,
+                decision.id,
+                self._ignored_executors,
+            )
         for each in outcomes:
-            job.outbox.send("outcomes", job.name, each)
+            job.outbox.enqueue("outcomes", job.name, each)
 
     def _apply(self, decision: Decision, reason: str, now: float) -> list[Outcome]:
         job, before = self._job, self._job.actuator.live()
@@ -173,4 +181,4 @@ class Commands:
         except Exception as error:  # whatever a cluster manager throws, the decision gets its answer
             log.exception("%s: %s could not be applied", job.name, decision.id)
             return [outcome(decision, "failed", f"{error}"[:500], now, job.time, executors_before=len(before))]
-        return job.tracker.started(decision, before, lag(job.ends, job.committed), time.time(), job.time)
+        return job.tracker.track(decision, before, lag_records(job.ends, job.committed), time.time(), job.time)

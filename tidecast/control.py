@@ -25,20 +25,21 @@ def clock_key(job: str) -> str:
 
 
 def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | None = None, prefix: str = "") -> None:
-    """Send a job's agent the mode `observe`, `freeze` or `act`; agents attached later obey it too.
+    """Publish the mode that a job's agent is to be in; agents that attach later follow it too.
 
-    The agent goes no further than the mode it was attached with. Blocks until the broker has the message: some 10 s to
-    connect and 10 s to send at most.
+    It cannot widen the mode that an agent was attached with. Blocks until the broker has the message: at most some 10 s
+    to connect and 10 s to send.
 
     Args:
-        bootstrap: broker of Tidecast's topics, `host:port`.
-        job: name of the job.
-        mode: the mode to send.
-        security: client options of kafka-python.
+        bootstrap: Kafka broker of Tidecast's topics, `host:port`.
+        job: name of the job; whether it runs is not checked.
+        mode: "observe" (change nothing), "act" (apply decisions) or "freeze" (keep the number of executors).
+        security: client options under kafka-python's names.
         prefix: of the names of Tidecast's topics.
 
     Raises:
-        ValueError: no such mode, no valid job name (`MessageError`), or a security option that makes no sense.
+        ValueError: no such mode, no valid job name (`MessageError`), or a security option that is unknown or has no
+            such value.
         ConnectionError: the broker cannot be reached (`UnreachableError`), or did not take the message in time.
     """
     from kafka.errors import KafkaError
@@ -47,12 +48,12 @@ def set_mode(bootstrap: str, job: str, mode: str, security: Mapping[str, Any] | 
 
     if mode not in Control.MODES:
         raise ValueError(f"mode={mode!r}: one of {', '.join(Control.MODES)} is expected")
-    word, patience_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
+    message, timeout_ms = Control(job_name(job), time.time(), mode=mode), int(SEND_S * 1000)
     key, topic = mode_key(job), prefix + TOPIC
     try:
-        client = producer(bootstrap, security, bootstrap_timeout_ms=patience_ms, max_block_ms=patience_ms)
+        client = producer(bootstrap, security, bootstrap_timeout_ms=timeout_ms, max_block_ms=timeout_ms)
         try:
-            client.send(topic, key=key.encode(), value=encode(word)).get(timeout=SEND_S)
+            client.send(topic, key=key.encode(), value=encode(message)).get(timeout=SEND_S)
         finally:
             client.close(timeout=1)
     except KafkaError as error:
@@ -79,7 +80,7 @@ WALL = Clock()
 """Job time is wall time."""
 
 
-def announced(control: Control) -> Clock | None:
+def clock_of(control: Control) -> Clock | None:
     """Return the clock in a control message; None if it lacks `wall_start`, `trace_start` or `time_scale`."""
     if control.wall_start is None or control.trace_start is None or not control.time_scale:
         return None

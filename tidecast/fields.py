@@ -93,13 +93,13 @@ class Field(NamedTuple):
     default: Any
     limits: Limits | None
 
-    def checked(self, value: Any) -> Any:
-        """Validate a JSON value and convert it to the field's type, as `checked` does; None passes where `optional`.
+    def validate(self, value: Any) -> Any:
+        """Validate a JSON value and convert it to the field's type, as `validate` does; None passes where `optional`.
 
         Raises:
             MessageError: another type, or beyond the limits.
         """
-        return None if value is None and self.optional else checked(self.name, value, self.kind, self.limits)
+        return None if value is None and self.optional else validate(self.name, value, self.kind, self.limits)
 
 
 @cache
@@ -133,44 +133,44 @@ def job_name(name: str) -> str:
     Raises:
         MessageError: it is not valid.
     """
-    return str(checked("job", name, str, JOB_NAME))
+    return str(validate("job", name, str, JOB_NAME))
 
 
-def checked(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
-    """Validate one JSON value against a declared type and its limits.
+def validate(name: str, value: Any, kind: Any, limits: Limits | None) -> Any:
+    """Check one JSON value against a declared type and its limits, and return it.
 
     Args:
         name: the field's name, for the error.
         value: as `json.loads` gives it.
         kind: str, int, float, dict or a (nested) list of one of these; types must match exactly: no bool as int, no
-            text as a number.
+            text as a number, but an int as a float.
         limits: of the value or of each value in a list; None for none.
 
     Returns:
-        The value; an int for a float field becomes a float, and a list is copied.
+        The value; an int for a float field as a float, a list as a copy.
 
     Raises:
         MessageError: another type, or beyond its limits; the message gives field, value and what is expected.
     """
     if typing.get_origin(kind) is list:
         if not isinstance(value, list):
-            raise MessageError(f"{name}={shown(value)}: a list is expected")
+            raise MessageError(f"{name}={short_repr(value)}: a list is expected")
         (inner,) = typing.get_args(kind)
-        return [checked(f"{name}[{i}]", item, inner, limits) for i, item in enumerate(value)]
+        return [validate(f"{name}[{i}]", item, inner, limits) for i, item in enumerate(value)]
     if kind is float and type(value) is int:
         value = float(max(-COUNT_MOST, min(value, COUNT_MOST)))  # beyond every limit, and still a float
-    plain = typing.get_origin(kind) or kind
-    if type(value) is not plain:
-        raise MessageError(f"{name}={shown(value)}: {_WORDS[plain]} is expected")
+    expected_type = typing.get_origin(kind) or kind
+    if type(value) is not expected_type:
+        raise MessageError(f"{name}={short_repr(value)}: {_WORDS[expected_type]} is expected")
     if limits is not None and (objection := limits.objection(value)):
-        raise MessageError(f"{name}={shown(value)}: {objection}")
+        raise MessageError(f"{name}={short_repr(value)}: {objection}")
     return value
 
 
 _WORDS = {str: "text", int: "int", float: "float", dict: "an object"}
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return the value's `repr` for an error message, cut to SHOWN characters and "..."."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

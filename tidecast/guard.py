@@ -23,14 +23,14 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenDecisions:
     """Earlier decisions: ids of the last REMEMBERED, id and wall time of the last accepted one (-inf before any)."""
 
     ids: tuple[str, ...] = ()
     accepted_at: float = -math.inf
     accepted_id: str = ""
 
-    def after(self, decision: Decision, accepted: bool) -> Seen:
+    def after(self, decision: Decision, accepted: bool) -> SeenDecisions:
         """Return a copy that has seen `decision` too; `accepted` also makes it the last accepted one."""
         seen = self if decision.id in self.ids else replace(self, ids=(*self.ids, decision.id)[-REMEMBERED:])
         return replace(seen, accepted_at=decision.wall_time, accepted_id=decision.id) if accepted else seen
@@ -48,28 +48,28 @@ class GuardVerdict:
     reason: str
 
 
-def judge(
-    decision: Decision, job: str, mode: str, current: int, limits: Limits, ceiling_tasks: int | None, seen: Seen,
-    now: float,
+def check_decision(
+    decision: Decision, job: str, mode: str, current_executors: int, limits: Limits, ceiling_tasks: int | None,
+    seen: SeenDecisions, now: float,
 ) -> GuardVerdict:  # fmt: skip
-    """Decide what an agent does with one decision; the reason names the first objection found. Changes nothing.
+    """Return whether an agent applies a decision from the topic, and why (not). Changes nothing.
 
     Checked in this order: job, whether decision and agent act at all, duplicate id, age, order, bounds, useful ceiling.
+    The verdict's reason names the first objection.
 
     Args:
-        decision: the one to judge.
+        decision: how many executors the autoscaler wants.
         job: name of the agent's job.
         mode: the agent's mode; decisions are applied in `act` alone.
-        current: the executors' target, or their number before the first decision.
-        limits: bounds, cores per executor and freshness.
-        ceiling_tasks: tasks of the stage that takes the time, beyond which more cores are of no use; None while
-            unknown.
+        current_executors: number last asked for, or running before the first decision.
+        limits: bounds of executors, cores of each, and seconds that a decision stays fresh.
+        ceiling_tasks: parallel tasks of the bottleneck stage, beyond which more cores are of no use; None: unknown.
         seen: earlier decisions.
         now: the agent's wall time, epoch seconds.
 
     Returns:
-        `reject` for another job's decision; `ignore` where decision or agent does not act, or an objection would change
-        nothing; `refuse` for an objection; `hold` where `current` is as decided; else `apply`.
+        Its action is `reject` for another job's decision; `ignore` if decision or agent does not act; on an objection
+        `refuse`, or `ignore` if nothing would change; `hold` if `current_executors` is as decided; else `apply`.
     """
     if decision.job != job:
         return GuardVerdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
@@ -77,15 +77,17 @@ def judge(
         return GuardVerdict("ignore", f"{decision.id} is a recommendation (mode={decision.mode})")
     if mode != "act":
         return GuardVerdict("ignore", f"the agent's mode is {mode}")
-    hold = decision.executors == current
+    hold = decision.executors == current_executors
     if objection := _objection(decision, limits, ceiling_tasks, seen, now):
         return GuardVerdict("ignore" if hold else "refuse", objection)
     if hold:
-        return GuardVerdict("hold", f"{current} executors are as decided")
+        return GuardVerdict("hold", f"{current_executors} executors are as decided")
     return GuardVerdict("apply", decision.reason)
 
 
-def _objection(decision: Decision, limits: Limits, ceiling_tasks: int | None, seen: Seen, now: float) -> str | None:
+def _objection(
+    decision: Decision, limits: Limits, ceiling_tasks: int | None, seen: SeenDecisions, now: float
+) -> str | None:
     wanted, age = decision.executors, now - decision.wall_time
     if decision.id in seen.ids:
         return f"duplicate: {decision.id} was seen before"

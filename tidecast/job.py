@@ -8,11 +8,11 @@ from typing import Any
 
 from tidecast.connection.outbox import Outbox
 from tidecast.control import WALL, Clock
-from tidecast.guard import Limits, Seen
+from tidecast.guard import Limits, SeenDecisions
 from tidecast.messages import MetricSample
 from tidecast.outcomes import Tracker
 from tidecast.spark.actuator import ExecutorActuator
-from tidecast.spark.sensors import Curve, HeavyStage, Offsets, Partition
+from tidecast.spark.sensors import BottleneckStage, OffsetCurve, Offsets, Partition
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Job:
     """The state that the agent's threads share about one job; times are wall times in epoch seconds.
 
     Attributes:
-        granted: the widest mode that `attach` allows.
+        widest_mode: the widest mode that `attach` allows.
         clock: the job's own; None while a replay's has not been announced.
         limits: what decisions may ask for.
         lost_contact_s: silence of the autoscaler after which an acting agent hands back.
@@ -33,13 +33,13 @@ class Job:
         committed: end offsets of its last finished batch; None before one.
         executors: cores of every registered executor by id.
         owns_executors: whether this agent sets the application's executor target.
-        found: executors that were there when the agent took over.
-        heard_at: wall time of the autoscaler's last sign of life.
-        handed_back: whether its silence was answered (`tidecast.modes.watch`).
+        executors_at_takeover: executors that were there when the agent took over.
+        last_contact_at: wall time of the autoscaler's last sign of life.
+        handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
     """
 
     name: str
-    granted: str
+    widest_mode: str
     clock: Clock | None
     limits: Limits
     actuator: ExecutorActuator
@@ -50,16 +50,16 @@ class Job:
     prefix: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
-    seen: Seen = field(default_factory=Seen)
+    seen: SeenDecisions = field(default_factory=SeenDecisions)
     tracker: Tracker = field(default_factory=Tracker)
-    curves: dict[Partition, Curve] = field(default_factory=dict)
-    heavy: HeavyStage = field(default_factory=HeavyStage)
+    curves: dict[Partition, OffsetCurve] = field(default_factory=dict)
+    bottleneck: BottleneckStage = field(default_factory=BottleneckStage)
     ends: Offsets = field(default_factory=dict)
     committed: Offsets | None = None
     executors: dict[str, int] = field(default_factory=dict)
     owns_executors: bool = False
-    found: int = 0
-    heard_at: float = 0.0
+    executors_at_takeover: int = 0
+    last_contact_at: float = 0.0
     handed_back: bool = False
 
     @property
@@ -68,33 +68,36 @@ class Job:
         return self.clock or WALL
 
     def ceiling(self) -> int | None:
-        """Return the tasks of the stage that takes the time, beyond which more cores are of no use.
+        """Return how many tasks of the bottleneck stage run in parallel at most; more cores than that are of no use.
 
-        Before it is known, the number of partitions of the topics; None before those are known.
+        Before that is known, the number of partitions of the topics; None before those are known.
         """
-        return self.heavy.tasks() or len(self.ends) or None
+        return self.bottleneck.tasks() or len(self.ends) or None
 
     def live(self) -> list[str]:
         """Return the ids of the executors that were not asked to leave."""
-        return [i for i in self.executors if i not in self.actuator.asked]
+        return [i for i in self.executors if i not in self.actuator.asked_to_leave]
 
     def leaving(self) -> list[str]:
         """Return the ids of the executors that were asked to leave and are still there."""
-        return [i for i in self.executors if i in self.actuator.asked]
+        return [i for i in self.executors if i in self.actuator.asked_to_leave]
 
     def publish(self, kind: str, since: float, until: float, measured_at: float, **measured: Any) -> None:
-        """Queue one `MetricSample` of the wall time `[since, until)` on `metrics`, with executors, cores and mode.
+        """Queue a `MetricSample` for the topic `metrics`; executors, cores, mode and the job's time are filled in.
 
         Nothing is queued while the job's clock is unknown. Floats are rounded to 3 digits.
 
         Args:
-            kind: "interval" or "batch".
-            since: begin, wall epoch seconds.
-            until: end, wall epoch seconds.
+            kind: "interval" (what the broker shows) or "batch" (what Spark reports).
+            since: begin of the measured span, wall epoch seconds.
+            until: its end, exclusive.
             measured_at: the sample's `wall_time`, epoch seconds.
-            **measured: further fields of `MetricSample`.
+            **measured: further fields of `MetricSample`, e.g. `arrival_rps`.
+
+        Raises:
+            TypeError: a name in `measured` is no field.
         """
-        clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked]
+        clock, cores = self.clock, [n for i, n in self.executors.items() if i not in self.actuator.asked_to_leave]
         if clock is None:
             return
         rounded: dict[str, Any] = {name: round(v, 3) if isinstance(v, float) else v for name, v in measured.items()}
@@ -106,4 +109,4 @@ class Job:
             cores=sum(cores), task_ceiling=self.ceiling(), mode=self.mode,
             **rounded,
         )  # fmt: skip
-        self.outbox.send("metrics", self.name, sample)
+        self.outbox.enqueue("metrics", self.name, sample)

@@ -8,39 +8,35 @@ seconds, except `span_s` and `step_s`, which are job seconds.
 from __future__ import annotations
 
 import itertools
-import typing
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Seconds, Span, Tasks, Time, shown
+from tidecast.fields import MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Seconds, Span, Tasks, Time
 from tidecast.fields import MessageError as MessageError
+from tidecast.fields import short_repr as short_repr
 from tidecast.wire import FUTURE_S as FUTURE_S
 from tidecast.wire import SCHEMA as SCHEMA
 from tidecast.wire import decode as decode
+from tidecast.wire import decode_keyed as decode_keyed
 from tidecast.wire import encode as encode
-from tidecast.wire import keyed as keyed
 
 REPEATED = 2000
 """Most characters of a record, and of the reason, that a reject holds, so that a broker takes it."""
-_KINDS = ("interval", "batch")
 _MODES = ("observe", "act")
-_STATUSES = ("confirmed", "ineffective", "refused", "failed")
 _WORDS = (*_MODES, "freeze")
-_BY = ("serving", "autoscaler")
 
 
 @dataclass(frozen=True)
 class MetricSample:
     """One interval (`kind="interval"`, usually a second) or one micro-batch (`kind="batch"`) of a job.
 
-    An interval carries what is measured at the broker: arrivals by end offsets, and lag. A batch carries what Spark
-    reports. Both carry the executors. The sample covers job time `[time, time + span_s)`; `wall_time` is when it was
-    measured. Rates are records per wall second and durations wall seconds, but `span_s` is job seconds. A back-dated
-    history record is an interval with a long span.
+    An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
+    executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
+    record is an interval with a long span.
     """
 
     job: JobName
-    kind: Annotated[str, OneOf(_KINDS)]
+    kind: Annotated[str, OneOf(("interval", "batch"))]
     time: Time
     wall_time: Time
     time_scale: Scale = 1.0
@@ -65,11 +61,7 @@ class MetricSample:
     schema: int = SCHEMA
 
     def check(self) -> None:
-        """Check that an interval has an arrival rate.
-
-        Raises:
-            MessageError: `arrival_rps` is missing.
-        """
+        """Raise a MessageError if an interval lacks its arrival rate."""
         if self.kind == "interval" and self.arrival_rps is None:
             raise MessageError("arrival_rps is missing from an interval")
 
@@ -110,12 +102,12 @@ class Forecast:
         if not self.quantiles or not self.levels:
             raise MessageError("a forecast without steps or without levels")
         if not all(a < b for a, b in itertools.pairwise([0.0, *self.levels, 1.0])):
-            raise MessageError(f"levels={shown(self.levels)}: they must rise between 0 and 1")
+            raise MessageError(f"levels={short_repr(self.levels)}: they must rise between 0 and 1")
         for step, row in enumerate(self.quantiles):
             if len(row) != len(self.levels):
                 raise MessageError(f"quantiles[{step}] has {len(row)} values for {len(self.levels)} levels")
             if any(a > b for a, b in itertools.pairwise(row)):
-                raise MessageError(f"quantiles[{step}]={shown(row)}: they must rise")
+                raise MessageError(f"quantiles[{step}]={short_repr(row)}: they must rise")
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ class Outcome:
     time: Time
     wall_time: Time
     time_scale: Scale
-    status: Annotated[str, OneOf(_STATUSES)]
+    status: Annotated[str, OneOf(("confirmed", "ineffective", "refused", "failed"))]
     reason: str
     executors_before: Count | None = None
     executors_after: Count | None = None
@@ -186,7 +178,7 @@ class Control:
     time_scale: Scale | None = None
     schema: int = SCHEMA
 
-    MODES: typing.ClassVar = _WORDS
+    MODES: ClassVar = _WORDS
 
 
 @dataclass(frozen=True)
@@ -200,7 +192,7 @@ class Heartbeat:
     """
 
     job: JobName
-    by: Annotated[str, OneOf(_BY)]
+    by: Annotated[str, OneOf(("serving", "autoscaler"))]
     time: Time
     wall_time: Time
     time_scale: Scale
@@ -213,10 +205,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class ContractText:
-    """The contract, as JSON in `text`, that a decision's `contract_hash` names; `time` is when it was accepted (wall).
-
-    The key on its topic is the hash, so that compaction keeps one of each.
-    """
+    """A contract as JSON in `text`, accepted at wall time `time`; a decision names it by `hash`, its record's key."""
 
     job: JobName
     time: Time
@@ -226,7 +215,7 @@ class ContractText:
     text: str
     schema: int = SCHEMA
 
-    KEY: typing.ClassVar = "hash"
+    KEY: ClassVar = "hash"
 
 
 @dataclass(frozen=True)
@@ -247,16 +236,10 @@ class Reject:
         cls, topic: str, partition: int, offset: int, by: str, reason: object, raw: bytes | bytearray | str | None,
         now: float,
     ) -> Reject:  # fmt: skip
-        """Build the reject of one record; the reason and the record's text are cut to REPEATED characters.
+        """Build the reject of the record at this place, refused by the component `by`; `now` is wall epoch seconds.
 
-        Args:
-            topic: name of the record's topic, without the prefix.
-            partition: of the record.
-            offset: of the record.
-            by: who refused it.
-            reason: error or text.
-            raw: the record's value; bytes that are not UTF-8 are replaced, None becomes "".
-            now: wall time, epoch seconds.
+        `topic` is named without the prefix. `raw` is the record's value; bytes that are not UTF-8 are replaced, None
+        becomes "". It and the reason are cut to REPEATED (2000) characters each.
         """
         text = raw.decode("utf-8", "replace") if isinstance(raw, (bytes, bytearray)) else raw or ""
         kept = text[:REPEATED].encode("utf-8", "replace").decode()

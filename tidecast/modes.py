@@ -11,43 +11,50 @@ from tidecast.spark.actuator import ActuatorError
 
 log = logging.getLogger("tidecast")
 
-WIDTH = ("observe", "freeze", "act")
+NARROWEST_FIRST = ("observe", "freeze", "act")
 """Modes, the narrowest first, by what an agent may change in the application."""
 _owner: Job | None = None
 _owner_lock = threading.Lock()
 
 
-def obey(job: Job, word: str | None) -> None:
-    """Switch to the mode that a control message asks for, but never to a wider one than `attach` allowed.
+def apply_control_mode(job: Job, requested: str | None) -> None:
+    """Switch to the mode that a control message asks for, or, where that is wider, to the mode given to `attach`.
 
-    A kept message outlives the code that it was meant for: it may narrow the mode, no more; asking for more is logged.
-    None means that there is no message, so the mode of `attach` applies.
+    Modes from narrow to wide: observe, freeze, act. A request that is not met is logged. See `switch_mode` for when the
+    mode stays as it is.
+
+    Args:
+        job: state of the agent.
+        requested: mode in the newest control message; None without one, for the mode given to `attach`.
+
+    Raises:
+        ValueError: there is no such mode.
     """
-    mode = min(job.granted, word or job.granted, key=WIDTH.index)
-    if word is not None and word != mode:
+    mode = min(job.widest_mode, requested or job.widest_mode, key=NARROWEST_FIRST.index)
+    if requested is not None and requested != mode:
         log.warning(
             '%s: the word "%s" on topic control is not obeyed, the agent was attached to %s at most; for more, restart '
-            'it with attach(..., mode="%s")', job.name, word, job.granted, word,
+            'it with attach(..., mode="%s")', job.name, requested, job.widest_mode, requested,
         )  # fmt: skip
-    switch(job, mode)
+    switch_mode(job, mode)
 
 
-def switch(job: Job, mode: str) -> None:
-    """Change the job's mode; for `act` and `freeze` take over the application's executor target first.
+def switch_mode(job: Job, mode: str) -> None:
+    """Change the agent's mode; "act" and "freeze" first take the number of executors over from Spark's allocation.
 
-    Only one agent per process (a driver runs one application) may own the target. An agent that cannot take it over,
-    because another owns it or the cluster refuses, keeps its mode and logs why. Switching off again does not give Spark
-    its own allocation back.
+    That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. One
+    agent per process (a driver runs one application) may do it: where another has, or the cluster refuses, the mode
+    stays and the log says why.
     """
     with job.lock:
-        if mode == job.mode or (mode != "observe" and not job.owns_executors and not _own(job)):
+        if mode == job.mode or (mode != "observe" and not job.owns_executors and not _take_over(job)):
             return
         log.warning("%s: mode %s -> %s%s", job.name, job.mode, mode, _MEANING[mode])
-        job.mode, job.heard_at, job.handed_back = mode, time.time(), False
+        job.mode, job.last_contact_at, job.handed_back = mode, time.time(), False
 
 
-def release(job: Job) -> None:
-    """Give up ownership of the executor target, if this job has it, so that another query's agent may act."""
+def release_executors(job: Job) -> None:
+    """Let the agent of another query in this process scale the executors, if this job's agent did so until now."""
     global _owner
     with _owner_lock:
         if _owner is job:
@@ -61,7 +68,7 @@ _MEANING = {
 }
 
 
-def _own(job: Job) -> bool:
+def _take_over(job: Job) -> bool:
     global _owner
     with _owner_lock:
         if _owner is not None and _owner is not job and not _owner.stop.is_set():
@@ -72,42 +79,44 @@ def _own(job: Job) -> bool:
         except ActuatorError as error:
             log.error("%s: cannot act, observing instead: %s", job.name, error)
             return False
-        _owner, job.owns_executors, job.found = job, True, job.actuator.target or 0
+        _owner, job.owns_executors, job.executors_at_takeover = job, True, job.actuator.target or 0
         return True
 
 
-def heard(job: Job, made_at: float, now: float) -> None:
-    """Note a sign of life of the autoscaler (a decision or heartbeat), made at wall time `made_at`, epoch seconds.
+def note_contact(job: Job, sent_at: float, now: float) -> None:
+    """Note that the autoscaler lives: it sent a decision or heartbeat at `sent_at`. Times are wall epoch seconds.
 
-    If the agent had handed back and the sign is at most `lost_contact_s` old, decisions are applied again. A sign older
-    than the last changes nothing.
+    Ends the state that `hand_back_if_silent` enters, if the newest contact is at most `lost_contact_s` old.
     """
     with job.lock:
-        silent = now - job.heard_at
-        job.heard_at = max(job.heard_at, min(made_at, now))
-        if job.handed_back and now - job.heard_at <= job.lost_contact_s:
+        silent_s = now - job.last_contact_at
+        job.last_contact_at = max(job.last_contact_at, min(sent_at, now))
+        if job.handed_back and now - job.last_contact_at <= job.lost_contact_s:
             job.handed_back = False
-            log.warning("%s: the autoscaler is heard again after %.0f s; decisions are applied again", job.name, silent)
+            log.warning(
+                "%s: the autoscaler is heard again after %.0f s; decisions are applied again", job.name, silent_s
+            )
 
 
-def watch(job: Job, now: float) -> None:
-    """In mode `act`, hand the executors back once the autoscaler has been silent for more than `lost_contact_s`.
+def hand_back_if_silent(job: Job, now: float) -> None:
+    """In mode "act", ask once for safely many executors when the autoscaler is silent for over `lost_contact_s`.
 
-    The executors are set to the most of those found at the start, those that run and those last decided, because nobody
-    is there to correct a step down. `now` is wall time, epoch seconds.
+    That is the most of those at takeover, those that run and those last decided, because nobody is there to correct a
+    step down. `now` is wall time, epoch seconds.
 
     Raises:
         tidecast.spark.actuator.ActuatorError: the cluster refused; the next call tries again.
     """
     with job.lock:
-        silent = now - job.heard_at
-        if job.mode != "act" or job.handed_back or silent <= job.lost_contact_s:
+        silent_s = now - job.last_contact_at
+        if job.mode != "act" or job.handed_back or silent_s <= job.lost_contact_s:
             return
-        keep = max(job.found, len(job.actuator.live()), job.actuator.target or 0)
+        keep = max(job.executors_at_takeover, len(job.actuator.live()), job.actuator.target or 0)
         job.actuator.set_target(keep)
         job.handed_back = True
     log.error(
         "%s: no sign of life of the autoscaler for %.0f s: handed back with %d executors (%d were found). They stay "
         "until it is heard again; Spark's own allocation returns only with a restart of the application. See that "
-        "`tidecast autoscale` runs and has a contract for the job.", job.name, silent, keep, job.found,
+        "`tidecast autoscale` runs and has a contract for the job.",
+        job.name, silent_s, keep, job.executors_at_takeover,
     )  # fmt: skip

@@ -9,45 +9,46 @@ from tidecast.job import Job
 from tidecast.spark.actuator import ActuatorError
 from tidecast.spark.cluster import Cluster, Stage
 from tidecast.spark.progress import Batch, ProgressReader
-from tidecast.spark.sensors import Curve, Latency, first_starts, lag, latency
+from tidecast.spark.sensors import Latency, OffsetCurve, batch_latency, guess_first_starts, lag_records
 
 log = logging.getLogger("tidecast")
 
-LOOK_S = 0.25
+POLL_S = 0.25
 TIDY_S = 1.0
 
 
 class Observer:
-    """Reports batches, executors and outcomes of one query; call `step` every LOOK_S."""
+    """Reports batches, executors and outcomes of one query; call `poll` every POLL_S."""
 
     def __init__(self, job: Job, cluster: Cluster) -> None:
         self._job, self._cluster = job, cluster
         self._reader = ProgressReader(cluster.jquery)
         self._tidied = 0.0
-        self._said_no_topics = False
+        self._warned_no_topics = False
 
-    def step(self) -> None:
-        """Poll Spark once: queue metrics of finished batches and outcomes of decisions, and update the job's state.
+    def poll(self) -> None:
+        """Read Spark's state once: queue metrics of finished batches and outcomes of decisions, update `job`.
 
-        In mode `act` also asks executors to leave that registered late, at most once in TIDY_S. When the query has
-        ended, its last batches are queued and `job.stop` is set, which ends the agent.
+        In mode "act" also asks surplus executors to leave that registered late, at most once in TIDY_S (1 s). When the
+        query has ended, queues its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
+            ValueError, KeyError: a progress report of Spark lacks a field or has another form.
         """
         ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
-        for batch in self._reader.new():
-            self._saw(batch)
+        for batch in self._reader.new_batches():
+            self._handle(batch)
         job, now = self._job, time.time()
         with job.lock:
             job.executors = executors
-            outcomes = job.tracker.saw_executors(job.live(), job.leaving(), now, job.time)
+            outcomes = job.tracker.observe_executors(job.live(), job.leaving(), now, job.time)
             if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
                 self._tidied = now
                 self._tidy()
         for outcome in outcomes:
             log.info("%s: %s %s: %s", job.name, outcome.decision_id, outcome.status, outcome.reason)
-            job.outbox.send("outcomes", job.name, outcome)
+            job.outbox.enqueue("outcomes", job.name, outcome)
         if ended:
             log.info("%s: the query has ended, the agent ends with it", job.name)
             job.stop.set()
@@ -60,32 +61,32 @@ class Observer:
         if done:
             log.info("%s: %s", self._job.name, done)
 
-    def _saw(self, batch: Batch) -> None:
+    def _handle(self, batch: Batch) -> None:
         job = self._job
-        stages = self._cluster.stages(batch.run_id, batch.batch_id)
-        used = self._cluster.used(stages) if job.tracker.awaits_use() else set()
+        stages = self._cluster.batch_stages(batch.run_id, batch.batch_id)
+        used = self._cluster.executors_used(stages) if job.tracker.awaits_use() else set()
         with job.lock:
             if not job.topics:
                 self._found_topics(batch)
-            job.heavy.saw(batch.rows, [(s.tasks, s.run_s) for s in stages])
+            job.bottleneck.add_batch(batch.rows, [(s.tasks, s.run_s) for s in stages])
             for partition, end in batch.latest.items():
-                job.curves.setdefault(partition, Curve()).add(batch.latest_at, end)
-            starts = batch.starts or first_starts(job.curves, batch.ends, batch.rows)
-            known = latency(job.curves, starts, batch.ends, batch.finished)
+                job.curves.setdefault(partition, OffsetCurve()).add(batch.latest_at, end)
+            starts = batch.starts or guess_first_starts(job.curves, batch.ends, batch.rows)
+            latency = batch_latency(job.curves, starts, batch.ends, batch.finished)
             for partition, end in batch.ends.items():
                 job.curves[partition].forget_before(end)
             job.committed = batch.ends or None
-            waiting = lag(job.ends, job.committed)
-            job.tracker.saw_batch(batch, used, waiting)
-        self._publish(batch, stages, known, waiting)
+            waiting = lag_records(job.ends, job.committed)
+            job.tracker.observe_batch(batch, used, waiting)
+        self._publish(batch, stages, latency, waiting)
 
     def _found_topics(self, batch: Batch) -> None:
         self._job.topics = tuple(sorted({topic for topic, _ in batch.ends}))
-        if not self._job.topics and not self._said_no_topics:
-            self._said_no_topics = True
+        if not self._job.topics and not self._warned_no_topics:
+            self._warned_no_topics = True
             log.warning("%s: reads no Kafka topic; arrivals and lag are not measured, batches are", self._job.name)
 
-    def _publish(self, batch: Batch, stages: list[Stage], known: Latency | None, waiting: int | None) -> None:
+    def _publish(self, batch: Batch, stages: list[Stage], latency: Latency | None, waiting: int | None) -> None:
         job, began = self._job, batch.finished - batch.batch_s
         if job.clock is None or batch.finished < job.clock.wall_start or batch.batch_s <= 0:
             return  # a replay that has not begun has no time of its own
@@ -96,5 +97,5 @@ class Observer:
             "batch", began, batch.finished, time.time(), processed_rps=batch.processed_rps, lag_records=waiting,
             batch_id=batch.batch_id, batch_rows=batch.rows, batch_s=batch.batch_s,
             stage_s=max((s.wall_s for s in stages), default=None), watermark_lag_s=behind, state_rows=batch.state_rows,
-            **(known._asdict() if known else {}),
+            **(latency._asdict() if latency else {}),
         )  # fmt: skip

@@ -17,28 +17,28 @@ from tidecast.spark.progress import Batch
 PRIOR_S, TIMES, QUANTILE = 15.0, 4.0, 0.9
 """Start assumed slow before any was seen, seconds; factor on a slow start; quantile of starts taken as slow."""
 LEAST_S, MOST_S = 30.0, 900.0
-"""Bounds of `patience`, wall seconds; after MOST_S executors are no longer looked for."""
+"""Bounds of `patience_s`, wall seconds; after MOST_S executors are no longer looked for."""
 USE_S = 120.0
 """Longest wait, wall seconds, for a batch that uses new executors; a batch that began before they came cannot."""
 STARTS = 50
-"""Number of newest starts that `patience` is computed from."""
+"""Number of newest starts that `patience_s` is computed from."""
 
 
-def patience(starts: Sequence[float]) -> float:
-    """Return the wall seconds to wait for requested executors, from how long earlier ones took to start.
+def patience_s(starts: Sequence[float]) -> float:
+    """Return how many wall seconds to wait for requested executors, from how long earlier ones took to start.
 
-    TIMES (4) times the 0.9 quantile of `starts` (seconds, may be empty) and one of PRIOR_S, between LEAST_S and MOST_S.
+    4 times the 0.9 quantile of `starts` (seconds; may be empty) with one of 15 s added, bounded to 30 to 900 s.
     """
     ordered = sorted([*starts, PRIOR_S])
     return min(MOST_S, max(LEAST_S, TIMES * ordered[math.ceil(QUANTILE * len(ordered)) - 1]))
 
 
 @dataclass
-class Action:
-    """An applied decision whose outcome is still open; `before` are the ids of the executors at that time.
+class AppliedDecision:
+    """An applied decision whose outcome is still open; `before` are the ids of the executors when it was applied.
 
     Times are wall times, epoch seconds. `passed_over`: a batch that began after the new executors came has finished
-    without them. `overdue`: they had not come when patience ended, and an outcome said so.
+    without them. `overdue`: they had not come after `patience_s`, and an outcome said so.
     """
 
     decision: Decision
@@ -66,36 +66,37 @@ class Action:
 class Tracker:
     """Follows applied decisions until executors and batches show what they did, and returns the outcomes found.
 
-    Executors that do not come within `patience` are reported as ineffective, and looked for up to MOST_S: a later
+    Executors that do not come within `patience_s` are reported as ineffective, and looked for up to MOST_S: a later
     outcome of the same decision replaces the earlier one. `observed["waited_s"]` is how long they took; where they had
     not come it is a lower bound, and `observed["censored"]` is True.
     """
 
     def __init__(self) -> None:
-        self._open: list[Action] = []
+        self._open: list[AppliedDecision] = []
         self._starts: list[float] = []
         self._last: Batch | None = None
 
     def awaits_use(self) -> bool:
-        """Return whether a scale-up is open, so that `saw_batch` needs the executors that the next batch used."""
+        """Return whether a scale-up is open, so that `observe_batch` needs the executors that the next batch used."""
         return any(a.grows for a in self._open)
 
-    def started(
+    def track(
         self, decision: Decision, before: Collection[str], lag: int | None, now: float, clock: Clock
     ) -> list[Outcome]:
-        """Start to follow a decision that was handed to the cluster, and close those that it makes impossible.
+        """Start to follow a decision that was just applied; close open ones that it contradicts.
 
         Args:
             decision: the applied one.
-            before: ids of the executors that are there to stay.
-            lag: records that wait; None while unknown.
+            before: ids of the executors when it was applied, without those asked to leave.
+            lag: records not yet processed; None while unknown.
             now: wall time, epoch seconds.
             clock: the job's clock, for the outcomes' `time`.
 
         Returns:
-            One `ineffective` outcome for each open decision in the other direction; those on the way there stay open.
+            An outcome `ineffective` for each open decision that can no longer come true: a scale-up if fewer executors
+            are asked for now, a scale-down if more are. Other open decisions stay open.
         """
-        action = Action(decision, frozenset(before), now, {"lag_records_before": lag})
+        action = AppliedDecision(decision, frozenset(before), now, {"lag_records_before": lag})
         if self._last is not None:
             action.observed["processed_rps_before"] = round(self._last.processed_rps, 3)
         outcomes = []
@@ -109,30 +110,33 @@ class Tracker:
         self._open.append(action)
         return outcomes
 
-    def saw_executors(self, live: Collection[str], leaving: Collection[str], now: float, clock: Clock) -> list[Outcome]:
-        """Compare the registered executors with the open decisions and return the outcomes that this settles.
+    def observe_executors(
+        self, live: Collection[str], leaving: Collection[str], now: float, clock: Clock
+    ) -> list[Outcome]:
+        """Compare the registered executors with the open decisions and return the outcomes of those that are settled.
 
-        A scale-down is confirmed when enough have left, a scale-up when a batch has used the new executors.
-        `ineffective` are executors that are not there after `patience` (reported once, then again after MOST_S if still
-        missing), and new ones that no batch used in LEAST_S or USE_S.
+        `confirmed` is a scale-down when enough executors have left, a scale-up when a batch has used new ones.
+        `ineffective` is a decision whose executors have not come (left) after `patience_s`, and again after MOST_S
+        (900 s), when it is closed; and a scale-up whose executors no batch used within USE_S (120 s) of their coming,
+        or LEAST_S (30 s) once a batch has run without them.
 
         Args:
-            live: ids of those that are there to stay.
-            leaving: ids of those asked to leave and still there.
+            live: ids of the registered executors, without those asked to leave.
+            leaving: ids of those asked to leave and still registered.
             now: wall time, epoch seconds.
             clock: the job's clock, for the outcomes' `time`.
         """
         outcomes = []
         for action in list(self._open):
             reached = len(live) >= action.target if action.grows else len(live) + len(leaving) <= action.target
-            waited, status, ends = now - action.applied_at, "ineffective", True
+            waited, status, closes = now - action.applied_at, "ineffective", True
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
                 if action.grows:
                     self._starts = [*self._starts, waited][-STARTS:]
             if action.confirmed_at is None:
-                ends = waited > MOST_S
-                if not ends and (waited <= patience(self._starts) or action.overdue):
+                closes = waited > MOST_S
+                if not closes and (waited <= patience_s(self._starts) or action.overdue):
                     continue
                 action.overdue = True
                 said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
@@ -146,19 +150,19 @@ class Tracker:
                 said = f"the executors came, but no batch has used them within {waited:.0f} s"
             else:
                 continue
-            if ends:
+            if closes:
                 self._open.remove(action)
             said = "; ".join([said, *action.notes])
             outcomes.append(self._outcome(action, status, said, len(live), now, clock))
         return outcomes
 
-    def saw_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
-        """Note a finished batch: its rate and lag for `observed`, and whether it ran on a scale-up's new executors.
+    def observe_batch(self, batch: Batch, used: Collection[str], lag: int | None) -> None:
+        """Note a finished batch in the open decisions: its rate, the lag, and whether it used a scale-up's executors.
 
         Args:
             batch: the finished batch.
-            used: ids of the executors it ran on; needed only while `awaits_use`.
-            lag: records that wait after it; None while unknown.
+            used: ids of the executors it ran on; may be empty unless `awaits_use()`.
+            lag: records not yet processed after it; None while unknown.
         """
         self._last = batch
         for action in self._open:
@@ -168,16 +172,19 @@ class Tracker:
             elif action.confirmed_at is not None and batch.finished - batch.batch_s >= action.confirmed_at:
                 action.passed_over = True
 
-    def _outcome(self, action: Action, status: str, reason: str, live: int, now: float, clock: Clock) -> Outcome:
-        came = action.confirmed_at
+    def _outcome(
+        self, action: AppliedDecision, status: str, reason: str, live: int, now: float, clock: Clock
+    ) -> Outcome:
+        confirmed_at = action.confirmed_at
         observed = action.observed | {
-            "waited_s": round((now if came is None else came) - action.applied_at, 3), "censored": came is None,
-            "late": action.overdue and came is not None, "patience_s": patience(self._starts),
+            "waited_s": round((now if confirmed_at is None else confirmed_at) - action.applied_at, 3),
+            "censored": confirmed_at is None, "late": action.overdue and confirmed_at is not None,
+            "patience_s": patience_s(self._starts),
         }  # fmt: skip
         return outcome(
             action.decision, status, reason, now, clock,
             executors_before=len(action.before), executors_after=live if action.after is None else action.after,
-            applied_at=action.applied_at, confirmed_at=came, useful_at=action.useful_at,
+            applied_at=action.applied_at, confirmed_at=confirmed_at, useful_at=action.useful_at,
             observed={k: v for k, v in observed.items() if v is not None},
         )  # fmt: skip
 

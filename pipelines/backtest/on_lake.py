@@ -21,7 +21,7 @@ from pipelines.backtest.page import render_page
 from pipelines.backtest.report import backtest
 from pipelines.backtest.text import verdict_sentence
 from pipelines.lake import tables as lake
-from pipelines.lake.load import moment, read_lake
+from pipelines.lake.load import format_minute, read_lake
 from pipelines.registry import Registry
 
 LEAST_STEPS = 60
@@ -36,7 +36,7 @@ def has_enough_load(job: str) -> bool:
         OSError, ValueError: the table's log cannot be read.
     """
     settings = load()
-    return lake.known_span(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
+    return lake.job_span_s(settings.lake_dir, job) >= LEAST_STEPS * settings.training.step_s
 
 
 def backtest_job(job: str, policies: str = "all", days: float | None = None) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def backtest_job(job: str, policies: str = "all", days: float | None = None) -> 
     source = read_lake(settings, job, settings.training.step_s)
     names = [part.strip() for part in policies.split(",") if part.strip()]
     series, setup = take_newest(source.series, days), build_setup(settings, job)
-    with Registry(settings).run(job, f"backtest of {job} {moment(series.end)}") as run:
+    with Registry(settings).run(job, f"backtest of {job} {format_minute(series.end)}") as run:
         run.tags({**source.lineage(), "kind": "backtest"})
         run.parameters({
             "lead_s": setup.lead_s, "policies": policies, "steps": len(series), "step_s": series.step_s,

@@ -55,7 +55,7 @@ def autoscale(
         SettingsError, BrokerError, JavaError, JarsError: Spark or the broker cannot be used (status 2).
         SystemExit: the query failed; its error goes to stderr (status 1).
     """
-    from pipelines.scale.autoscaler import run
+    from pipelines.scale.autoscaler import run_autoscaler
 
     settings = settings_of_stack(autoscaler={"policy": policy})
-    run(settings, (checkpoint or settings.var_dir / "autoscaler").absolute())
+    run_autoscaler(settings, (checkpoint or settings.var_dir / "autoscaler").absolute())

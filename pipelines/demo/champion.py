@@ -70,7 +70,7 @@ def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) ->
         dags.unpause(AGENT_DAG)
         dags.wait_run(AGENT_DAG, dags.trigger(AGENT_DAG, {"job": name}))
         dags.pause(AGENT_DAG)
-        if verdict := registry.last_verdict(name):
+        if verdict := registry.read_verdict(name):
             screen.note(f"agent: {verdict['reason']}")
         champion = registry.champion_version(name)
         if champion is None:

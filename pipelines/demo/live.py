@@ -17,7 +17,7 @@ from configs.contract import load_contract
 from configs.settings import Settings
 from pipelines.demo.champion import DemoError
 from pipelines.demo.progress import LiveFigures, Screen
-from pipelines.jobs.truth import compare, counted
+from pipelines.jobs.truth import compare_counts, read_counts
 from pipelines.kafka.broker import BrokerError, Follower
 from pipelines.report.recorded.dump import dump_topics
 from pipelines.stack.processes import Process
@@ -118,7 +118,7 @@ class LiveReplay:
             BrokerError: the broker does not answer, or there is no topic `results`.
         """
         truth = json.loads((self.run_dir / "truth.json").read_text())
-        return compare(truth, counted(self.settings.kafka))
+        return compare_counts(truth, read_counts(self.settings.kafka))
 
     def stop(self) -> dict[str, int]:
         """Stop what was started, newest first, and write `counts.json` and the topics' records of the run to `run_dir`.

@@ -14,7 +14,7 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from pipelines.demo.progress import Screen
 from pipelines.jobs.history import newcomer_load, publish_newcomer
-from pipelines.lake.tables import known_span
+from pipelines.lake.tables import job_span_s
 from pipelines.registry import Registry
 from pipelines.train.transfer.sources import SOURCE, WHY
 
@@ -65,7 +65,7 @@ def count_stored_steps(settings: Settings) -> int:
         OSError, ValueError: the table's log cannot be read.
     """
     if newcomer := settings.replay.newcomer:
-        return round(known_span(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
+        return round(job_span_s(settings.lake_dir, newcomer.job) / newcomer_load(settings.replay, newcomer).step_s)
     return 0
 
 
@@ -84,7 +84,7 @@ def collect_newcomer_results(settings: Settings, registry: Registry) -> dict[str
     newcomer = settings.replay.newcomer
     if newcomer is None:
         return None
-    verdict = registry.last_verdict(newcomer.job) or {"reason": "the retrain DAG has no verdict on it"}
+    verdict = registry.read_verdict(newcomer.job) or {"reason": "the retrain DAG has no verdict on it"}
     tags = registry.figures(verdict["run"])[2] if "run" in verdict else {}
     kept = ("version", "promoted", "reason", "challenger_loss", "champion_loss", "naive_loss")
     return {

@@ -153,7 +153,7 @@ def running_stack(
 
 def _rehearse(stack: Stack, screen: Screen) -> None:
     """Write the executors' class archive, once per computer: it halves what starting an executor costs."""
-    if class_archive.path().is_file():
+    if class_archive.archive_path().is_file():
         return
     screen.note("first run here: the executors' class archive is written, once")
     process = stack.spawn("rehearsal", [sys.executable, "-m", "pipelines.jobs.rehearsal"])
@@ -208,10 +208,10 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:
     """Ingest the live metrics and the newcomer's history and wait for the retrain DAG; entries for `run.json`."""
     newcomer.publish_newcomer_history(settings, screen)
-    asked_at, earlier = time.time(), registry.last_verdict(settings.job.name)
+    asked_at, earlier = time.time(), registry.read_verdict(settings.job.name)
     stored = run_ingest(dags, *live_window(settings)) - newcomer.count_stored_steps(settings)
     dags.wait_next_run("retrain_forecaster", asked_at)
-    verdict = registry.last_verdict(settings.job.name)
+    verdict = registry.read_verdict(settings.job.name)
     if verdict == earlier:
         verdict = None  # of the first champion: this time too little data made the DAG skip
     screen.note(f"challenger: {verdict['reason']}" if verdict else "no challenger was judged")

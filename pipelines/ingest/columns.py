@@ -22,7 +22,7 @@ _SPARK = {
 }
 
 
-def columns(kind: type) -> dict[str, str]:
+def spark_columns(kind: type) -> dict[str, str]:
     """Map every field of a message class to Spark's column type (DDL), in the order of the fields.
 
     Raises:

@@ -15,18 +15,20 @@ from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, detect_drifts
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
-from pipelines.lake.load import moment
+from pipelines.lake.load import format_minute
 from pipelines.lake.tables import Lake, exists
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Event = dict[str, Any]
+DriftEvent = dict[str, Any]
 """What an event says of a drift: its fields, `job`, `factor`, and `text` for a person. JSON values only."""
 
 
-def look(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """Detect the lasting changes of these jobs' loads and forecast errors that were not reported yet.
+def find_drift_events(
+    lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable[Mapping[str, Any]]
+) -> list[DriftEvent]:
+    """Find lasting changes of jobs' loads, or of the errors of their forecasts, that were not reported yet.
 
     Reads the newest `KEPT_DAYS` days of every job; runs Spark jobs on the lake's session.
 
@@ -42,23 +44,24 @@ def look(lake: Lake, settings: Settings, jobs: Iterable[str], reported: Iterable
     Raises:
         LakeError: nothing was ever ingested.
         SeriesError: the times of a job span too many steps.
-        KeyError: a reported event lacks a field of `Event`.
+        KeyError: a reported event lacks a field of `DriftEvent`.
     """
     reported = list(reported)
     found = []
-    for job, series in lake.loads(list(jobs), settings.training.step_s)[0].items():
+    for job, series in lake.read_loads(list(jobs), settings.training.step_s)[0].items():
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
-        served = lake.served(job, KEPT_DAYS * DAY_S) if exists(lake.root, "forecasts") and len(series) else None
-        event = check(job, series, reported, served_errors(series, served))
+        known = len(series) > 0 and exists(lake.root, "forecasts")
+        served = lake.read_served_forecasts(job, KEPT_DAYS * DAY_S) if known else None
+        event = newest_drift(job, series, reported, log_forecast_errors(series, served))
         if event is not None:
             found.append(event)
     return found
 
 
-def check(
+def newest_drift(
     job: str, series: Series, reported: Iterable[Mapping[str, Any]], errors: Series | None = None
-) -> Event | None:
-    """Return the newest drift of a job that was found since its last reported one, or None.
+) -> DriftEvent | None:
+    """Return the newest lasting change of a job's load or forecast errors since the last reported one, or None.
 
     The same series and reports give the same event, and None once that event is among the reports.
 
@@ -86,22 +89,23 @@ def check(
     what = "load" if drift.signal == "load" else "forecast error"
     text = (
         f"{job}: the {what} changed by {drift.factor - 1:+.0%} against what is usual at that time of the week, "
-        f"since about {moment(drift.time)} (certain at {moment(drift.found)}, {drift.kind})"
+        f"since about {format_minute(drift.time)} (certain at {format_minute(drift.found)}, {drift.kind})"
     )
     return {"job": job, **asdict(drift), "factor": drift.factor, "text": text}
 
 
-def served_errors(series: Series, forecasts: pd.DataFrame | None) -> Series | None:
-    """Compute log(actual/median) per step, from forecasts with their farthest step there.
+def log_forecast_errors(series: Series, forecasts: pd.DataFrame | None) -> Series | None:
+    """Compute log(actual / forecast median) for every step, from the forecast of which it is the farthest step.
 
     Args:
-        series: what came, records/s.
-        forecasts: columns time, wall_time, step_s, levels, quantiles, as `Lake.served` returns them; those with another
-            `step_s` than the series are left out, and of several for one time the first by wall_time counts.
+        series: actual load, records/s.
+        forecasts: columns time, wall_time, step_s, levels, quantiles, as `Lake.read_served_forecasts` returns them;
+            those with another `step_s` than the series are left out, and of several for one time the first by wall_time
+            counts. None gives None.
 
     Returns:
-        At the steps of the series, NaN where there was no such forecast or one of the two is not above 0; None where
-        every step is NaN.
+        A series at the same steps, NaN where there was no such forecast or load or median is not above 0; None if all
+        of it would be NaN.
 
     Raises:
         KeyError: the forecasts lack one of these columns.

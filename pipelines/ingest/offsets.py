@@ -27,7 +27,7 @@ class Range:
         end: offset behind the last one.
         judged_at: epoch seconds of wall time that records are judged by; a re-run takes the first run's, so that it
             refuses the same ones.
-        again: whether the lake holds the partition already.
+        is_rerun: whether the lake holds the partition already.
     """
 
     topic: str
@@ -36,7 +36,7 @@ class Range:
     start: Offsets
     end: Offsets
     judged_at: float
-    again: bool
+    is_rerun: bool
 
     @property
     def records(self) -> int:
@@ -53,18 +53,17 @@ class Topic:
     offsets: Mapping[int, tuple[int, int]]
 
 
-def plan(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:
-    """Return the offsets that an ingest partition takes from a topic.
+def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:
+    """Return the range of offsets that one ingest partition reads from a topic.
 
-    A name that the lake has already gets the recorded offsets again; a new one gets everything since the last commit.
+    A partition that the lake holds already reads its recorded offsets again; a new one reads all since the last commit.
 
     Args:
         topic: the topic's id and offsets as the broker has them.
         partition: name of the ingest partition.
         history: origins of the table's commits, in any order.
         now: epoch seconds, wall time; becomes `judged_at` of a new partition.
-        skip_lost: begin at the first offset that the broker still has where earlier ones were deleted before any
-            ingest.
+        skip_lost: where the broker deleted records that were not ingested, begin at the first one that it has.
 
     Raises:
         OffsetsError: the broker deleted records of the range, or the lake knows offsets or a topic id that the topic
@@ -86,7 +85,7 @@ def plan(topic: Topic, partition: str, history: Sequence[Origin], now: float, sk
             )
     starts = {p: max(committed.get(p, first), first) for p, (first, _) in topic.offsets.items()}
     ends = {p: end for p, (_, end) in topic.offsets.items()}
-    return Range(topic.name, topic.id, partition, starts, ends, now, again=False)
+    return Range(topic.name, topic.id, partition, starts, ends, now, is_rerun=False)
 
 
 def _committed(topic: Topic, history: Sequence[Origin]) -> Offsets:
@@ -111,4 +110,6 @@ def _again(topic: Topic, recorded: Origin) -> Range:
                 f"{recorded.partition} needs {topic.name}-{p} offsets {start} to {recorded.end[p] - 1}, the broker has "
                 f"{first} to {end - 1}. Its rows stay as they are."
             )
-    return Range(topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, again=True)
+    return Range(
+        topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, is_rerun=True
+    )

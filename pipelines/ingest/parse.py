@@ -6,9 +6,9 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from pipelines.ingest.columns import columns
+from pipelines.ingest.columns import spark_columns
 from pipelines.ingest.quality import QualityRule
-from tidecast.messages import FUTURE_S, MessageError, keyed
+from tidecast.messages import FUTURE_S, MessageError, decode_keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _OLD_S = 30 * 86_400.0
 
 
-def rules(now: float) -> list[QualityRule]:
+def quality_rules(now: float) -> list[QualityRule]:
     """Return the gate's rules: rows with a `problem` are refused, those of an unlikely `wall_time` only counted.
 
     Args:
@@ -25,8 +25,8 @@ def rules(now: float) -> list[QualityRule]:
     return [QualityRule("problem"), QualityRule("wall_time", (now - _OLD_S, now + FUTURE_S), severity="warning")]
 
 
-def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:
-    """Parse Kafka's records into the columns of a message class, as `tidecast.messages.keyed` reads them.
+def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
+    """Parse Kafka's records into the columns of a message class, as `tidecast.messages.decode_keyed` reads them.
 
     Args:
         records: columns partition, offset, key, value, as Spark's Kafka source gives them.
@@ -39,7 +39,7 @@ def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:
     """
     from pyspark.sql import functions as F
 
-    ddl = ", ".join(f"`{name}` {spark}" for name, spark in columns(kind).items())
+    ddl = ", ".join(f"`{name}` {spark}" for name, spark in spark_columns(kind).items())
     return (
         records.withColumn("judged", _judged(kind, now))
         .withColumn("m", F.from_json("judged.text", ddl))
@@ -54,11 +54,11 @@ def parsed(records: DataFrame, kind: type, now: float) -> DataFrame:
     )
 
 
-def stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
+def select_stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
     """Select what the lake keeps of accepted rows.
 
     Args:
-        rows: as `parsed` returns them.
+        rows: as `parse_records` returns them.
         kind: the message class.
         partition: name of the ingest partition.
 
@@ -74,7 +74,7 @@ def stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
         "\"yyyy-MM-dd'T'HH\")"
     )
     return rows.select(
-        *columns(kind),
+        *spark_columns(kind),
         F.expr(hour).alias("event_hour"),
         F.lit(partition).alias("ingest_partition"),
         "kafka_partition",
@@ -82,7 +82,7 @@ def stored(rows: DataFrame, kind: type, partition: str) -> DataFrame:
     )
 
 
-def quarantined(rows: DataFrame, topic: str, partition: str) -> DataFrame:
+def select_quarantined(rows: DataFrame, topic: str, partition: str) -> DataFrame:
     """Select what the quarantine keeps of refused rows.
 
     Returns:
@@ -109,7 +109,7 @@ def _judged(kind: type, now: float) -> Any:
     def judge(key: bytearray | None, value: bytearray | None) -> tuple[str | None, str | None]:
         try:
             name = None if key is None else key.decode("utf-8", "replace")
-            return json.dumps(dataclasses.asdict(keyed(kind, name, value, now))), None
+            return json.dumps(dataclasses.asdict(decode_keyed(kind, name, value, now))), None
         except MessageError as error:
             return None, str(error)
 

@@ -14,8 +14,8 @@ class PartitionError(FinalError, ValueError):
     """The name of an ingest partition is no hour, interval of hours or moment, or its hour is not over."""
 
 
-def checked(name: str, now: datetime) -> str:
-    """Validate the name of an ingest partition and return it as it is.
+def validate_name(name: str, now: datetime) -> str:
+    """Return the name of an ingest partition unchanged if it is valid.
 
     Args:
         name: an hour `2014-10-22T04` that is over, an interval of hours `2014-09-24T04/2014-10-22T04` (the end is not
@@ -59,7 +59,7 @@ def _read(text: str, form: str) -> datetime | None:
     return read if read.strftime(form) == text else None
 
 
-def of_run(scheduled_hour: datetime | None, moment: datetime) -> str:
+def default_name(scheduled_hour: datetime | None, moment: datetime) -> str:
     """Name the ingest partition of a run for which nobody gave one.
 
     Args:

@@ -74,8 +74,8 @@ class QualityVerdict:
     warnings: dict[str, int]
 
 
-def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...]) -> QualityVerdict:
-    """Split rows into those that keep all critical rules and those that do not; runs several Spark jobs.
+def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...]) -> QualityVerdict:
+    """Split rows into those that keep all critical rules and those that break one; runs several Spark jobs.
 
     Args:
         rows: read once for every broken rule, so checkpoint them before; not by `cache`, whose column statistics leave
@@ -90,12 +90,12 @@ def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...
     from pyspark.sql import functions as F
 
     read = rows.count()
-    broken = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
+    broken_rules = [rules[i] for i, result in enumerate(_validate(rows, rules, "BOOLEAN_ONLY")) if not result.success]
     # Naming the rows takes a query per expectation, so only those that failed are asked again.
-    found = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
-    broke: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    name_rows = {"result_format": "COMPLETE", "unexpected_index_column_names": list(identity)}
+    reasons_by_row: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     warnings: dict[str, int] = {}
-    for rule, result in zip(broken, _validate(rows, broken, found), strict=True):
+    for rule, result in zip(broken_rules, _validate(rows, broken_rules, name_rows), strict=True):
         named = result.result["unexpected_index_list"]
         if len(named) != result.result["unexpected_count"]:
             raise QualityError(f"{rule}: {result.result['unexpected_count']} rows break it, but {len(named)} are named")
@@ -103,8 +103,8 @@ def gate(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[str, ...
             warnings[rule.column] = len(named)
             continue
         for row in named:
-            broke[tuple(row[name] for name in identity)].append(rule.reason(row[rule.column]))
-    listed = [(*key, reasons) for key, reasons in broke.items()]
+            reasons_by_row[tuple(row[name] for name in identity)].append(rule.reason(row[rule.column]))
+    listed = [(*key, reasons) for key, reasons in reasons_by_row.items()]
     columns = [f"{name} {rows.schema[name].dataType.simpleString()}" for name in identity]
     schema = ", ".join([*columns, "reasons array<string>"])
     bad_ids = F.broadcast(rows.sparkSession.createDataFrame(listed, schema))

@@ -16,9 +16,10 @@ from configs.contract import jobs_with_contract
 from configs.settings import Settings, load
 from pipelines.ingest import partition as names
 from pipelines.ingest.columns import KINDS
-from pipelines.ingest.drift import Event, look
-from pipelines.ingest.offsets import Range, Topic, plan
+from pipelines.ingest.drift import DriftEvent, find_drift_events
+from pipelines.ingest.offsets import Range, Topic, plan_range
 from pipelines.kafka import broker, topics
+from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
 
 if TYPE_CHECKING:
@@ -30,12 +31,11 @@ _log = logging.getLogger(__name__)
 
 def ingest(
     partition: str, skip_lost: bool = False, reported: Sequence[Mapping[str, Any]] = ()
-) -> tuple[dict[str, dict[str, Any]], list[Event]]:
-    """Store what came on every topic since its last commit in the lake, then look for drift.
+) -> tuple[dict[str, dict[str, Any]], list[DriftEvent]]:
+    """Write the records that every topic got since its last commit to the lake, then look for drift of the loads.
 
-    Starts a local Spark session where there is anything to read, and stops it. Bad records go to the table
-    `quarantine`. A second run under the same name reads the same offsets again and gives the same rows. A late row is
-    stored with the partition in which it arrived, under its own `event_hour`.
+    Invalid records go to the table `quarantine`. A second run under the same name reads the same offsets again and
+    writes the same rows. Starts a local Spark session if there is anything to read, and stops it.
 
     Args:
         partition: name of the ingest partition: an hour `2014-10-22T04`, an interval of hours
@@ -44,10 +44,10 @@ def ingest(
         reported: drift events of earlier runs; each drift is reported once.
 
     Returns:
-        First, by topic: `read`, `stored`, `quarantined` (rows), `warnings` (rows by column), `offsets` ({Kafka
-        partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it was a
-        re-run); of an unfinished partition that was repaired before, nothing is said. Second, the new drift events
-        (`drift.Event`).
+        First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
+        ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
+        was a re-run). An earlier partition that had to be finished first is left out. Second, the new drift events
+        (`drift.DriftEvent`).
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -62,29 +62,32 @@ def ingest(
     from pipelines.spark.session import local_session
 
     settings = load()
-    ranges = planned(settings, names.checked(partition, datetime.now(UTC)), time.time(), skip_lost)
+    ranges = plan_ranges(settings, names.validate_name(partition, datetime.now(UTC)), time.time(), skip_lost)
     if not any(r.records for r in ranges):
         return {r.topic: _nothing(settings, r) for r in ranges}, []
     with ThreadPoolExecutor(1) as pool:
         pool.submit(import_module, "pipelines.ingest.quality")  # seconds, while the JVM starts
         spark = local_session("tidecast-ingest", cores=2, delta=True)
     try:
-        counts = take(spark, settings, ranges)
+        counts = ingest_ranges(spark, settings, ranges)
         stored = counts["metrics"]["stored"]
-        return counts, look(lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), reported) if stored else []
+        return counts, find_drift_events(
+            lake.Lake(spark, settings.lake_dir), settings, _jobs(settings), reported
+        ) if stored else []
     finally:
         spark.stop()
 
 
 def _jobs(settings: Settings) -> list[str]:
     """The jobs with a contract and data."""
-    return [job for job in jobs_with_contract(settings.contracts_dir) if lake.known_span(settings.lake_dir, job)]
+    return [job for job in jobs_with_contract(settings.contracts_dir) if lake.job_span_s(settings.lake_dir, job)]
 
 
-def planned(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
-    """Return the offsets to read, topic by topic; asks the broker and reads the lake's log, without Spark.
+def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
+    """Return the ranges of offsets to ingest, topic by topic; asks the broker and reads the lake's log, without Spark.
 
-    A topic's newest partition comes once more, before the asked one, where its bad rows did not reach the quarantine.
+    If an earlier run ended before a topic's newest partition was complete, that partition comes again before the named
+    one.
 
     Args:
         settings: of broker and lake.
@@ -98,20 +101,20 @@ def planned(settings: Settings, partition: str, now: float, skip_lost: bool = Fa
     """
     found = []
     for topic in KINDS:
-        commits = lake.history(settings.lake_dir, topic)
-        at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.offsets(settings.kafka, topic))
+        commits = lake.commit_origins(settings.lake_dir, topic)
+        at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
         unfinished = _unfinished(settings, topic, at_broker.id, commits)
         if unfinished is not None and unfinished.partition != partition:
-            found.append(plan(at_broker, unfinished.partition, commits, now))
-        found.append(plan(at_broker, partition, commits, now, skip_lost))
+            found.append(plan_range(at_broker, unfinished.partition, commits, now))
+        found.append(plan_range(at_broker, partition, commits, now, skip_lost))
     return found
 
 
-def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
-    """Read, judge and commit every range, in order.
+def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
+    """Read, validate and commit every range, in order.
 
     Returns:
-        By topic, the counts that `ingest` returns; of a topic that occurs twice, those of its last range.
+        By topic, the counts that `ingest` returns; of a topic with two ranges, those of the second.
 
     Raises:
         QualityError: the quality gate failed; ranges before are committed.
@@ -120,21 +123,21 @@ def take(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[s
 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
-    from pipelines.ingest.parse import parsed, quarantined, rules, stored
-    from pipelines.ingest.quality import gate
+    from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
+    from pipelines.ingest.quality import apply_rules
 
     kind, store = KINDS[r.topic], lake.Lake(spark, settings.lake_dir)
-    rows = parsed(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
-    verdict = gate(rows, rules(r.judged_at), _IDENTITY)
-    good = stored(verdict.good, kind, r.partition)
+    rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
+    verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
+    good = select_stored(verdict.good, kind, r.partition)
     origin = lake.Origin(
         r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,
         _spans(good) if r.topic == "metrics" else {},
     )  # fmt: skip
     # The table first: its commit moves the offsets. Should the second fail, `_unfinished` finds it.
     version = store.commit(r.topic, good, origin)
-    if verdict.refused or (r.again and _in_quarantine(store.root, origin)):
-        store.commit(lake.QUARANTINE, quarantined(verdict.bad, r.topic, r.partition), origin)
+    if verdict.refused or (r.is_rerun and _in_quarantine(store.root, origin)):
+        store.commit(lake.QUARANTINE, select_quarantined(verdict.bad, r.topic, r.partition), origin)
     counts = _counts(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
     _log.info("%s %s: %s", r.topic, r.partition, counts)
     return counts
@@ -142,7 +145,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
 
 def _records(spark: SparkSession, settings: Settings, r: Range) -> DataFrame:
     """The range's records as Spark's Kafka source gives them."""
-    source = spark.read.format("kafka").options(**broker.spark_options(settings.kafka))
+    source = spark.read.format("kafka").options(**spark_options(settings.kafka))
     name = settings.kafka.topic(r.topic)
     return (
         source.option("assign", json.dumps({name: sorted(r.end)}))
@@ -161,7 +164,7 @@ def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lak
 
 
 def _in_quarantine(root: Path, origin: lake.Origin) -> bool:
-    kept = {(o.topic, o.partition) for o in lake.history(root, lake.QUARANTINE)}
+    kept = {(o.topic, o.partition) for o in lake.commit_origins(root, lake.QUARANTINE)}
     return (origin.topic, origin.partition) in kept
 
 
@@ -173,13 +176,13 @@ def _spans(good: DataFrame) -> dict[str, float]:
 def _nothing(settings: Settings, r: Range) -> dict[str, Any]:
     """Nothing came: nothing is committed, and the next run may use the same name."""
     _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
-    return _counts(r, lake.version(settings.lake_dir, r.topic), 0, 0, 0, {})
+    return _counts(r, lake.newest_version(settings.lake_dir, r.topic), 0, 0, 0, {})
 
 
 def _counts(
     r: Range, version: int | None, read: int, stored: int, quarantined: int, warnings: Mapping[str, int]
 ) -> dict[str, Any]:
     return {
-        "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.again, "read": read,
+        "offsets": {p: [r.start[p], r.end[p]] for p in r.end}, "version": version, "again": r.is_rerun, "read": read,
         "stored": stored, "quarantined": quarantined, "warnings": warnings,
     }  # fmt: skip

@@ -39,8 +39,8 @@ def decode_event(raw: bytes | None, produced_at: float) -> LoadEvent:
         produced_at: the record's Kafka timestamp, epoch seconds.
 
     Raises:
-        EventError: not a JSON object; `seq` no int of 0 to MAX_SEQ; `time` no finite number of at least 0, or more than
-            FUTURE_S after `produced_at`; `key` no valid text of 1 to MAX_KEY characters.
+        EventError: not a JSON object; `seq` no int of 0 to MAX_SEQ (2**40); `time` no number of 0 to 1e15, or more than
+            FUTURE_S (300 s) after `produced_at`; `key` no valid text of 1 to MAX_KEY (200) characters.
     """
     try:
         data = json.loads(raw if raw is not None else "")

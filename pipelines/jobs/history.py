@@ -33,9 +33,10 @@ def publish_history(settings: Settings) -> int:
 
 
 def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
-    """Publish the first days of the newcomer's load as back-dated intervals on `metrics`; return how many.
+    """Publish the first days of a cold-start job's load as back-dated intervals on `metrics`; return how many.
 
-    Steps without a value are left out. Blocks until all are acknowledged.
+    The job and its load are those of the settings' section `replay.newcomer`. Steps without a value are left out.
+    Blocks until all are acknowledged.
 
     Raises:
         SettingsError, SeriesError: as `newcomer_load`.
@@ -49,7 +50,7 @@ def publish_newcomer(settings: Settings, newcomer: Newcomer) -> int:
 
 
 def newcomer_load(replay: Replay, newcomer: Newcomer) -> Series:
-    """Return the first `newcomer.days` days of the newcomer's series, scaled so that their peak is `replay.peak_rps`.
+    """Return the first `newcomer.days` days of a cold-start job's load, scaled to the peak `replay.peak_rps`.
 
     Returns:
         Records per wall second for each step; NaN where the series lacks one.

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 JOB = "key_window"
 SERVICE_MS = 2
 WINDOW = "10 seconds"
-PATIENCE = "60 seconds"
+WATERMARK_DELAY = "60 seconds"
 """How long a window waits for more: longer than a broker may be away while its producers hold records back."""
 
 
-def checked(events: DataFrame) -> DataFrame:
-    """Decode and validate Kafka records by the rules of `events.decode_event`, as Spark columns.
+def validate_events(events: DataFrame) -> DataFrame:
+    """Decode and validate Kafka records as `pipelines.jobs.events.decode_event` does, as Spark columns.
 
     One rule differs: a number as key is taken as text.
 
@@ -70,8 +70,8 @@ def _reason() -> Column:
     return F.coalesce(*(F.when(~F.coalesce(holds, F.lit(False)), why) for holds, why in rules))
 
 
-def windows(events: DataFrame) -> DataFrame:
-    """Count events per key and window of WINDOW, and collect refused events, as records for Kafka.
+def count_per_window(events: DataFrame) -> DataFrame:
+    """Count events per key and window of 10 s; return the counts, and the refused events, as records for Kafka.
 
     Each event also sleeps SERVICE_MS in the JVM, and the totals `seen` and `rejected` are observed under "events". A
     refused event is a group of its own: it is sent with the batch that read it and forgotten with its window.
@@ -88,11 +88,11 @@ def windows(events: DataFrame) -> DataFrame:
     seen, rejected = F.count(F.lit(1)).alias("seen"), F.count_if(F.col("rejected").isNotNull()).alias("rejected")
     sleep = F.reflect(F.lit("java.lang.Thread"), F.lit("sleep"), F.lit(SERVICE_MS).cast("long"))
     counts = (
-        checked(events)
+        validate_events(events)
         .observe("events", seen, rejected)
         .withColumn("served", sleep)
         .where("served IS NULL OR served IS NOT NULL")  # whoever does not use the answer does not wait for it
-        .withWatermark("at", PATIENCE)
+        .withWatermark("at", WATERMARK_DELAY)
         .groupBy(F.window("at", WINDOW), "key", "rejected")
         .agg(F.count(F.lit(1)).alias("n"))
         .withColumn("begin", F.unix_timestamp("window.start"))
@@ -106,8 +106,8 @@ def windows(events: DataFrame) -> DataFrame:
 
 
 def start_query(launch: Launch) -> StreamingQuery:
-    """Start the job's query: from `events` through `windows` to Kafka."""
-    return launch.to_kafka(windows(launch.events()))
+    """Start the job's query: from `events` through `count_per_window` to Kafka."""
+    return launch.to_kafka(count_per_window(launch.events()))
 
 
 if __name__ == "__main__":

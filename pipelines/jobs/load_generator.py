@@ -32,8 +32,8 @@ from configs.sections import Replay
 from configs.settings import Settings, load
 from pipelines.jobs.events import LoadEvent, encode_event
 from pipelines.jobs.replay import ReplayPlan, plan_replay
-from pipelines.jobs.truth import per_key, read_warm_up, write_truth, write_warm_up
-from pipelines.kafka.broker import BrokerError, Publisher, offsets
+from pipelines.jobs.truth import count_per_key, read_warm_up, write_truth, write_warm_up
+from pipelines.kafka.broker import BrokerError, Publisher, topic_offsets
 from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
@@ -51,7 +51,9 @@ Sent = list[tuple[LoadEvent, Any]]
 
 
 def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str, Any]:
-    """Produce the live part of the trace in wall time, then write and return the truth; blocks for the whole replay.
+    """Send the live part of the trace to `events` in wall time, then write and return what was sent (the run's truth).
+
+    Blocks for the whole replay.
 
     Announces the replay's clock on `control` to every job with a contract. Records that fall behind are sent at once;
     `stop` ends it early, with the truth of what was sent. Waits up to 120 s for acknowledgements.
@@ -90,7 +92,7 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
     truth = {
         "produced": len(taken) + len(warm), "warm_up": len(warm), "late": int(late.sum()), "planned": len(plan),
         "unacknowledged": int((~good).sum()), "wall_start": wall_start, "wall_end": wall_end,
-        "per_key": per_key([*(event for event, _ in taken), *warm]),
+        "per_key": count_per_key([*(event for event, _ in taken), *warm]),
     }  # fmt: skip
     write_truth(run_dir, truth, [future.value for _, future in taken], produced_at[good], late)
     return truth
@@ -131,7 +133,7 @@ def key_name(index: int) -> str:
 
 def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
     """Idempotent and patient: a broker that is away for minutes neither loses nor doubles a record; its partitions."""
-    partitions = sorted(offsets(settings.kafka, "events"))
+    partitions = sorted(topic_offsets(settings.kafka, "events"))
     return Publisher(settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS), partitions
 
 
@@ -149,7 +151,7 @@ def _produce(
     stop: threading.Event,
 ) -> tuple[Sent, NDArray[np.float64]]:  # fmt: skip
     """Send every record when it is due; a slow moment is caught up, never skipped. Returns what was sent, and when."""
-    event_times = trace.live_start + plan.happened_at * settings.speed
+    event_times = trace.live_start + plan.event_at * settings.speed
     names = [key_name(index) for index in range(settings.keys)]
     produced_at = np.empty(len(plan))
     sent: Sent = []

@@ -12,25 +12,26 @@ import time
 from pathlib import Path
 
 from configs.contract import load_contract
+from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from pipelines.jobs import load_generator, word_count
-from pipelines.jobs.running import USER_ERRORS, Launch, begin
+from pipelines.jobs.running import Launch, fix_first_offsets
 from pipelines.spark import class_archive
 from pipelines.spark.session import cluster_session
-from tidecast.spark.actuator import ExecutorActuator
+from tidecast.spark.actuator import ActuatorError, ExecutorActuator
 from tidecast.spark.cluster import Cluster
 
 _BATCHES_S, _DUMP_S, _SETTLED_S = 60.0, 60.0, 2.0
 
 
 def rehearse(settings: Settings) -> Path | None:
-    """Run `word_count` with one executor on a few records and keep the class archive that the executor's JVM writes.
+    """Run the job `word_count` briefly, so that its executor writes the class archive (AppCDS) that later ones use.
 
     Takes about 25 s, at most some minutes; sends warm-up records to `events`. An existing archive is replaced only when
     the new one is complete.
 
     Returns:
-        Path of the archive; None if none was written within 60 s (executors then start more slowly).
+        Path of the archive; None if it was not complete within 60 s (executors then start more slowly).
 
     Raises:
         SettingsError: no contract for `word_count`, or no Spark master.
@@ -39,7 +40,7 @@ def rehearse(settings: Settings) -> Path | None:
         TraceError: the trace of the settings cannot be used.
         tidecast.spark.actuator.ActuatorError: the cluster refused.
     """
-    archive = class_archive.path()
+    archive = class_archive.archive_path()
     archive.parent.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
@@ -47,7 +48,7 @@ def rehearse(settings: Settings) -> Path | None:
     contract = contract.model_copy(update={"executors": contract.executors.model_copy(update={"min": 1, "max": 1})})
     with tempfile.TemporaryDirectory(dir=settings.var_dir) as folder:
         run_dir = Path(folder)
-        start = begin(settings, run_dir, word_count.JOB)
+        start = fix_first_offsets(settings, run_dir, word_count.JOB)
         spark = cluster_session("tidecast rehearsal", settings, contract, archive_to=fresh)
         query = word_count.start_query(Launch(word_count.JOB, spark, settings, run_dir, start))
         sent = load_generator.warm_up(settings, run_dir)
@@ -82,19 +83,17 @@ def _written(path: Path) -> bool:
 
 
 def main() -> int:
-    """Rehearse unless the archive is already there.
+    """Write the executors' class archive by `rehearse`, unless it is already there; prints the result.
 
     Returns:
-        0, also when no archive could be written, because nothing depends on it; 1 for an error in PERSONS.
-
-    Raises:
-        TraceError, tidecast.spark.actuator.ActuatorError: as `rehearse`.
+        0, also when no archive was written, because nothing depends on it; 1 if settings, trace, broker, Java, jars or
+        cluster are wrong, which stderr says.
     """
     try:
-        if class_archive.path().is_file():
+        if class_archive.archive_path().is_file():
             return 0
         archive = rehearse(load())
-    except USER_ERRORS as error:
+    except (CorrectableError, ActuatorError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"class archive: {archive or 'none was written; executors start without'}")

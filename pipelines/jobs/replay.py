@@ -25,14 +25,14 @@ class ReplayPlan:
 
     Attributes:
         send_at: wall seconds since the start at which the record is produced; rising.
-        happened_at: wall seconds since the start at which its event happened; before `send_at` where it is late.
+        event_at: wall seconds since the start at which its event happened; before `send_at` where it is late.
         seq: sequence number in the order of happening, from 0.
         key: index of the record's key, 0 the most frequent.
         seconds: wall seconds the plan covers, without the last late records.
     """
 
     send_at: Floats
-    happened_at: Floats
+    event_at: Floats
     seq: Ints
     key: Ints
     seconds: float
@@ -43,15 +43,14 @@ class ReplayPlan:
     @property
     def late(self) -> NDArray[np.bool_]:
         """(N,) which records are produced later than they happened."""
-        return self.send_at > self.happened_at
+        return self.send_at > self.event_at
 
 
 def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
-    """Plan every record of the live part of a trace in wall time. The same trace and settings give the same plan.
+    """Plan when every record of the live part of a trace is produced; equal trace and settings give equal plans.
 
-    The rate is continuous: the derivative of a monotone cubic through the cumulated steps, so that every step keeps its
-    mean although a step of half an hour lasts seconds. Record k happens where the cumulated rate passes k + u, u
-    uniform in [0, 1): locally random, in total exact to one record.
+    The rate is continuous: the derivative of a monotone cubic through the cumulated steps, which keeps every step's
+    mean. Event k happens where the cumulated rate passes k + u, u uniform in [0, 1).
 
     Args:
         trace: the load; rates in records per wall second, times in epoch seconds.

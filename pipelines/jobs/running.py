@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.contract import Contract, load_contract
-from configs.errors import SettingsError
+from configs.errors import CorrectableError
 from configs.settings import Settings, load
-from pipelines.kafka.broker import BrokerError, offsets, spark_options, topic_out
-from pipelines.spark.jars import JarsError
-from pipelines.spark.java import JavaError
+from pipelines.kafka.broker import topic_offsets
+from pipelines.kafka.spark import spark_options, topic_out
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-USER_ERRORS = (SettingsError, BrokerError, JarsError, JavaError)
-"""Errors that a person can correct: printed in one line, without a traceback."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ class Launch:
 
 
 def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None) -> int:
-    """Run a managed job from the command line until SIGTERM or ctrl-C; for the main thread (it sets signal handlers).
+    """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
 
     Leaves in the run folder: `<job>.start.json` (where it began), `<job>.progress.jsonl` (every progress of the query),
     `<job>.json` (totals so far), `eventlog/`, and `<job>.checkpoint`, from which the same command goes on.
@@ -99,7 +95,7 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
         argv: arguments; default: those of the process.
 
     Returns:
-        0 after a clean stop; 1 if the query failed, or could not be prepared for an error in PERSONS.
+        0 after a clean stop; 1 if the query failed, or if settings, broker, Java or jars are wrong, which stderr says.
 
     Raises:
         SystemExit: wrong arguments (status 2) or `--help`.
@@ -120,9 +116,9 @@ def run_job(job: str, start_query: Callable[[Launch], StreamingQuery], argv: lis
             least = contract.executors.model_copy(update={"max": contract.executors.min})
             contract = contract.model_copy(update={"executors": least})
         args.run_dir.mkdir(parents=True, exist_ok=True)
-        start = begin(settings, args.run_dir, job)
+        start = fix_first_offsets(settings, args.run_dir, job)
         spark = cluster_session(f"tidecast {job}", settings, contract, args.run_dir / "eventlog")
-    except USER_ERRORS as error:
+    except CorrectableError as error:
         print(error, file=sys.stderr)
         return 1
     log = ProgressLog(args.run_dir, job, spark.sparkContext)
@@ -146,7 +142,7 @@ def _attached(query: StreamingQuery, job: str, settings: Settings, contract: Con
     )  # fmt: skip
 
 
-def start_of(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
+def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     """Read the run's first offset per topic and partition from `<job>.start.json`.
 
     Raises:
@@ -156,20 +152,21 @@ def start_of(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
-def begin(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
-    """Return where `events` and `results` begin for this run, as {topic: {partition: offset}}.
+def fix_first_offsets(settings: Settings, run_dir: Path, job: str) -> dict[str, dict[int, int]]:
+    """Return this run's first offsets of `events` and `results`, {topic: {partition: offset}}.
 
-    A new run begins at their present ends, written to `<job>.start.json`; a run that goes on keeps those in the file.
+    At the run's first call these are the topics' present ends, which are written to `<job>.start.json` in `run_dir`;
+    later calls return what the file holds.
 
     Raises:
         BrokerError: no broker, or a topic is not there.
         OSError: the file cannot be written or read.
     """
     if not _start(run_dir, job).is_file():
-        known = {topic: offsets(settings.kafka, topic) for topic in ("events", "results")}
+        known = {topic: topic_offsets(settings.kafka, topic) for topic in ("events", "results")}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
         _start(run_dir, job).write_text(json.dumps(ends))
-    return start_of(run_dir, job)
+    return read_first_offsets(run_dir, job)
 
 
 def _start(run_dir: Path, job: str) -> Path:
@@ -191,14 +188,17 @@ class ProgressLog:
             "application": context.applicationId, "ui": context.uiWebUrl, "started": time.time(),
         }  # fmt: skip
 
-    def add(self, line: str) -> None:
-        """Append one StreamingQueryProgress (JSON) to the log, add it to `totals`, and rewrite `<job>.json`.
+    def add(self, progress_json: str) -> None:
+        """Append one StreamingQueryProgress to `<job>.progress.jsonl`, add it to `totals`, and rewrite `<job>.json`.
+
+        Args:
+            progress_json: as Spark reports it.
 
         Raises:
-            ValueError: `line` is no JSON.
+            ValueError: it is no JSON.
             OSError: a file cannot be written.
         """
-        progress = json.loads(line)
+        progress = json.loads(progress_json)
         seen = progress.get("observedMetrics", {}).get("events", {})
         self.totals["batches"] += 1
         self.totals["rows"] += progress.get("numInputRows", 0)

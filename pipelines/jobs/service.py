@@ -26,12 +26,11 @@ Stage = Callable[["Iterator[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 
 def service_stage(service_s: float, kafka: dict[str, Any], by: str) -> Stage:
-    """Build a function for `mapInArrow`, from the columns of SOURCE to those of OUTPUT.
+    """Build the function for Spark's `mapInArrow` that decodes events and simulates a service call for each.
 
-    Each valid event takes `service_s` seconds (one sleep per Arrow batch). Invalid events are sent to `rejects` and
-    acknowledged before their task ends; a task that is repeated sends them again, so readers tell them apart by topic,
-    partition and offset. An event is late if one with a newer time stood before it in its partition in the same task.
-    Without pandas a cold worker starts twice as fast.
+    It maps columns SOURCE to columns OUTPUT and sleeps `service_s` per valid event, once per Arrow batch. Invalid
+    events are sent to `rejects`, again if the task is repeated. An event is late if one with a newer time stood before
+    it in its partition in the same task.
 
     Args:
         service_s: service time per record, wall seconds.

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from configs.sections import Kafka
 from pipelines.jobs.events import LoadEvent
-from pipelines.kafka.broker import read_all
+from pipelines.kafka.broker import read_records
 
 Counts = Mapping[str, Mapping[str, int]]
 """Number of events (`n`) and sum of their sequence numbers (`seq_sum`), by key."""
 
 
-def per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
-    """Return number (`n`) and sum of sequence numbers (`seq_sum`) of the events of each key, sorted by key."""
+def count_per_key(events: Iterable[LoadEvent]) -> dict[str, dict[str, int]]:
+    """Return {key: {"n": number of its events, "seq_sum": sum of their sequence numbers}}, sorted by key."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: {"n": 0, "seq_sum": 0})
     for event in events:
         counts[event.key]["n"] += 1
@@ -82,12 +82,12 @@ def write_truth(
     (run_dir / "truth.json").write_text(json.dumps(truth, indent=1))
 
 
-def counted(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
+def read_counts(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, dict[str, int]]:
     """Read the job's final count of every key from `results`: the last record of a key holds.
 
     Args:
         kafka: the broker.
-        start: first offset per partition that belongs to this run (`running.start_of`); None reads the whole topic.
+        start: first offset of this run, by partition; None reads the whole topic.
 
     Returns:
         {key: {"n": events, "seq_sum": sum of their sequence numbers}}.
@@ -97,19 +97,19 @@ def counted(kafka: Kafka, start: Mapping[int, int] | None = None) -> dict[str, d
         ValueError: a record is no JSON.
         KeyError: a record lacks `key`, `n` or `seq_sum`.
     """
-    first, records = start or {}, read_all(kafka, "results")
+    first, records = start or {}, read_records(kafka, "results")
     totals = (json.loads(r.value) for r in records if r.value is not None and r.offset >= first.get(r.partition, 0))
     return {total["key"]: {"n": total["n"], "seq_sum": total["seq_sum"]} for total in totals}
 
 
-def compare(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
+def compare_counts(truth: Mapping[str, Any], found: Counts) -> dict[str, int]:
     """Compare the job's counts with what was produced.
 
     Equal numbers of a key with different sums of sequence numbers count as one record lost and one duplicated.
 
     Args:
         truth: content of `truth.json`; `produced` and `per_key` are read.
-        found: counts by key, from `counted`.
+        found: counts by key, from `read_counts`.
 
     Returns:
         Numbers of records: `produced`, `counted`, `lost` and `duplicated`, the last two summed over the keys.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 JOB = "word_count"
 
 
-def totals(served: DataFrame) -> DataFrame:
-    """Aggregate served events to running totals per key, as records for `results`; rejected ones are left out.
+def running_totals(served: DataFrame) -> DataFrame:
+    """Count events per key as running totals, as records for the topic `results`; rejected events are left out.
 
     The numbers of seen, late and rejected (null key) events are observed under "events".
 
@@ -54,7 +54,7 @@ def start_query(launch: Launch) -> StreamingQuery:
     settings = launch.settings
     stage = service_stage(settings.job.service_ms / 1000, settings.kafka.model_dump(), JOB)
     served = launch.events().selectExpr(*SOURCE).mapInArrow(stage, OUTPUT).selectExpr(*TYPED)
-    return launch.to_kafka(totals(served))
+    return launch.to_kafka(running_totals(served))
 
 
 if __name__ == "__main__":

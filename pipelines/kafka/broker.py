@@ -1,7 +1,4 @@
-"""Kafka for the pipeline: publishing, following and reading ranges, rejecting what cannot be accepted.
-
-Topics are named without the prefix of the settings (`kafka.prefix`); it is put on and taken off here.
-"""
+"""Kafka for the pipeline: publish, follow, read and reject; topics are named without the prefix `kafka.prefix`."""
 
 from __future__ import annotations
 
@@ -15,16 +12,13 @@ from kafka import TopicPartition
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.kafka.security import java
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.transport import consumer, producer
 from tidecast.messages import Message, Reject, encode
 
 C = TypeVar("C")
-KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
-"""Spark SQL for the column `key` as text; invalid bytes are replaced and null becomes '', so no record is lost."""
 STUCK_S = 30.0
-"""Seconds without a further record after which `read_all` gives up."""
+"""Seconds without a further record after which `read_records` gives up."""
 
 
 class BrokerError(CorrectableError, RuntimeError):
@@ -53,9 +47,9 @@ class Publisher:
     """
 
     def __init__(self, kafka: Kafka, **options: Any) -> None:
-        self._address, self._name = address(kafka), kafka.topic
+        self._address, self._name = bootstrap_address(kafka), kafka.topic
         self._failure: Exception | None = None
-        self._producer = client(producer, kafka, **options)
+        self._producer = connect_client(producer, kafka, **options)
 
     def send(self, topic: str, key: str, message: Message) -> None:
         """Queue one message as JSON; a failed delivery shows at `flush`.
@@ -69,9 +63,10 @@ class Publisher:
     def send_bytes(
         self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None
     ) -> Any:
-        """Queue one record and return kafka-python's future of its metadata; a failed delivery also shows at `flush`.
+        """Queue one record; returns kafka-python's future of its partition and offset.
 
-        Blocks up to the producer's `max_block_ms` while topic or memory is not available.
+        Blocks up to the producer's `max_block_ms` (60 s unless set) while the topic is unknown. A delivery that fails
+        later makes `flush` raise.
 
         Args:
             topic: name without the prefix.
@@ -98,10 +93,7 @@ class Publisher:
         self.send("rejects", record.topic, Reject.of(*at, by, reason, record.value, time.time()))
 
     def flush(self, timeout: float = 120) -> None:
-        """Wait until everything sent is acknowledged or has failed.
-
-        Args:
-            timeout: seconds.
+        """Wait up to `timeout` seconds until every record sent so far is acknowledged or has failed.
 
         Raises:
             BrokerError: a record sent since the last flush failed; others may have been delivered.
@@ -135,7 +127,7 @@ class Follower:
     """
 
     def __init__(self, kafka: Kafka, topics: list[str], start: str = "earliest") -> None:
-        self._consumer, self._prefix = client(consumer, kafka), kafka.prefix
+        self._consumer, self._prefix = connect_client(consumer, kafka), kafka.prefix
         names = [kafka.topic(topic) for topic in topics]
         partitions = [TopicPartition(t, p) for t in names for p in sorted(_partitions(self._consumer, t))]
         self._consumer.assign(partitions)
@@ -151,98 +143,75 @@ class Follower:
         found = self._consumer.poll(timeout_ms=int(wait_s * 1000))
         return [_record(r, self._prefix) for records in found.values() for r in records]
 
-    def go_to(self, wall_time: float) -> None:
-        """Continue with the first record of each partition whose timestamp is at or after `wall_time`, epoch seconds.
-
-        A partition without such a record continues at its end.
+    def seek_to_time(self, wall_time: float) -> None:
+        """Move every partition to its first record with a timestamp of at least `wall_time`, or else to its end.
 
         Raises:
-            ValueError: `wall_time` is negative.
+            ValueError: `wall_time` (epoch seconds) is negative.
             kafka.errors.KafkaTimeoutError: the broker does not answer.
         """
-        assigned = self._consumer.assignment()
-        found = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in assigned})
-        for partition in assigned:
-            if (at := found.get(partition)) is None:
+        partitions = self._consumer.assignment()
+        firsts = self._consumer.offsets_for_times({p: int(wall_time * 1000) for p in partitions})
+        for partition in partitions:
+            if (first := firsts.get(partition)) is None:
                 self._consumer.seek_to_end(partition)
             else:
-                self._consumer.seek(partition, at.offset)
+                self._consumer.seek(partition, first.offset)
 
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
 
 
-def offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
-    """Return (first offset, next offset to be written) of every partition of a topic, by partition number.
+def topic_offsets(kafka: Kafka, topic: str) -> dict[int, tuple[int, int]]:
+    """Return {partition: (first offset, next offset to be written)} of a topic, named without the prefix.
 
     Raises:
         BrokerError: no broker is set or answers, or the topic is not there.
         kafka.errors.KafkaTimeoutError: the broker stopped answering.
     """
-    with closing(client(consumer, kafka)) as reader:
+    with closing(connect_client(consumer, kafka)) as reader:
         name = kafka.topic(topic)
         partitions = [TopicPartition(name, p) for p in sorted(_partitions(reader, name))]
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
         return {p.partition: (first[p], last[p]) for p in partitions}
 
 
-def read_all(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
-    """Iterate over a topic's records up to its end at the time of the first `next`, in order per partition.
+def read_records(kafka: Kafka, topic: str, newest: int | None = None) -> Iterator[Record]:
+    """Yield a topic's records up to the end it has when iteration begins; in order within each partition.
 
     Args:
         kafka: the broker.
         topic: name without the prefix.
-        newest: at most so many offsets at the end of each partition; None reads all.
+        newest: yield only records at the last so many offsets of each partition; None yields all.
 
     Raises:
         BrokerError: no broker is set or answers, the topic is not there, or nothing more came for STUCK_S (30 s).
     """
-    known = {p: (first, end) for p, (first, end) in offsets(kafka, topic).items() if end > first}
-    if not known:
+    bounds = {p: (first, end) for p, (first, end) in topic_offsets(kafka, topic).items() if end > first}
+    if not bounds:
         return  # a consumer without partitions cannot be told where to begin
-    ends = {TopicPartition(kafka.topic(topic), p): end for p, (_, end) in known.items()}
-    with closing(client(consumer, kafka)) as reader:
+    ends = {TopicPartition(kafka.topic(topic), p): end for p, (_, end) in bounds.items()}
+    with closing(connect_client(consumer, kafka)) as reader:
         reader.assign(list(ends))
         for partition, end in ends.items():
-            first, _ = known[partition.partition]
+            first, _ = bounds[partition.partition]
             reader.seek(partition, first if newest is None else max(first, end - newest))
-        many, until = 0, time.monotonic() + STUCK_S
+        count, deadline = 0, time.monotonic() + STUCK_S
         while any(reader.position(p) < end for p, end in ends.items()):
-            if found := reader.poll(timeout_ms=500):
-                for partition, records in found.items():
+            if by_partition := reader.poll(timeout_ms=500):
+                for partition, records in by_partition.items():
                     yield from (_record(r, kafka.prefix) for r in records if r.offset < ends[partition])
-                    many += len(records)
-                until = time.monotonic() + STUCK_S
-            elif time.monotonic() > until:  # the client itself would try for ever
+                    count += len(records)
+                deadline = time.monotonic() + STUCK_S
+            elif time.monotonic() > deadline:  # the client itself would try for ever
                 raise BrokerError(
-                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {many} records were "
+                    f"topic {topic!r} at {kafka.bootstrap}: nothing more came for {STUCK_S:g} s, {count} records were "
                     "read. See that the broker runs (`make up` starts one), then start again."
                 )
 
 
-def spark_options(kafka: Kafka) -> Mapping[str, str]:
-    """Return the connection (`kafka.bootstrap.servers` and security) as options of Spark's Kafka source and sink.
-
-    Raises:
-        SettingsError: a security option that Java's client cannot follow.
-        BrokerError: no broker is set.
-    """
-    secured = {f"kafka.{name}": value for name, value in java(kafka.security).items()}
-    return {"kafka.bootstrap.servers": address(kafka), **secured}
-
-
-def topic_in(kafka: Kafka) -> str:
-    """Return Spark SQL that takes the prefix off the column `topic` of a Kafka source."""
-    return f"substr(topic, {len(kafka.prefix) + 1}) AS topic"
-
-
-def topic_out(kafka: Kafka) -> str:
-    """Return Spark SQL that puts the prefix on the column `topic` for a Kafka sink."""
-    return f"concat('{kafka.prefix}', topic) AS topic"
-
-
-def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
+def connect_client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
     """Connect a kafka-python client to the broker of the settings: calls `make(address, security, **options)`.
 
     Raises:
@@ -250,14 +219,14 @@ def client(make: Callable[..., C], kafka: Kafka, **options: Any) -> C:
         ValueError: an unknown security option.
     """
     try:
-        return make(address(kafka), kafka.security, **options)
+        return make(bootstrap_address(kafka), kafka.security, **options)
     except UnreachableError as error:
         raise BrokerError(
             f"{error} `make up` starts a broker; settings: TIDECAST_KAFKA__BOOTSTRAP, kafka.security."
         ) from None
 
 
-def address(kafka: Kafka) -> str:
+def bootstrap_address(kafka: Kafka) -> str:
     """Return the broker's address in the settings, `host:port`.
 
     Raises:

@@ -13,9 +13,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, Record, address
-from pipelines.kafka.security import librdkafka
-from tidecast.connection.reach import unreachable
+from pipelines.kafka.broker import BrokerError, Record, bootstrap_address
+from pipelines.kafka.security import librdkafka_options
+from tidecast.connection.reach import diagnose
 
 log = logging.getLogger(__name__)
 Headers = Sequence[tuple[str, bytes]]
@@ -69,14 +69,16 @@ class Sender:
             key: the record's key.
             value: the record's value.
             headers: (name, value) pairs.
-            taken: called later, by `poll` or `close`, with whether the broker has acknowledged the record.
+            taken: called later, inside `poll` or `close`, with True if the broker has acknowledged the record, else
+                False.
 
         Raises:
             BrokerError: the queue is full, because the broker has been away for long; the record was not queued.
             confluent_kafka.KafkaException: the client refuses the record, e.g. as too large.
         """
 
-        def delivered(error: KafkaError | None, message: Message) -> None:
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            """Log a refusal, once in a row per reason, and call `taken`."""
             if error is not None and error.code() != self._refused:
                 self._refused = error.code()  # once, not for every message
                 log.error("topic %s: the broker refused a message: %s", topic, error.str())
@@ -84,7 +86,9 @@ class Sender:
                 taken(error is None)
 
         try:
-            self._producer.produce(self._name(topic), value, key.encode(), headers=list(headers), on_delivery=delivered)
+            self._producer.produce(
+                self._name(topic), value, key.encode(), headers=list(headers), on_delivery=on_delivery
+            )
         except BufferError:
             raise BrokerError(f"{len(self._producer)} records wait for the broker. Is it there?") from None
 
@@ -137,14 +141,14 @@ class Feed:
 
 
 def _options(kafka: Kafka) -> dict[str, Any]:
-    return {"bootstrap.servers": address(kafka), **_COMMON, **librdkafka(kafka.security)}
+    return {"bootstrap.servers": bootstrap_address(kafka), **_COMMON, **librdkafka_options(kafka.security)}
 
 
 def _consumer(kafka: Kafka) -> Any:
     try:
         return Consumer(_options(kafka) | _READER)
     except KafkaException as error:
-        raise BrokerError(f"{unreachable(address(kafka), kafka.security, error)}") from None
+        raise BrokerError(f"{diagnose(bootstrap_address(kafka), kafka.security, error)}") from None
 
 
 def _good(message: Any) -> bool:

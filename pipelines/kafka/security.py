@@ -26,8 +26,8 @@ _MODULES = {
 }
 
 
-def librdkafka(security: Mapping[str, str]) -> dict[str, str]:
-    """Translate the settings' security options (kafka-python's names) into librdkafka's.
+def librdkafka_options(security: Mapping[str, str]) -> dict[str, str]:
+    """Translate security options from kafka-python's names, which the settings use, to librdkafka's.
 
     Raises:
         SettingsError: an option without a counterpart, or `ssl_check_hostname` is neither true nor false.
@@ -39,10 +39,10 @@ def librdkafka(security: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def java(security: Mapping[str, str]) -> dict[str, str]:
-    """Translate the settings' security options (kafka-python's names) into those of Kafka's Java clients.
+def java_options(security: Mapping[str, str]) -> dict[str, str]:
+    """Translate security options from kafka-python's names, which the settings use, to those of Kafka's Java clients.
 
-    PEM files are read here and put into the options as text, so that executors need no files.
+    PEM files are read here; the options hold their text, so that Spark's executors need no files.
 
     Raises:
         SettingsError: an option without a counterpart, an unreadable file, a key that is not PKCS#8, an incomplete or

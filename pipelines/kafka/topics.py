@@ -12,8 +12,8 @@ from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import BrokerError, client
-from tidecast.connection.transport import TOPICS, connected
+from pipelines.kafka.broker import BrokerError, connect_client
+from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
 _KNOWN_S = 30
@@ -78,7 +78,7 @@ def topic_id(kafka: Kafka, topic: str) -> str:
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
-    """Return the bytes that each topic takes on the brokers' disks, replicas included; 0 for one that is not there.
+    """Return {topic: bytes that it takes on the brokers' disks}, replicas included; 0 for a topic that is not there.
 
     Args:
         kafka: the brokers.
@@ -97,4 +97,4 @@ def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
 
 
 def _admin(kafka: Kafka) -> closing[KafkaAdminClient]:
-    return closing(client(partial(connected, KafkaAdminClient), kafka))
+    return closing(connect_client(partial(connect, KafkaAdminClient), kafka))

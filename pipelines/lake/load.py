@@ -15,7 +15,7 @@ from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
-from pipelines.lake.tables import Lake, exists, known_span
+from pipelines.lake.tables import Lake, exists, job_span_s
 
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
@@ -28,8 +28,8 @@ class LakeSeries:
     Attributes:
         series: the job's load, records/s per step; NaN where a step is missing; empty where the lake has none.
         delta_version: of the table `metrics`.
-        served: forecasts served in the newest `SERVED_S` of job time, as `Lake.served` returns them; None where the
-            table `forecasts` does not exist.
+        served: forecasts served in the newest `SERVED_S` of job time, as `Lake.read_served_forecasts` returns them;
+            None where the table `forecasts` does not exist.
         others: loads of other jobs by name, each of `LONG_DAYS` days or more; empty where the job's own is that long.
     """
 
@@ -55,17 +55,17 @@ class LakeSeries:
         return {
             "data.delta_version": str(self.delta_version),
             "data.digest": digest[:16],
-            "data.from": moment(series.start),
-            "data.to": moment(series.end),
+            "data.from": format_minute(series.start),
+            "data.to": format_minute(series.end),
             "data.steps": str(len(series)),
             "data.missing": str(len(series) - self.known),
         }
 
 
 def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
-    """Read a job's load and served forecasts; where it is shorter than `LONG_DAYS`, long loads of other jobs too.
+    """Read a job's load and its served forecasts from the lake; if the load is short, also long loads of other jobs.
 
-    Starts a local Spark session, and stops it again.
+    Short is less than `LONG_DAYS` days. Starts a local Spark session and stops it.
 
     Args:
         settings: folders of the lake and of the contracts.
@@ -84,17 +84,17 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     spark = local_session("train-forecaster", delta=True, kafka=False)
     try:
         lake = Lake(spark, settings.lake_dir)
-        found, version = lake.loads([job], step_s)
+        found, version = lake.read_loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
-        served = lake.served(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
+        served = lake.read_served_forecasts(job, SERVED_S) if exists(settings.lake_dir, "forecasts") else None
         names = [] if len(series) * step_s >= long_s else jobs_with_contract(settings.contracts_dir)
-        long = [name for name in names if name != job and known_span(settings.lake_dir, name) >= long_s]
-        others = lake.loads(long, step_s)[0] if long else {}
+        long = [name for name in names if name != job and job_span_s(settings.lake_dir, name) >= long_s]
+        others = lake.read_loads(long, step_s)[0] if long else {}
     finally:
         spark.stop()
     return LakeSeries(series, version, served, others)
 
 
-def moment(epoch: float) -> str:
+def format_minute(epoch: float) -> str:
     """Format epoch seconds as UTC, to the minute: `2014-10-22 04:20`."""
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(epoch))

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def step_sums(records: DataFrame, step_s: float) -> DataFrame:
-    """Cut records at the boundaries of steps and add them up per job and step.
+    """Sum records per job and time step; a record that lies in several steps counts in each by its share of time.
 
-    Steps are multiples of `step_s` since the epoch. Evaluated lazily by Spark.
+    Steps begin at multiples of `step_s` since the epoch. Spark evaluates the result lazily.
 
     Args:
         records: columns job, time (epoch seconds), span_s (seconds, above 0), arrival_rps (records/s); each covers
@@ -21,8 +21,8 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
         step_s: seconds per step.
 
     Returns:
-        Columns job, step (index since the epoch), weight (seconds that records cover of the step, counted once for each
-        record), total (records in them), until (latest end of a record that lies in the step, epoch seconds).
+        Columns job, step (index since the epoch), weight (seconds of the step that records cover, summed over records),
+        total (number of records of the load in the step), until (latest end of an input record in it, epoch seconds).
     """
     from pyspark.sql import functions as F
 
@@ -41,17 +41,14 @@ def step_sums(records: DataFrame, step_s: float) -> DataFrame:
     )
 
 
-def loads(records: DataFrame, step_s: float) -> dict[str, Series]:
-    """Compute the mean load per step of every job that has records; runs a Spark job.
+def mean_loads(records: DataFrame, step_s: float) -> dict[str, Series]:
+    """Return {job: its mean load in every time step, records/s} for all jobs that have records; runs a Spark job.
 
-    A step of which less than half is covered is NaN, and a last step that is not complete is left out.
+    A step of which less than half is covered is NaN; an incomplete last step is left out.
 
     Args:
         records: columns as `step_sums` takes them.
         step_s: seconds per step.
-
-    Returns:
-        By job, in records/s.
 
     Raises:
         SeriesError: the times of a job span more than `MAX_STEPS` steps.

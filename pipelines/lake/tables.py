@@ -65,10 +65,10 @@ def exists(root: Path, table: str) -> bool:
     return any(_commits(root, table))
 
 
-def history(root: Path, table: str) -> list[Origin]:
-    """List the newest commit of every ingest partition, newest first, from Delta's log without Spark.
+def commit_origins(root: Path, table: str) -> list[Origin]:
+    """Return the origin of every ingest partition's newest commit to a table, newest first, from Delta's log.
 
-    Empty where there is no such table. Commits by OPTIMIZE, VACUUM and others that carry no origin are left out.
+    Needs no Spark. Empty where there is no such table. Commits without an origin (OPTIMIZE, VACUUM) are left out.
 
     Raises:
         OSError: a file of the log cannot be read.
@@ -82,16 +82,15 @@ def history(root: Path, table: str) -> list[Origin]:
     return list(found.values())
 
 
-def version(root: Path, table: str) -> int | None:
+def newest_version(root: Path, table: str) -> int | None:
     """Return the newest Delta version of the table; None where there is none."""
     return max((int(path.stem) for path in _commits(root, table)), default=None)
 
 
 def partition_columns(root: Path, table: str) -> list[str]:
-    """Return the Delta partition columns of a table, from its newest metadata.
+    """Return the Delta partition columns of a table, from its log; empty for a table of today's layout, or for none.
 
-    Returns:
-        Empty for a table in today's layout or for none; tables of an older layout have columns until `maintain` ran.
+    Tables of an older layout have some until `pipelines.lake.upkeep.maintain` has run.
 
     Raises:
         OSError: a file of the log cannot be read.
@@ -110,9 +109,9 @@ def tables(root: Path) -> list[str]:
     return sorted(log.parent.name for log in root.glob("*/_delta_log"))
 
 
-def known_span(root: Path, job: str) -> float:
+def job_span_s(root: Path, job: str) -> float:
     """Return the seconds of job time that the lake holds of a job's load, 0 for none; reads the log without Spark."""
-    return sum(origin.spans.get(job, 0.0) for origin in history(root, "metrics"))
+    return sum(origin.spans.get(job, 0.0) for origin in commit_origins(root, "metrics"))
 
 
 class Lake:
@@ -123,10 +122,10 @@ class Lake:
         self.root = root
 
     def commit(self, table: str, rows: DataFrame, origin: Origin) -> int:
-        """Replace the rows of one ingest partition, and record their origin, in one Delta commit.
+        """Write the rows of one ingest partition in place of those it had, with their origin, in one Delta commit.
 
-        Creates the table where there is none; adds columns that it lacks. The partition is `origin.partition`
-        (quarantine: of `origin.topic`).
+        Creates the table where there is none; adds columns that it lacks. The partition is `origin.partition`, in the
+        table `quarantine` that of `origin.topic` alone.
 
         Args:
             table: name of the table, a folder under the root.
@@ -157,12 +156,12 @@ class Lake:
         if not exists(self.root, table):
             writer = writer.option("delta.logRetentionDuration", _LOG_KEPT)
         writer.save(str(self.root / table))
-        written = version(self.root, table)
+        written = newest_version(self.root, table)
         assert written is not None
         return written
 
-    def read(self, table: str, at: int | None = None) -> DataFrame:
-        """Return the table as a frame, at its newest version or as it was at version `at`.
+    def read_table(self, table: str, at: int | None = None) -> DataFrame:
+        """Return a table as a Spark DataFrame: its newest Delta version, or version `at`.
 
         Raises:
             LakeError: nothing was ever ingested into it.
@@ -175,8 +174,8 @@ class Lake:
             reader = reader.option("versionAsOf", at)
         return reader.load(str(self.root / table))
 
-    def loads(self, jobs: Sequence[str], step_s: float) -> tuple[dict[str, Series], int]:
-        """Read the loads of jobs by step; runs a Spark job.
+    def read_loads(self, jobs: Sequence[str], step_s: float) -> tuple[dict[str, Series], int]:
+        """Read jobs' loads as series of time steps; runs a Spark job.
 
         Args:
             jobs: names; those without rows are missing from the result.
@@ -189,15 +188,17 @@ class Lake:
             LakeError: nothing was ever ingested.
             SeriesError: the times of a job span too many steps.
         """
-        from pipelines.lake.steps import loads
+        from pipelines.lake.steps import mean_loads
 
-        at = version(self.root, "metrics")
-        rows = self.read("metrics", at).where("kind = 'interval' AND arrival_rps IS NOT NULL")
+        at = newest_version(self.root, "metrics")
+        rows = self.read_table("metrics", at).where("kind = 'interval' AND arrival_rps IS NOT NULL")
         assert at is not None
-        return loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
+        return mean_loads(rows.where(rows["job"].isin(list(jobs))), step_s), at
 
-    def served(self, job: str, span_s: float) -> pd.DataFrame:
-        """Read the forecasts of the newest `span_s` seconds of job time, the first that each version issued for a time.
+    def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
+        """Read a job's forecasts of the newest `span_s` seconds of job time; runs Spark jobs.
+
+        If a model version issued several with the same `time` and `step_s`, only the first is returned.
 
         Returns:
             Columns version, model, kind, time (epoch seconds of job time at which the first step begins), wall_time
@@ -211,7 +212,7 @@ class Lake:
         from pyspark.sql import functions as F
 
         columns = ("version", "model", "kind", "time", "wall_time", "step_s", "levels", "quantiles")
-        mine = self.read("forecasts").where(F.col("job") == job)
+        mine = self.read_table("forecasts").where(F.col("job") == job)
         newest = mine.agg(F.max("time")).first()
         since = (newest[0] or 0.0) - span_s if newest else 0.0
         first = F.min_by(F.struct(*columns), "wall_time").alias("first")

@@ -18,9 +18,9 @@ FILE_BYTES = 128 << 20
 
 
 def maintain(settings: Settings | None = None) -> dict[str, int]:
-    """Run OPTIMIZE and VACUUM on every table: merge small files, delete those that were replaced long ago.
+    """Run Delta's OPTIMIZE and VACUUM on every table of the lake: merges small files, deletes those replaced long ago.
 
-    Older versions of a table can be read for `lake.versions_h` hours. Rows and the origins of commits stay as they are.
+    Older versions of a table stay readable for `lake.versions_h` hours. Rows and commits' origins do not change.
     Starts a local Spark session and stops it; blocks until Spark is done.
 
     Args:

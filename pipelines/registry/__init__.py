@@ -1,9 +1,9 @@
 """MLflow for the pipeline: runs, registered forecasters and agents, and their aliases; its sole importer."""
 
 from pipelines.registry.agents import AgentRegistry
+from pipelines.registry.aliases import CHALLENGER, CHAMPION
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.forecasters import Registry
 from pipelines.registry.runs import TrackedRun
-from pipelines.registry.store import CHALLENGER, CHAMPION
 
 __all__ = ["CHALLENGER", "CHAMPION", "AgentRegistry", "Registry", "RegistryError", "TrackedRun"]

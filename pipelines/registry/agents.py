@@ -9,7 +9,7 @@ from pathlib import Path
 from models.dqn.agent.actions import MOVES, PARTS
 from models.dqn.agent.model import AgentError, DqnModel, describe, revive
 from models.dqn.agent.observation import FEATURES
-from pipelines.registry.artifacts import RegistryError, log, signature
+from pipelines.registry.artifacts import RegistryError, log_json_model, make_signature
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore
 
@@ -23,10 +23,15 @@ class AgentRegistry(ModelStore):
     made_by = "retrain_agent"
 
     def load(self, job: str, version: str | None = None) -> DqnModel:
-        """Load the agent of a version; without one, of the champion.
+        """Load a job's DQN agent from the registry.
+
+        Args:
+            job: name of the job.
+            version: of the agent, its number as text; None for the champion.
 
         Raises:
-            RegistryError: no such job or version, no champion, or an agent whose features or moves are not this code's.
+            RegistryError: no such job or version, no champion, MLflow does not answer, or an agent whose features or
+                moves are not this code's.
             MessageError: no job can have the name.
             OSError: the downloaded file cannot be read.
         """
@@ -54,26 +59,26 @@ class AgentRegistry(ModelStore):
             MessageError: no job can have the name.
         """
         seen, worth = {None: (-1, len(FEATURES))}, {None: (-1, len(MOVES), PARTS)}  # of every action, in parts
-        model_id = log(
-            describe(agent), AGENT_FILE, signature(seen, worth), name="dqn", tags=dict(tags), model_type="agent"
+        model_id = log_json_model(
+            describe(agent), AGENT_FILE, make_signature(seen, worth), name="dqn", tags=dict(tags), model_type="agent"
         )
-        return self.keep(run, job, model_id, card, {**tags, "kind": "dqn"}, alias)
+        return self.register_version(run, job, model_id, card, {**tags, "kind": "dqn"}, alias)
 
 
 def read_agent(folder: Path) -> DqnModel:
-    """Read the agent from a folder that holds a version's files; needs no MLflow.
+    """Read a DQN agent from `agent.json` in (a subfolder of) the folder of a downloaded version; needs no MLflow.
 
     Raises:
         AgentError: there is none, it is no JSON, or its features, moves or shapes are not this code's.
         OSError: the file cannot be read.
     """
-    found = sorted(folder.rglob(AGENT_FILE))
-    if not found:
+    files = sorted(folder.rglob(AGENT_FILE))
+    if not files:
         raise AgentError(f"{folder} has no {AGENT_FILE}: no agent of Tidecast was registered there; train one")
     try:
-        described = json.loads(found[0].read_text())
+        described = json.loads(files[0].read_text())
     except ValueError as error:
-        raise AgentError(f"{found[0]} is no JSON ({error}); train the agent again") from None
+        raise AgentError(f"{files[0]} is no JSON ({error}); train the agent again") from None
     if not isinstance(described, dict):
-        raise AgentError(f"{found[0]} holds a {type(described).__name__}, no agent; train the agent again")
+        raise AgentError(f"{files[0]} holds a {type(described).__name__}, no agent; train the agent again")
     return revive(described)

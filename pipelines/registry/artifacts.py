@@ -35,7 +35,7 @@ class JsonFlavor:
             path: folder of the model; must not exist.
             mlflow_model: MLflow's `Model`; gets the signature and the flavour `tidecast`.
             description: the JSON file, which is copied.
-            signature: as `signature` makes it.
+            signature: as `make_signature` makes it.
 
         Raises:
             FileExistsError: the folder exists.
@@ -48,13 +48,13 @@ class JsonFlavor:
         mlflow_model.save(str(folder / "MLmodel"))
 
 
-def log(described: Mapping[str, Any], file: str, signature: Any, **common: Any) -> str:
-    """Log a model that is one JSON file to the active run; returns MLflow's id of the logged model.
+def log_json_model(described: Mapping[str, Any], file: str, signature: Any, **common: Any) -> str:
+    """Log a model that consists of one JSON file to MLflow's active run; returns the id of the logged model.
 
     Args:
-        described: JSON values.
+        described: content of the file.
         file: name of the file.
-        signature: as `signature` makes it.
+        signature: an `mlflow.models.ModelSignature`.
         common: further arguments of `mlflow.models.Model.log`, as `name`, `tags` and `model_type`.
 
     Raises:
@@ -69,10 +69,15 @@ def log(described: Mapping[str, Any], file: str, signature: Any, **common: Any) 
         return str(Model.log(None, JsonFlavor(), description=description, signature=signature, **common).model_id)
 
 
-def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
-    """Log a forecaster to the active run; returns MLflow's id of the logged model.
+def log_forecaster(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
+    """Log a forecaster to MLflow's active run; returns the id of the logged model.
 
-    Written are `forecaster.json` and, for a network, its graph and weights as a torch.export archive (`pt2`).
+    Written are `forecaster.json` (kind and parameters) and, for a network, its graph and weights as a torch.export
+    archive (`pt2`).
+
+    Args:
+        forecaster: of any kind.
+        tags: of the logged model.
 
     Raises:
         MlflowException: MLflow refuses or does not answer.
@@ -84,7 +89,9 @@ def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
     common = {"name": forecaster.kind, "tags": dict(tags), "model_type": "forecaster"}
     if not isinstance(forecaster, Networked):
         quantiles = {None: (forecaster.horizon, len(forecaster.levels))}  # of a history, records/s per step
-        return log(describe(forecaster), DESCRIPTION, signature({None: (-1,)}, quantiles, "float64"), **common)
+        return log_json_model(
+            describe(forecaster), DESCRIPTION, make_signature({None: (-1,)}, quantiles, "float64"), **common
+        )
     import mlflow.pytorch
 
     inputs, outputs = shapes(forecaster)
@@ -96,7 +103,7 @@ def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
             forecaster.module,
             # two in the batch: one would be frozen
             input_example=tuple(np.zeros((2, *shape[1:]), dtype=np.float32) for shape in inputs.values()),
-            signature=signature(inputs, outputs),
+            signature=make_signature(inputs, outputs),
             serialization_format="pt2",
             pip_requirements=_requirements("torch", "numpy"),  # else MLflow infers them, for many seconds
             extra_files=[str(description)],
@@ -106,13 +113,15 @@ def write(forecaster: Forecaster, tags: Mapping[str, str]) -> str:
     return str(info.model_id)
 
 
-def signature(reads: Mapping[Any, tuple[int, ...]], says: Mapping[Any, tuple[int, ...]], kind: str = "float32") -> Any:
+def make_signature(
+    inputs: Mapping[Any, tuple[int, ...]], outputs: Mapping[Any, tuple[int, ...]], dtype: str = "float32"
+) -> Any:
     """Build MLflow's signature of a model from the shapes of its inputs and outputs.
 
     Args:
-        reads: shape of every input, by name (None for a sole one without a name); -1 stands for any length.
-        says: the same of the outputs.
-        kind: numpy type of all.
+        inputs: shape of every input, by name (None for a sole one without a name); -1 stands for any length.
+        outputs: the same of the outputs.
+        dtype: numpy type of all.
 
     Returns:
         An `mlflow.models.ModelSignature`.
@@ -122,48 +131,56 @@ def signature(reads: Mapping[Any, tuple[int, ...]], says: Mapping[Any, tuple[int
     from mlflow.types import Schema, TensorSpec
 
     def schema(shapes: Mapping[Any, tuple[int, ...]]) -> Any:
-        return Schema([TensorSpec(np.dtype(kind), shape, name) for name, shape in shapes.items()])
+        return Schema([TensorSpec(np.dtype(dtype), shape, name) for name, shape in shapes.items()])
 
-    return ModelSignature(schema(reads), schema(says))
+    return ModelSignature(schema(inputs), schema(outputs))
 
 
-def read(folder: Path, what: str) -> Forecaster:
-    """Read the forecaster from a downloaded model's folder; `what` names it in errors.
+def read_forecaster(folder: Path, what: str) -> Forecaster:
+    """Read a forecaster from the folder of a downloaded model, with its network if it has one.
+
+    Args:
+        folder: where the files of the model lie, also in subfolders.
+        what: what errors call the model, e.g. "orders-forecaster version 3".
 
     Raises:
-        RegistryError: there is no `forecaster.json`, its kind or parameters are not this code's, or the network's
-            archive or signature does not fit it.
-        ValueError: `forecaster.json` is no JSON.
+        RegistryError: `forecaster.json` is missing, cannot be read, or its kind or parameters are not this code's; or
+            the network's archive or signature does not fit it.
         MlflowException: the folder has no MLmodel file.
     """
     from mlflow.models import Model
 
     from models.forecast.core.series import SeriesError
     from models.kinds import KindError, Networked, revive, shapes
-    from pipelines.registry.network_archive import ArchiveError, network
+    from pipelines.registry.network_archive import ArchiveError, load_network
 
     files = sorted(folder.rglob(DESCRIPTION))
     if not files:
         raise RegistryError(f"{what} has no {DESCRIPTION}: it was not registered by Tidecast. Register a forecaster.")
-    described = json.loads(files[0].read_text())
+    try:
+        described = json.loads(files[0].read_text())
+    except ValueError as error:
+        raise RegistryError(f"{what}: {DESCRIPTION} is no JSON ({error}). Retrain the forecaster.") from None
+    if not isinstance(described, dict):
+        raise RegistryError(f"{what}: {DESCRIPTION} holds a {type(described).__name__}. Retrain the forecaster.")
     model = Model.load(str(folder))
     try:
         if "pytorch" not in model.flavors:
             return revive(described)
-        forecaster = revive(described, network(archive(folder) or b""))
+        forecaster = revive(described, load_network(read_archive(folder) or b""))
     except (KindError, SeriesError, ArchiveError) as error:
         raise RegistryError(f"{what}: {error}") from None
     assert isinstance(forecaster, Networked)
     expected, signed = shapes(forecaster), model.signature
-    found = signed and tuple(
+    actual = signed and tuple(
         {spec.name: tuple(spec.shape) for spec in part.inputs} for part in (signed.inputs, signed.outputs)
     )
-    if found != expected:
-        raise RegistryError(f"{what} has the signature {found}, this code expects {expected}. Retrain the forecaster.")
+    if actual != expected:
+        raise RegistryError(f"{what} has the signature {actual}, this code expects {expected}. Retrain the forecaster.")
     return forecaster
 
 
-def archive(folder: Path) -> bytes | None:
+def read_archive(folder: Path) -> bytes | None:
     """Return the network's archive (`pt2`) in a downloaded model's folder; None for a kind without one."""
     found = sorted(folder.rglob("*.pt2"))
     return found[0].read_bytes() if found else None

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from models.forecast.core.forecaster import Forecaster
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError, describe, revive
-from pipelines.registry.artifacts import archive, read, write
+from pipelines.registry.artifacts import log_forecaster, read_archive, read_forecaster
 from pipelines.registry.runs import TrackedRun
 from pipelines.registry.store import ModelStore
 
@@ -44,7 +44,7 @@ class Registry(ModelStore):
         """
         with TemporaryDirectory() as scratch:
             folder, what = self.download(job, version, Path(scratch))
-            return read(folder, what), archive(folder)
+            return read_forecaster(folder, what), read_archive(folder)
 
     def register(
         self, run: TrackedRun, job: str, forecaster: Forecaster, card: str, tags: Mapping[str, str],
@@ -64,9 +64,11 @@ class Registry(ModelStore):
             MlflowException: MLflow refuses or does not answer.
             MessageError: no job can have the name.
         """
-        return self.keep(run, job, write(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias)
+        return self.register_version(
+            run, job, log_forecaster(forecaster, tags), card, {**tags, "kind": forecaster.kind}, alias
+        )
 
-    def keep_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
+    def write_peaks(self, run: TrackedRun, job: str, version: str, calibrator: PeakCalibrator) -> None:
         """Store a peak calibrator for a version: as an artifact of the run, which the version's tag `peaks` names.
 
         One that was stored for the version earlier no longer counts.
@@ -81,7 +83,7 @@ class Registry(ModelStore):
             MlflowException: no such version, or MLflow does not answer.
         """
         run.text(json.dumps(describe(calibrator)), _peaks(version))
-        self.note(job, version, {PEAKS: run.id})
+        self.set_version_tags(job, version, {PEAKS: run.id})
 
     def champion_peaks(self, job: str) -> str | None:
         """Name the champion's stored peak calibrator as `<version>@<run>`; None without champion or calibrator.
@@ -94,7 +96,7 @@ class Registry(ModelStore):
         run_id = None if version is None else self.tags(job, version).get(PEAKS)
         return f"{version}{AT}{run_id}" if run_id else None
 
-    def fetch_peaks(self, name: str, into: Path) -> None:
+    def download_peaks(self, name: str, into: Path) -> None:
         """Download a peak calibrator that `champion_peaks` named, as the file `PEAKS_FILE` in or below a folder.
 
         Args:
@@ -107,21 +109,21 @@ class Registry(ModelStore):
         """
         into.mkdir(parents=True, exist_ok=True)
         version, run_id = name.split(AT)
-        self.download_of(run_id, _peaks(version), into)
+        self.download_run_artifact(run_id, _peaks(version), into)
 
 
 def read_peaks(folder: Path) -> PeakCalibrator:
-    """Read a peak calibrator from a folder that `fetch_peaks` filled; needs no MLflow.
+    """Read a peak calibrator from `peaks.json` in (a subfolder of) a folder; needs no MLflow.
 
     Raises:
         PeakCalibratorError: there is none, it is no JSON, or it is none of this code's.
         OSError: the file cannot be read.
     """
-    found = sorted(folder.rglob(PEAKS_FILE))
+    files = sorted(folder.rglob(PEAKS_FILE))
     try:
-        return revive(json.loads(found[0].read_text()) if found else None)
+        return revive(json.loads(files[0].read_text()) if files else None)
     except json.JSONDecodeError as error:
-        raise PeakCalibratorError(f"{found[0]} is no JSON ({error}); retrain the forecaster") from None
+        raise PeakCalibratorError(f"{files[0]} is no JSON ({error}); retrain the forecaster") from None
 
 
 def _peaks(version: str) -> str:

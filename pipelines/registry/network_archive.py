@@ -41,11 +41,11 @@ class ArchiveError(ValueError):
     """An archive that cannot be read or holds what no network of Tidecast has; the message says what."""
 
 
-def network(archive: bytes) -> Callable[..., Any]:
-    """Load the network from the bytes of a `pt2` archive, without running any code that it may hold.
+def load_network(archive: bytes) -> Callable[..., Any]:
+    """Load a network from the bytes of a torch.export archive (`pt2`), without running any code that it may hold.
 
     Returns:
-        The module of torch.export, called with the network's input tensors.
+        torch.export's module: called with the network's input tensors, it returns the output tensors.
 
     Raises:
         ArchiveError: the bytes are no such archive, unpack to more than `MOST` bytes, or hold a member, operator,

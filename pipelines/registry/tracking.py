@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def refused(what: str) -> Iterator[None]:
-    """Turn an MlflowException of the body into a `RegistryError`, whose message begins with `what`."""
+def as_registry_error(what: str) -> Iterator[None]:
+    """Turn an MlflowException in the `with` block into a `RegistryError` with the message `<what>: <its own>`."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -28,14 +28,14 @@ def refused(what: str) -> Iterator[None]:
         raise RegistryError(f"{what}: {error.message}") from None
 
 
-def opened(settings: Settings) -> tuple[MlflowClient, str, str]:
-    """Open the MLflow store of the settings; creates an embedded one and the experiment where they are missing.
+def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
+    """Connect to the MLflow store of the settings; creates the experiment, and an embedded store, where missing.
 
-    Sets MLflow's address, logging levels and environment variables for the whole process, and waits for other processes
-    that open the store.
+    Sets MLflow's address, logging levels and environment variables for the whole process. Waits while another process
+    does the same.
 
     Returns:
-        The client, the store's address, and the id of the experiment of all runs.
+        The client, the store's tracking URI, and the id of the experiment that all runs belong to.
 
     Raises:
         RegistryError: the folder of an embedded store does not exist, or MLflow does not answer at the address.
@@ -63,7 +63,7 @@ def opened(settings: Settings) -> tuple[MlflowClient, str, str]:
     client = mlflow.MlflowClient(uri)
     with (folder / "schema.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two that create the schema at once would both fail
-        with refused(f"MLflow at {uri} (check mlflow.tracking_uri)"):
+        with as_registry_error(f"MLflow at {uri} (check mlflow.tracking_uri)"):
             name = settings.mlflow.experiment
             known = client.get_experiment_by_name(name)
             return client, uri, known.experiment_id if known else client.create_experiment(name, artifacts)

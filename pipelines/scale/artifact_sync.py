@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.contract import Contract
-from pipelines.scale.contracts import replaced
+from pipelines.scale.contracts import write_json
 
 Read = Callable[[Path, Contract], Any]
 """Loads a version's files; a module's function, because workers get it by name.
@@ -51,17 +51,18 @@ class ArtifactSync:
         self, source: ArtifactSource, contracts: Callable[[], Mapping[str, Contract]], folder: Path, every_s: float
     ) -> None:
         self._source, self._contracts, self._folder, self._every_s = source, contracts, folder, every_s
-        self._looked = -every_s
+        self._synced_at = -every_s
         self._tried: dict[str, str] = {}
 
-    def tick(self, clock: float | None = None) -> list[str]:
-        """Look up every job's version if `every_s` seconds have passed, and fetch, test and publish those that are new.
+    def sync(self, monotonic_s: float | None = None) -> list[str]:
+        """Bring every job's present artifact version to the workers; does nothing within `every_s` s of the last time.
 
-        Blocks while it downloads. Versions other than the new and the one before are deleted from disk. What fails
-        leaves the present version in place: unreadable files are not tried again, a failed download is.
+        A new version is downloaded (which blocks), read as a test, and named in the pointer file that workers follow.
+        All but it and the one before are deleted from disk. If anything fails, workers keep the version they have; a
+        download is tried again with the next call, a version that cannot be read is not.
 
         Args:
-            clock: monotonic seconds, never falling; default: `time.monotonic()`.
+            monotonic_s: a clock that never falls, seconds; default: `time.monotonic()`.
 
         Returns:
             One line per change or new problem, each said once; empty if there is none or it is not time yet.
@@ -70,45 +71,58 @@ class ArtifactSync:
             OSError: the pointer file cannot be written.
             ValueError: an earlier pointer file is no JSON.
         """
-        clock = time.monotonic() if clock is None else clock
-        if clock - self._looked < self._every_s:
+        monotonic_s = time.monotonic() if monotonic_s is None else monotonic_s
+        if monotonic_s - self._synced_at < self._every_s:
             return []
-        self._looked = clock
-        return [line for job, contract in self._contracts().items() if (line := self._look(job, contract))]
+        self._synced_at = monotonic_s
+        return [line for job, contract in self._contracts().items() if (line := self._sync_job(job, contract))]
 
-    def _look(self, job: str, contract: Contract) -> str:
+    def _sync_job(self, job: str, contract: Contract) -> str:
         what, stays = self._source.what, f"the present {self._source.what} stays"
         try:
             version = self._source.version_of(job)
         except RuntimeError as error:
             return self._once(job, f"?{error}", f"{job}: {error}; {stays}")
-        here = f"{version} {contract.hash}"
-        if version is None or self._tried.get(job) == here:
+        wanted = f"{version} {contract.hash}"
+        if version is None or self._tried.get(job) == wanted:
             return ""
         files = self._folder / job / version
         try:
-            self._source.fetch(job, version, files)
+            self._fetch(job, version, files)
             self._source.read(files, contract)
         except (RuntimeError, ValueError, OSError) as error:
+            if str(files) != self._pointed(job):
+                shutil.rmtree(files, ignore_errors=True)
             # What cannot be read stays so; what could not be fetched may come the next time.
-            tried = here if isinstance(error, ValueError) else f"?{version} {error}"
+            tried = wanted if isinstance(error, ValueError) else f"?{version} {error}"
             return self._once(job, tried, f"{job}: {what} version {version}: {error}; {stays}")
         self._point(job, files)
-        return self._once(job, here, f"{job}: {what} is version {version}")
+        return self._once(job, wanted, f"{job}: {what} is version {version}")
+
+    def _fetch(self, job: str, version: str, files: Path) -> None:
+        """Download a version unless it is there: workers may be reading it, and versions never change."""
+        if not files.is_dir():
+            part = files.with_name(f".{version}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            self._source.fetch(job, version, part)
+            part.replace(files)
+
+    def _pointed(self, job: str) -> str | None:
+        pointer = _pointer(self._folder, job)
+        return json.loads(pointer.read_text())["files"] if pointer.exists() else None
 
     def _point(self, job: str, files: Path) -> None:
         """Let the workers read a version, and remove those that none of them can be reading any more."""
-        pointer = _pointer(self._folder, job)
-        before = json.loads(pointer.read_text())["files"] if pointer.exists() else None
-        replaced(pointer, {"version": files.name, "files": str(files)})
+        before = self._pointed(job)
+        write_json(_pointer(self._folder, job), {"version": files.name, "files": str(files)})
         for old in files.parent.iterdir():
             if old != files and str(old) != before:
                 shutil.rmtree(old, ignore_errors=True)
 
-    def _once(self, job: str, what: str, line: str) -> str:
-        if self._tried.get(job) == what:
+    def _once(self, job: str, tried: str, line: str) -> str:
+        if self._tried.get(job) == tried:
             return ""
-        self._tried[job] = what
+        self._tried[job] = tried
         return line
 
 
@@ -119,23 +133,23 @@ class SyncedArtifacts(NamedTuple):
     read: Read
 
     def newest(self, contract: Contract) -> tuple[str, Any] | None:
-        """Return (version, content) of the artifact that was synced last for the contract's job; None before any.
+        """Return (version, what `read` makes of its files) of the artifact that was synced last; None before any.
 
-        The content is read once per worker process and cached.
+        Cached: a worker process reads each version once per contract.
 
         Raises:
-            ValueError: the files cannot be parsed or do not fit the contract; an earlier release may have fetched them.
+            ValueError: the files cannot be parsed or do not fit the contract.
             OSError: the files are gone.
         """
         pointer = _pointer(self.folder, contract.job)
         if not pointer.exists():
             return None
-        here = json.loads(pointer.read_text())
-        return here["version"], _known(self.read, here["files"], contract)
+        pointed = json.loads(pointer.read_text())
+        return pointed["version"], _read_once(self.read, pointed["files"], contract)
 
 
 @lru_cache(maxsize=32)
-def _known(read: Read, files: str, contract: Contract) -> Any:
+def _read_once(read: Read, files: str, contract: Contract) -> Any:
     return read(Path(files), contract)
 
 

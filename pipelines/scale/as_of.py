@@ -41,10 +41,10 @@ class StoreForecasts:
     step_s: float
 
     def read(self, job: str, batch_s: float) -> StoreReading:
-        """Read the job's newest forecast as of the batch's time, or of the store's newest commit if that is earlier.
+        """Read the forecast that was a job's newest at a micro-batch's time; the same if the batch is tried again.
 
-        Nothing can be committed any more for a time between the two, so a micro-batch that is tried again reads the
-        same. `wall_time` of the forecast is raised to the time of reading, because the store is current by itself.
+        If the store's newest commit is older than that time, the forecast is the newest at that commit. Its `wall_time`
+        is raised to the moment that was read, because a store is always up to date.
 
         Args:
             job: name of the job.

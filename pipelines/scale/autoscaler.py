@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
-from pipelines.kafka.broker import KEY, Publisher, offsets, spark_options, topic_in, topic_out
+from pipelines.kafka.broker import Publisher, topic_offsets
+from pipelines.kafka.spark import KEY, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.contracts import Accepted, ContractWatch, accepted_file
-from pipelines.scale.learned import NOTHING, Learned, agents, peaks
-from pipelines.scale.stateful import OUTPUT, stateful_processor
+from pipelines.scale.contracts import AcceptedContracts, ContractWatch, accepted_file
+from pipelines.scale.learned import NOTHING, Learned, agent_source, calibrator_source
+from pipelines.scale.stateful import OUTPUT, make_stateful_processor
 from pipelines.spark.session import local_session
 from tidecast.messages import ContractText
 
@@ -36,11 +37,13 @@ LOOK_S = 1.0
 """Seconds between two looks at the contracts' folder."""
 
 
-def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING) -> StreamingQuery:
-    """Start the streaming query from `metrics` and forecasts to `decisions`; a checkpoint that is there is resumed.
+def start_query(
+    spark: SparkSession, settings: Settings, checkpoint: Path, learned: Learned = NOTHING
+) -> StreamingQuery:
+    """Start the streaming query that reads `metrics` and forecasts and writes `decisions`; returns while it runs.
 
-    Without a checkpoint it begins at the newest record of each partition. Forecasts come from their topic, or from the
-    fast path's store where `serving.path` is "fast".
+    It resumes from the checkpoint; without one it begins at the newest record of each partition. Forecasts come from
+    the topic, or from the fast path's store where `serving.path` is "fast".
 
     Args:
         spark: a session with the Kafka connector.
@@ -50,13 +53,13 @@ def start(spark: SparkSession, settings: Settings, checkpoint: Path, learned: Le
 
     Raises:
         BrokerError: no broker, or a topic is not there.
-        SettingsError: a security option that Spark's client cannot follow.
+        SettingsError: a security option has no counterpart in Kafka's Java client.
     """
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
         store = StoreForecasts(settings.store_dir, settings.training.step_s)
-    accepted = Accepted(accepted_file(checkpoint))
-    processor = stateful_processor(accepted, scaling.policy, scaling.mode, learned, store)
+    accepted = AcceptedContracts(accepted_file(checkpoint))
+    processor = make_stateful_processor(accepted, scaling.policy, scaling.mode, learned, store)
     source = (
         spark.readStream.format("kafka")
         .options(**spark_options(settings.kafka))
@@ -89,16 +92,17 @@ def _topics(settings: Settings) -> tuple[str, ...]:
 
 def _newest(settings: Settings) -> str:
     """From the newest record of each partition on: the last forecast is known at once, and the first batch warms up."""
-    return json.dumps({
-        settings.kafka.topic(t): {str(p): max(first, end - 1) for p, (first, end) in offsets(settings.kafka, t).items()}
-        for t in _topics(settings)
-    })  # fmt: skip
+    starts = {}
+    for topic in _topics(settings):
+        offsets = topic_offsets(settings.kafka, topic)
+        starts[settings.kafka.topic(topic)] = {str(p): max(first, end - 1) for p, (first, end) in offsets.items()}
+    return json.dumps(starts)
 
 
-def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
-    """Build the watch of the contracts' folder; it sends the text of each accepted contract to the topic `contracts`.
+def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> ContractWatch:
+    """Build the watcher of the contracts' folder; it publishes each accepted contract's text on the topic `contracts`.
 
-    It connects to the broker when it first has one to send, and then waits up to 5 s for the acknowledgement.
+    It connects to the broker when it first has one to send, and waits up to 5 s for each acknowledgement.
     """
     opened = lru_cache(maxsize=1)(lambda: Publisher(settings.kafka, max_block_ms=5000))
 
@@ -111,11 +115,11 @@ def watch_contracts(settings: Settings, accepted: Accepted) -> ContractWatch:
     return ContractWatch(settings.contracts_dir, accepted, announce)
 
 
-def run(settings: Settings, checkpoint: Path) -> None:
-    """Run the autoscaler until SIGTERM or ctrl-C; for the main thread, because it sets signal handlers.
+def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
+    """Run the autoscaler until SIGTERM or ctrl-C; only in the main thread, because it sets signal handlers.
 
-    Creates missing topics, accepts contracts, syncs what the policy has learned, and prints what happens, one line
-    each; `autoscaler: ready` after the first micro-batch.
+    Creates missing topics, accepts contracts, brings learned agents and calibrators to the workers, and prints one line
+    per event: `autoscaler: ready` after the first micro-batch.
 
     Args:
         settings: policy, broker, contracts and registry.
@@ -129,20 +133,20 @@ def run(settings: Settings, checkpoint: Path) -> None:
     """
     policy = settings.autoscaler.policy
     sources = {
-        **({"agents": agents(settings)} if policy in LEARNED else {}),
-        **({"peaks": peaks(settings)} if policy in BY_PEAKS else {}),
+        **({"agents": agent_source(settings)} if policy in LEARNED else {}),
+        **({"peaks": calibrator_source(settings)} if policy in BY_PEAKS else {}),
     }
     stop = threading.Event()
     _obey(stop)
     create_topics(settings.kafka)
-    accepted = Accepted(accepted_file(checkpoint))
-    watch = watch_contracts(settings, accepted)
-    _report(watch.look())
-    ticks, learned = [watch.look], {}
+    accepted = AcceptedContracts(accepted_file(checkpoint))
+    watch = make_contract_watch(settings, accepted)
+    _report(watch.update())
+    ticks, learned = [watch.update], {}
     for name, source in sources.items():
         _report([f"looking for every job's {source.what}; until one has come, decisions are made without it"])
         folder = checkpoint.with_name(f"{checkpoint.name}.{name}")
-        ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).tick)
+        ticks.append(ArtifactSync(source, accepted.all, folder, settings.autoscaler.alias_poll_s).sync)
         learned[name] = SyncedArtifacts(folder, source.read)
     for tick in ticks:
         threading.Thread(target=_repeat, args=(tick, stop), daemon=True).start()
@@ -151,7 +155,7 @@ def run(settings: Settings, checkpoint: Path) -> None:
     spark = local_session("autoscaler", cores=1)
     _obey(stop)  # a SparkContext has set a handler of its own for ctrl-C
     if not stop.is_set():
-        query = start(spark, settings, checkpoint, Learned(**learned))
+        query = start_query(spark, settings, checkpoint, Learned(**learned))
         _until(stop, query)
         query.stop()
     spark.stop()

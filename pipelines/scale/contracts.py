@@ -23,7 +23,7 @@ def accepted_file(checkpoint: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedContracts:
     """The contracts that the driver accepted, as last written to `file`; read anew when the file changes."""
 
     file: Path
@@ -55,14 +55,15 @@ class ContractWatch:
     A contract that becomes invalid stays as it was accepted last, also over a restart; one whose file is deleted goes.
     """
 
-    def __init__(self, folder: Path, accepted: Accepted, announce: Callable[[Contract], None]) -> None:
+    def __init__(self, folder: Path, accepted: AcceptedContracts, announce: Callable[[Contract], None]) -> None:
         """Watch `folder`; `announce` publishes a contract's text, and is called again after a RuntimeError."""
         self._folder, self._accepted, self._announce = folder, accepted, announce
         self._announced: set[str] = set()
+        self._refused: set[str] = set()
         self._reported: dict[str, str] = {}
 
-    def look(self) -> list[str]:
-        """Read the folder, announce new contracts, and rewrite the accepted file if anything changed.
+    def update(self) -> list[str]:
+        """Read the contracts' folder, announce new contracts, and rewrite the accepted file if anything changed.
 
         A contract that cannot be announced is accepted all the same, and announced at a later call.
 
@@ -74,12 +75,12 @@ class ContractWatch:
         """
         if not self._folder.is_dir():
             return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
-        found, wrong = read_contracts(self._folder)
+        valid, wrong = read_contracts(self._folder)
         before = self._accepted.all()
-        now = {**found, **{job: before[job] for job in wrong if job in before}}
+        now = {**valid, **{job: before[job] for job in wrong if job in before}}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
-            replaced(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})
+            write_json(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})
         for job in sorted({*before, *now, *wrong}):
             words = f"contract {now[job].hash}" if job in now else "nothing is decided for it"
             if job in wrong:
@@ -90,13 +91,14 @@ class ContractWatch:
         return lines
 
     def _announce_new(self, contracts: dict[str, Contract]) -> list[str]:
-        for job, contract in contracts.items():
-            if contract.hash in self._announced:
-                continue
+        """Announce until one fails, which may take seconds; one that failed before lets the others go first."""
+        fresh = [(job, contract) for job, contract in contracts.items() if contract.hash not in self._announced]
+        for job, contract in sorted(fresh, key=lambda item: item[1].hash in self._refused):
             try:
                 self._announce(contract)
                 self._announced.add(contract.hash)
             except RuntimeError as error:
+                self._refused.add(contract.hash)
                 return self._once(job, f"contract {contract.hash}, which the broker has not yet: {error}")
         return []
 
@@ -107,7 +109,7 @@ class ContractWatch:
         return [f"{about}: {words}"]
 
 
-def replaced(file: Path, data: Any) -> None:
+def write_json(file: Path, data: Any) -> None:
     """Write JSON to a file atomically: readers see the old or the new content. Creates the folder if need be.
 
     Raises:

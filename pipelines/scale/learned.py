@@ -22,11 +22,11 @@ from pipelines.registry.agents import read_agent
 from pipelines.registry.forecasters import AT, read_peaks
 from pipelines.scale.artifact_sync import ArtifactSource, SyncedArtifacts
 
-STAND_IN = "forecast"
+FALLBACK_POLICY = "forecast"
 """Name of the policy that decides while another lacks its agent or its timetable."""
 
 
-def agents(settings: Settings) -> ArtifactSource:
+def agent_source(settings: Settings) -> ArtifactSource:
     """Source of the agents of the policy `dqn`: every job's champion in the registry, opened at the first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
@@ -34,12 +34,12 @@ def agents(settings: Settings) -> ArtifactSource:
     )
 
 
-def peaks(settings: Settings) -> ArtifactSource:
+def calibrator_source(settings: Settings) -> ArtifactSource:
     """Source of the calibrators of peaks kept with every job's champion forecaster; opened at the first look-up."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
         "model of peaks", lambda job: opened().champion_peaks(job),
-        lambda job, version, files: opened().fetch_peaks(version, files), read_calibrator,
+        lambda job, version, files: opened().download_peaks(version, files), read_calibrator,
     )  # fmt: skip
 
 
@@ -93,14 +93,18 @@ class Learned(NamedTuple):
     peaks: SyncedArtifacts | None = None
 
     def decider(self, name: str, contract: Contract, clock: Instant) -> Decider:
-        """Return the policy of that name, with the job's newest agent if it needs one.
+        """Build the policy that decides for a job now, with the job's newest DQN agent if the policy is learned.
 
-        If the agent or the timetable is missing or unreadable, the policy STAND_IN decides, and `stand_in` says why.
+        If its agent, or the timetable in the contract that it needs, is missing or unreadable, that is the policy
+        "forecast", and `stand_in` says why.
 
         Args:
             name: of the policy, as in the settings.
             contract: of the job.
             clock: the present moment.
+
+        Raises:
+            SettingsError: no policy has this name.
         """
         try:
             if name not in LEARNED:
@@ -109,14 +113,15 @@ class Learned(NamedTuple):
             if found is None:
                 raise SettingsError(f"{name} has no agent yet")
         except (ValueError, OSError) as missing:  # what the policy needs is not there, or cannot be read
-            return Decider(build_policy_at(STAND_IN, contract, *clock), None, f"{missing}; {STAND_IN} decides")
+            reason = f"{missing}; {FALLBACK_POLICY} decides"
+            return Decider(build_policy_at(FALLBACK_POLICY, contract, *clock), None, reason)
         version, policy = found
         return Decider(policy, version)
 
     def calibrator(self, contract: Contract, version: str | None) -> PeakCalibrator | None:
-        """Return the peak calibrator that belongs to forecaster version `version`.
+        """Return the job's peak calibrator if it was fitted to the forecaster version `version`, else None.
 
-        None if `version` is None, or the calibrator of this version is not synced or cannot be read.
+        None too if `version` is None, or if the calibrator is not synced or cannot be read.
         """
         if self.peaks is None or version is None:
             return None

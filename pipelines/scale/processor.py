@@ -12,7 +12,7 @@ from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, count_repeat
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, keyed
+from tidecast.messages import Decision, Forecast, Heartbeat, Message, MessageError, MetricSample, Reject, decode_keyed
 
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
@@ -42,20 +42,20 @@ class Scaler:
     def step(
         self, memory: Memory | None, rows: list[dict[str, Any]], now: float, batch_s: float
     ) -> tuple[Memory | None, Sent]:
-        """Take new records, decide if a second of metrics was among them, and return the new memory and what to send.
+        """Process one micro-batch of a job's records: update its memory, decide on its executors, list what to send.
 
-        Without metrics, a hold is decided when they have been missing too long. A decision that repeats the one that
-        stands is not sent; a heartbeat is, every BEAT_S.
+        Decides if an interval of metrics is among the records, or to hold if metrics have been missing too long. A
+        decision that repeats the standing one is not sent; a heartbeat is, every BEAT_S (7 s).
 
         Args:
-            memory: of the job; None before the first record.
-            rows: records with topic, partition, offset and value.
+            memory: what is known of the job; None before its first record.
+            rows: records as dicts of topic (without prefix), partition, offset and value (bytes).
             now: wall time, epoch seconds.
             batch_s: wall time, epoch seconds, at which the micro-batch was planned; the same if it is tried again.
 
         Returns:
-            (memory, or None to forget the job; (topic, key, message) of rejects, decisions and heartbeats in this
-            order).
+            The new memory, None to forget the job; and (topic, key, message) of rejects, decision and heartbeat, in
+            this order.
 
         Raises:
             KeyError: a row of another topic than metrics, forecasts and heartbeats.
@@ -64,36 +64,38 @@ class Scaler:
         if self.unknown:
             return self._left(memory, rows, now)
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
-        memory, ticked, rejects = self.take(memory, rows, now)
-        if ticked:
-            memory, decision = self.decide(self.look(memory, batch_s), now)
+        memory, has_interval, rejects = self.update_memory(memory, rows, now)
+        if has_interval:
+            memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
-            decision = self.watch(memory, now)
+            decision = self.hold_without_metrics(memory, now)
         memory, written = self._written(memory, decision, now)
         return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *written]
 
-    def take(self, memory: Memory, rows: list[dict[str, Any]], now: float) -> tuple[Memory, bool, list[Reject]]:
-        """Update the memory with new records, by rising `wall_time`.
+    def update_memory(
+        self, memory: Memory, rows: list[dict[str, Any]], now: float
+    ) -> tuple[Memory, bool, list[Reject]]:
+        """Return the memory with new records in it, taken by rising `wall_time`; invalid ones become rejects.
 
         Args:
-            memory: of the job.
-            rows: records with topic (metrics, forecasts, heartbeats), partition, offset and value.
-            now: wall time, epoch seconds; records far ahead of it are rejected.
+            memory: what is known of the job.
+            rows: records as dicts of topic (metrics, forecasts, heartbeats), partition, offset and value (bytes).
+            now: wall time, epoch seconds; records over 300 s ahead of it are rejected.
 
         Returns:
-            (memory, whether an interval with executors was among them, rejects of invalid records and of forecasts that
-            begin after what the job can have reached).
+            The memory; whether an interval with executors was among the records; and the rejects, also of forecasts
+            that begin later than the job can have come.
 
         Raises:
             KeyError: a row of another topic.
         """
-        messages, rejects, ticked = [], [], False
+        messages, rejects, has_interval = [], [], False
         for row in rows:
             try:
-                messages.append((keyed(_KINDS[row["topic"]], self.job, row["value"], now), row))
+                messages.append((decode_keyed(_KINDS[row["topic"]], self.job, row["value"], now), row))
             except MessageError as error:
                 rejects.append(_reject(row, error, now))
-        for message, row in sorted(messages, key=lambda one: one[0].wall_time):
+        for message, row in sorted(messages, key=lambda pair: pair[0].wall_time):
             fields = dataclasses.asdict(message)
             if isinstance(message, Forecast):
                 if memories.begins_too_late(memory, fields):
@@ -105,14 +107,14 @@ class Scaler:
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
-                memory, ticked = memories.with_interval(memory, fields), True
-        return memory, ticked, rejects
+                memory, has_interval = memories.with_interval(memory, fields), True
+        return memory, has_interval, rejects
 
-    def look(self, memory: Memory, batch_s: float) -> Memory:
-        """Return the memory with the store's forecast as of the micro-batch's time `batch_s`, epoch seconds.
+    def read_store(self, memory: Memory, batch_s: float) -> Memory:
+        """Return the memory with the forecast that the store held at `batch_s` (wall epoch seconds).
 
-        Unchanged without a store. If the store has no usable forecast, the held one is dropped; if it cannot be read,
-        the held one stays and ages.
+        Unchanged without a store, and if it cannot be read. If the store has no usable forecast, the memory has none
+        either.
 
         Raises:
             msgspec.DecodeError: as `StoreForecasts.read`.
@@ -127,11 +129,11 @@ class Scaler:
         return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
 
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
-        """Evaluate the policy once at wall time `now`, epoch seconds.
+        """Ask the policy once how many executors the job needs; `now` is wall time, epoch seconds.
 
         Returns:
-            (memory, decision); the decision is None before the job has shown its executors, or when its metrics are too
-            old. Its id follows from the newest metric, so a micro-batch that is tried again writes the same id.
+            The memory; and the decision, None before the job has shown its executors or if its metrics are too old. Its
+            id follows from the newest metric, so a micro-batch that is tried again gives the same id.
         """
         contract = self.contract
         decider = self.learned.decider(self.policy, contract, Instant(now, memory.job_s(now), memory.time_scale))
@@ -153,17 +155,18 @@ class Scaler:
             reason=made.reason, codes=made.codes, inputs=inputs, expected=expected,
         )  # fmt: skip
 
-    def watch(self, memory: Memory, now: float) -> Decision | None:
-        """Return a decision to hold if metrics have been missing for more than `planning.metrics_age_s` wall seconds.
+    def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
+        """Return a decision to keep the executors if metrics have been missing for too long, else None.
 
-        None otherwise, and for a job that has never shown metrics or has no target. `now` is wall time, epoch seconds.
+        Too long is more than the contract's `planning.metrics_age_s` wall seconds. None too for a job that never sent
+        metrics or for which nothing was decided yet. `now` is wall time, epoch seconds.
         """
         if memory.metric_at is None or memory.target is None:
             return None
-        silent = now - memory.metric_at
-        if silent <= self.contract.planning.metrics_age_s:
+        silent_s = now - memory.metric_at
+        if silent_s <= self.contract.planning.metrics_age_s:
             return None
-        reason = f"hold: no metrics for {silent:.0f} s; without an observation nothing is changed"
+        reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
         return self._record(
             memory, now, id=now, policy=self.policy, executors=memory.target, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

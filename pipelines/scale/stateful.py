@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from models.policy.live.memory import Memory
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.contracts import Accepted
+from pipelines.scale.contracts import AcceptedContracts
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.processor import UNKNOWN_S, Scaler
 from tidecast.messages import encode
@@ -20,8 +20,8 @@ OUTPUT = "topic string, key string, value string"
 WATCHDOG_MS = 2000
 
 
-def stateful_processor(
-    accepted: Accepted, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
+def make_stateful_processor(
+    accepted: AcceptedContracts, policy: str, mode: str, learned: Learned = NOTHING, store: StoreForecasts | None = None
 ) -> Any:
     """Build the Spark `StatefulProcessor` that runs `Scaler` for each key (job); its output columns are OUTPUT.
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Follower, Publisher, Record, read_all
+from pipelines.kafka.broker import Follower, Publisher, Record, read_records
 from tidecast.messages import Control, MessageError, decode, encode
 
 TOPIC = "control"
@@ -42,7 +42,7 @@ class Claim:
             kafka.errors.KafkaError: it does not take the claim, or not within 30 s.
         """
         now = time.time()
-        claims = [(record.offset, epoch) for record in read_all(kafka, TOPIC) if (epoch := _epoch(record, now))]
+        claims = [(record.offset, epoch) for record in read_records(kafka, TOPIC) if (epoch := _epoch(record, now))]
         newest = max(claims, default=(-1, 0))
         if kept is None or kept != newest[1]:
             epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)

@@ -12,18 +12,23 @@ from pipelines.spark import jars, java
 _FOLDER = ROOT / "var" / "class-archive"
 
 
-def path() -> Path:
-    """Return where the executors' class archive for this Java, Spark and class path lies; it need not exist.
+def archive_path() -> Path:
+    """Return the path of the executors' class archive (AppCDS) for this Java, Spark and class path; it need not exist.
 
-    A JVM with another Java or class path ignores the archive and starts as without one.
+    A JVM of another Java or class path ignores the archive.
 
     Raises:
         JavaError: no usable Java.
         JarsError: the jars of the Kafka connector are missing.
     """
-    home = java.find().home
+    home = java.find_java().home
     release = home / "release"
-    parts = [str(home), release.read_text() if release.is_file() else "", version("pyspark"), *jars.paths("connector")]
+    parts = [
+        str(home),
+        release.read_text() if release.is_file() else "",
+        version("pyspark"),
+        *jars.jar_paths("connector"),
+    ]
     return _FOLDER / f"executor-{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}.jsa"
 
 
@@ -34,7 +39,7 @@ def use_option() -> str:
         JavaError: no usable Java.
         JarsError: the jars of the Kafka connector are missing.
     """
-    archive = path()
+    archive = archive_path()
     return f"-XX:SharedArchiveFile={archive} -Xshare:auto" if archive.is_file() else ""
 
 

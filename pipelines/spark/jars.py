@@ -43,8 +43,8 @@ class JarsError(CorrectableError, RuntimeError):
     """Jars are missing or cannot be resolved; the message names the remedy."""
 
 
-def paths(group: Group) -> list[str]:
-    """Return the absolute paths of the jars of one class path, as `resolve` listed them.
+def jar_paths(group: Group) -> list[str]:
+    """Return the absolute paths of one group's jars, "broker", "connector" or "delta", as `resolve_jars` listed them.
 
     Raises:
         JarsError: they were never resolved, or for other versions than today's, or a file is gone.
@@ -68,17 +68,17 @@ def paths(group: Group) -> list[str]:
     return [str(path) for path in found]
 
 
-def missing() -> str | None:
-    """Return in words what is wrong with the resolved jars of any group; None where all are there."""
+def describe_missing() -> str | None:
+    """Return in words which jars are missing or outdated and the remedy; None where all are there."""
     try:
         for group in COORDINATES:
-            paths(group)  # type: ignore[arg-type]
+            jar_paths(group)  # type: ignore[arg-type]
     except JarsError as error:
         return str(error)
     return None
 
 
-def resolve() -> dict[str, Any]:
+def resolve_jars() -> dict[str, Any]:
     """Download the jars of every group with Spark's Ivy and write the list `LIST`; about 20 s without a cache.
 
     Starts a JVM and stops it; sets JAVA_HOME of this process; overwrites `var/log/jars.log`.
@@ -92,7 +92,7 @@ def resolve() -> dict[str, Any]:
     """
     from pyspark.java_gateway import launch_gateway
 
-    os.environ["JAVA_HOME"] = str(java.find().home)
+    os.environ["JAVA_HOME"] = str(java.find_java().home)
     _LOG.parent.mkdir(parents=True, exist_ok=True)
     with _LOG.open("w") as log:
         gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
@@ -126,11 +126,11 @@ def _relative(path: str) -> str:
 
 def main() -> int:
     """Resolve the jars unless that is done already; the exit status: 1 where it fails, with the error on stderr."""
-    if missing() is None:
+    if describe_missing() is None:
         LIST.touch()  # make compares its age with this file's
         return 0
     try:
-        listed = resolve()
+        listed = resolve_jars()
     except (JarsError, java.JavaError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -44,8 +44,8 @@ class Java:
         return str(self.home / "bin" / "java")
 
 
-def find(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the first usable Java of JAVA_HOME, PATH and the usual folders: a supported version with all modules.
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return the first Java (17 or 21, with all modules) that JAVA_HOME, PATH or the usual folders hold.
 
     Starts each candidate once per process, which takes part of a second.
 
@@ -70,7 +70,7 @@ def find(environment: Mapping[str, str] | None = None) -> Java:
     raise JavaError(f"Java {_WANTED} is needed and was not found:\n  {looked}\n{REMEDY}")
 
 
-def install() -> Java:
+def install_java() -> Java:
     """Install a JRE with apt, as root, and return it; blocks while apt runs, up to minutes.
 
     Raises:
@@ -89,7 +89,7 @@ def install() -> Java:
         printed += done.stdout[-1000:] + done.stderr[-1000:]
         if done.returncode == 0 and "install" in command:
             _probe.cache_clear()
-            return find()
+            return find_java()
     raise JavaError(f"apt could not install Java {_WANTED}:\n{printed[-2000:]}\n{REMEDY}")
 
 
@@ -130,11 +130,11 @@ def _probe(home: Path) -> tuple[int, str | None]:
 def main() -> int:
     """Find Java or install it; the exit status: 1 where neither is possible, with the error on stderr."""
     try:
-        find()
+        find_java()
     except JavaError as missing:
         print(f"{missing}\ninstalling Java with apt" if os.geteuid() == 0 else missing, file=sys.stderr)
         try:
-            install()
+            install_java()
         except JavaError as error:
             print(error, file=sys.stderr)
             return 1

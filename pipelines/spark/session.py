@@ -57,7 +57,7 @@ _DECOMMISSION = {
 
 
 def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = True) -> SparkSession:
-    """Start, or get where one runs, a Spark session inside this process: `local[cores]`, no UI, loopback only.
+    """Return a Spark session in this process (`local[cores]`, no UI, loopback only): the running one, or a new one.
 
     Creates `var/spark` for its files; sets JAVA_HOME and SPARK_LOCAL_* of this process. Takes some seconds.
 
@@ -82,7 +82,7 @@ def local_session(app: str, cores: int = 1, delta: bool = False, kafka: bool = T
         "spark.driver.memory": "600m",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.ui.enabled": "false",
-        "spark.jars": ",".join(path for group in groups for path in jars.paths(group)),  # type: ignore[arg-type]
+        "spark.jars": ",".join(path for group in groups for path in jars.jar_paths(group)),  # type: ignore[arg-type]
     }
     return _build(app, f"local[{cores}]", options)
 
@@ -112,7 +112,7 @@ def cluster_session(
         raise SettingsError(
             "spark.master is not set and no stack is running. `make up` starts one, or set TIDECAST_SPARK__MASTER."
         )
-    executors, connector = contract.executors, jars.paths("connector")
+    executors, connector = contract.executors, jars.jar_paths("connector")
     options = {
         **_COMMON,
         **_DECOMMISSION,
@@ -152,7 +152,7 @@ def cluster_session(
 def _build(app: str, master: str, options: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    os.environ["JAVA_HOME"] = str(java.find().home)
+    os.environ["JAVA_HOME"] = str(java.find_java().home)
     builder: Any = SparkSession.builder.appName(app).master(master)
     for name, value in options.items():
         if value:

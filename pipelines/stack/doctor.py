@@ -96,14 +96,14 @@ def _packages(lock: Path) -> Check:
 
 def _java() -> Check:
     try:
-        found = java.find()
+        found = java.find_java()
     except java.JavaError as error:
         return Check("java", False, str(error).splitlines()[0], java.REMEDY)
     return Check("java", True, f"{found.version} at {found.home}")
 
 
 def _jars() -> Check:
-    fault = jars.missing()
+    fault = jars.describe_missing()
     return Check("jars", fault is None, fault or f"all groups in {jars.LIST}", "Run `make setup`.")
 
 

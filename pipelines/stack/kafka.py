@@ -36,7 +36,7 @@ def start(context: StackContext) -> None:
 def _class_path() -> str:
     # Kafka's own set lacks the Scala library under Ivy's rules; PySpark's fits.
     scala = sorted(Path(spark_home(), "jars").glob("scala-library-2.13*.jar"))
-    return ":".join([*jars.paths("broker"), *map(str, scala)])
+    return ":".join([*jars.jar_paths("broker"), *map(str, scala)])
 
 
 def _properties(context: StackContext, data: Path) -> str:

@@ -77,7 +77,7 @@ class Stack:
                 raise StackError(
                     f"a stack runs on {var} already. End it with `make down`, or set TIDECAST_VAR to another folder."
                 )
-            found = java.find()
+            found = java.find_java()
             chosen = ports.choose_ports(settings.ports, [name for part in self._embedded for name in PARTS[part].ports])
             addresses.check_reachable(settings, parts)
             (var / "log").mkdir(parents=True, exist_ok=True)

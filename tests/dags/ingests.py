@@ -11,7 +11,7 @@ from typing import Any
 import pipelines.ingest
 from dags.assets import METRICS_STORED
 from dags.ingest_metrics import ingest_metrics
-from pipelines.ingest.offsets import Topic, plan
+from pipelines.ingest.offsets import Topic, plan_range
 from pipelines.lake.tables import Origin
 
 HOUR = datetime.fromtimestamp(time.time(), UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
@@ -25,7 +25,7 @@ class Ingests:
         self.end, self.commits = 0, []
 
     def __call__(self, partition: str, skip_lost: bool, told: Any) -> Any:
-        taken = plan(Topic("metrics", "id", {0: (0, self.end)}), partition, self.commits, 0.0)
+        taken = plan_range(Topic("metrics", "id", {0: (0, self.end)}), partition, self.commits, 0.0)
         origin = Origin("metrics", "id", partition, taken.start, taken.end, 0.0, taken.records, 0)
         self.commits.insert(0, origin)
         offsets = [taken.start[0], taken.end[0]]

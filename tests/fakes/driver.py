@@ -19,7 +19,7 @@ class NotedActuator:
     target: int | None = None
     calls: list[str] = field(default_factory=list)
     refuses: bool = False
-    asked: set[str] = field(default_factory=set)
+    asked_to_leave: set[str] = field(default_factory=set)
 
     def take_over(self, least):
         self.calls.append("take over")
@@ -44,14 +44,14 @@ class NotedActuator:
 class Sent(list):
     """An outbox that keeps everything."""
 
-    def send(self, topic, key, message):
+    def enqueue(self, topic, key, message):
         self.append((topic, key, message))
 
     def of(self, kind):
         return [m for _, _, m in self if isinstance(m, kind)]
 
 
-def job(name: str = "orders", granted: str = "act", **fields: Any) -> Job:
+def job(name: str = "orders", widest_mode: str = "act", **fields: Any) -> Job:
     """A job with one executor, 1 to 4 allowed."""
     parts = {"limits": Limits(1, 4), "actuator": NotedActuator(), "outbox": Sent(), "topics": ("events",)}
-    return Job(name, granted, WALL, **{**parts, "executors": {"0": 1}, **fields})
+    return Job(name, widest_mode, WALL, **{**parts, "executors": {"0": 1}, **fields})

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.kafka.broker import Follower, Publisher, read_all
+from pipelines.kafka.broker import Follower, Publisher, read_records
 from pipelines.kafka.topics import create_topics
 from pipelines.stack.stack import Stack
 from tests.fakes.waiting import PATIENCE_S, wait_until
@@ -187,7 +187,7 @@ def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
     life.stack.end("attached")
     assert "Traceback" not in life.job.log.read_text()
 
-    totals = {r.key: json.loads(r.value)["n"] for r in read_all(life.kafka, "results")}
+    totals = {r.key: json.loads(r.value)["n"] for r in read_records(life.kafka, "results")}
     assert sum(totals.values()) == life.produced  # through every scale action and the killed executor
 
     intervals = [m for m in life.said if isinstance(m, MetricSample) and m.kind == "interval"]
@@ -195,5 +195,5 @@ def test_every_record_was_seen_once_and_the_agent_ends_with_its_query(life):
     assert sum(m.span_s for m in intervals) == pytest.approx(
         last - first, abs=0.01
     )  # no second is missing, none is twice
-    arrived = sum(first <= r.timestamp < last for r in read_all(life.kafka, "events"))
+    arrived = sum(first <= r.timestamp < last for r in read_records(life.kafka, "events"))
     assert sum(m.arrival_rps * m.span_s for m in intervals) == pytest.approx(arrived, rel=0.02)

@@ -50,7 +50,7 @@ def trained(agents):
 
 
 def synced(settings, folder):
-    sync = ArtifactSync(learned.agents(settings), lambda: {CONTRACT.job: CONTRACT}, folder, every_s=0.0)
+    sync = ArtifactSync(learned.agent_source(settings), lambda: {CONTRACT.job: CONTRACT}, folder, every_s=0.0)
     return sync, SyncedArtifacts(folder, learned.read_policy)
 
 
@@ -77,7 +77,7 @@ def test_what_was_trained_is_judged_by_what_its_run_kept(agents, settings, train
     allowed = 1 + float(parameters["tolerance"])
     kept = [metrics[f"gate.{name}"] <= allowed for name in ("forecast", "mpc") if f"gate.{name}" in metrics]
     assert kept and verdict["promoted"] is all(kept) and verdict["version"] == "1"
-    assert agent.decide_on_challenger("orders", trained, settings) == verdict == agents.last_verdict("orders")
+    assert agent.decide_on_challenger("orders", trained, settings) == verdict == agents.read_verdict("orders")
 
 
 @pytest.mark.parametrize(("ratio", "promoted"), [(0.97, True), (1.005, True), (1.02, False), (None, False)])
@@ -92,7 +92,7 @@ def test_the_gate_lets_serve_what_is_surely_no_dearer_and_nothing_else(agents, s
     verdict = agent.decide_on_challenger(job, run.id, settings)
     assert verdict["promoted"] is promoted
     assert agent.promote(verdict, settings) == (version if promoted else None) == agents.champion_version(job)
-    assert agent.decide_on_challenger(job, run.id, settings) == verdict == agents.last_verdict(job)
+    assert agent.decide_on_challenger(job, run.id, settings) == verdict == agents.read_verdict(job)
 
 
 def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_not_fit(
@@ -144,7 +144,7 @@ def test_without_a_champion_another_policy_decides_and_the_registry_says_what_to
 ):
     nobody = CONTRACT.model_copy(update={"job": "nobody"})
     folder = tmp_path_factory.mktemp("none")
-    assert ArtifactSync(learned.agents(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
+    assert ArtifactSync(learned.agent_source(settings), lambda: {nobody.job: nobody}, folder, 0.0).tick(0.0) == []
     here = Learned(SyncedArtifacts(folder, learned.read_policy)).decider("dqn", nobody, AT)
     assert here.policy.name == "forecast" and "no agent yet" in here.stand_in
     with pytest.raises(RegistryError, match="Run the DAG retrain_agent once"):

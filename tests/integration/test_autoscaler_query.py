@@ -8,10 +8,10 @@ import pytest
 
 from configs.settings import load
 from models.policy.live.replay import parse_contracts, replay_decision
-from pipelines.kafka.broker import Follower, Publisher, read_all
+from pipelines.kafka.broker import Follower, Publisher, read_records
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
-from pipelines.scale.autoscaler import start, watch_contracts
-from pipelines.scale.contracts import Accepted, accepted_file
+from pipelines.scale.autoscaler import make_contract_watch, start_query
+from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.learned import Learned
 from tests.fakes.agents import Versions, read
 from tidecast.messages import MetricSample
@@ -57,8 +57,8 @@ class Job:
 
 @contextmanager
 def running(spark, settings, checkpoint, agents=None):
-    watch_contracts(settings, Accepted(accepted_file(checkpoint))).look()
-    query = start(spark, settings, checkpoint, Learned(agents))
+    make_contract_watch(settings, AcceptedContracts(accepted_file(checkpoint))).look()
+    query = start_query(spark, settings, checkpoint, Learned(agents))
     try:
         yield
     finally:
@@ -68,17 +68,17 @@ def running(spark, settings, checkpoint, agents=None):
 def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp_path):
     kafka, registry, job = empty_topics, Versions(JOB), Job(empty_topics)
     settings = load(kafka=kafka.model_dump(), autoscaler={"policy": "dqn"})
-    accepted = Accepted(accepted_file(tmp_path / "query"))
+    accepted = AcceptedContracts(accepted_file(tmp_path / "query"))
     sync = ArtifactSync(registry.source(), accepted.all, tmp_path / "agents", 0.1)
     try:
         with running(spark, settings, tmp_path / "query", SyncedArtifacts(tmp_path / "agents", read)):
             heard = job.until(lambda d: "stand_in" in d["codes"])
             assert heard[-1]["policy"] == "forecast"
             registry.versions["1"] = "2"
-            assert sync.tick(1.0) == [f"{JOB}: agent is version 1"]
+            assert sync.sync(1.0) == [f"{JOB}: agent is version 1"]
             first = job.until(lambda d: d["inputs"].get("version") == "1" and d["executors"] == 2)[-1]
             registry.versions["2"] = "3"
-            sync.tick(2.0)
+            sync.sync(2.0)
             second = job.until(lambda d: d["inputs"].get("version") == "2")[-1]
             assert (first["policy"], second["policy"], second["executors"]) == ("dqn", "dqn", 3)
             assert second["inputs"]["target"] == 2 and second["inputs"]["carried"]["asked"] > 0
@@ -87,7 +87,7 @@ def test_agents_and_policies_change_and_the_state_stays(spark, empty_topics, tmp
             third = job.until(lambda d: d["policy"] == "reactive" and "needed_observed" in d["inputs"])[-1]
             assert third["inputs"]["since_change_s"] < 600, "nothing is known of the change to three executors"
             assert "asked" not in third["inputs"]["carried"]
-            contracts = parse_contracts(json.loads(record.value) for record in read_all(kafka, "contracts"))
+            contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
             assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
     finally:
         job.close()

@@ -27,9 +27,9 @@ def attached(empty_topics):
     jobs, threads = [], []
 
     def start(granted="act", **fields):
-        job = driver.job(granted=granted, lost_contact_s=LOST_S, prefix=empty_topics.prefix, **fields)
+        job = driver.job(widest_mode=granted, lost_contact_s=LOST_S, prefix=empty_topics.prefix, **fields)
         following = commands.Commands(job, empty_topics.bootstrap, {}, waits_for_clock=False)
-        run = threading.Thread(target=_repeat, args=(job, "following", following.step, 0.0, following.close))
+        run = threading.Thread(target=_repeat, args=(job, "following", following.poll, 0.0, following.close))
         jobs.append(job), threads.append(run)
         run.start()
         job.following = following
@@ -41,7 +41,7 @@ def attached(empty_topics):
     for thread in threads:
         thread.join()
     for job in jobs:
-        modes.release(job)
+        modes.release_executors(job)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def publisher(empty_topics):
 
 
 def settled(job):
-    wait_until(lambda: job.following._settled, "the control topic read to its end")
+    wait_until(lambda: job.following._control_read, "the control topic read to its end")
 
 
 def decide(publisher, executors, id):

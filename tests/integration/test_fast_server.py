@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Publisher, read_all
+from pipelines.kafka.broker import Publisher, read_records
 from pipelines.serve.claim import Claim
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.swapping import swap_model
@@ -116,7 +116,7 @@ def has(client, i):
 
 
 def have_been_sent(kafka, count):
-    wait_until(lambda: len(list(read_all(kafka, "forecasts"))) >= count, f"{count} forecasts", every_s=0.1)
+    wait_until(lambda: len(list(read_records(kafka, "forecasts"))) >= count, f"{count} forecasts", every_s=0.1)
 
 
 def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_bytes(empty_topics, tmp_path):
@@ -154,7 +154,7 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
         have_been_sent(kafka, BEGIN + 230 - first)
         claim = Claim(kafka, publisher)
         server.wait_for_end()
-        assert claim.epoch > decode(Forecast, list(read_all(kafka, "forecasts"))[-1].value).epoch
+        assert claim.epoch > decode(Forecast, list(read_records(kafka, "forecasts"))[-1].value).epoch
         claim.close()
     finally:
         server.stop()
@@ -166,7 +166,7 @@ def check_sent(kafka, first, folder):
     """Every origin once or more, always with the bytes that an undisturbed run has, in order."""
     sent: dict[int, set[bytes]] = {}
     order = []
-    for record in read_all(kafka, "forecasts"):
+    for record in read_records(kafka, "forecasts"):
         assert record.headers["key"].decode() == KEY and record.key == JOB and int(record.headers["ts"]) > 0
         version = int(record.headers["version"])
         sent.setdefault(version, set()).add(record.value)

@@ -12,7 +12,7 @@ from models.policy.live.memory import fresh
 from models.policy.live.replay import parse_contracts, replay_decision
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
-from pipelines.ingest.run import planned, take
+from pipelines.ingest.run import ingest_ranges, plan_ranges
 from pipelines.kafka.broker import BrokerError, Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.lake import tables as lake
@@ -40,7 +40,7 @@ def publish(settings, topic, values, key=None):
 
 
 def ingest(spark, settings, partition, now=NOW, topics=tuple(KINDS)):
-    return take(spark, settings, [r for r in planned(settings, partition, now) if r.topic in topics])
+    return ingest_ranges(spark, settings, [r for r in plan_ranges(settings, partition, now) if r.topic in topics])
 
 
 def contents(spark, settings):
@@ -116,19 +116,21 @@ def test_a_topic_created_anew_and_an_unreachable_broker_are_told_apart(spark, se
     ingest(spark, settings, "2014-10-22T04")
     delete_topics(settings.kafka)
     with pytest.raises(BrokerError, match="metrics"):
-        planned(settings, "2014-10-22T04", NOW)
+        plan_ranges(settings, "2014-10-22T04", NOW)
     create_topics(settings.kafka)
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     with pytest.raises(OffsetsError, match="another topic of that name"):
-        planned(settings, "2014-10-22T04", NOW)
+        plan_ranges(settings, "2014-10-22T04", NOW)
     ingest(spark, settings, "2014-10-22T05")
-    assert Lake(spark, settings.lake_dir).read("metrics").count() == 2
+    assert Lake(spark, settings.lake_dir).read_table("metrics").count() == 2
 
 
 def test_a_decision_replays_from_the_lake_by_the_contract_that_lies_beside_it(spark, settings):
     contract = Contract(job="orders", latency_target_s=7)
     scaler, now = Scaler("orders", contract, "forecast", "act"), NOW - 5
-    memory, _, _ = scaler.take(fresh(contract), [row("metrics", metric(wall_time=now, arrival_rps=900.0))], now)
+    memory, _, _ = scaler.update_memory(
+        fresh(contract), [row("metrics", metric(wall_time=now, arrival_rps=900.0))], now
+    )
     _, decision = scaler.decide(memory, now)
     publish(settings, "decisions", [encode(decision)], b"orders")
     text = ContractText("orders", now, now, 1.0, contract.hash, contract.text)

@@ -10,8 +10,9 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import UserScramCredentialUpsertion
 
-from pipelines.kafka.broker import BrokerError, Follower, Publisher, offsets, read_all, spark_options
+from pipelines.kafka.broker import BrokerError, Follower, Publisher, read_records, topic_offsets
 from pipelines.kafka.librdkafka import Feed, Sender
+from pipelines.kafka.spark import spark_options
 from pipelines.kafka.topics import create_topics
 from tests.fakes import driver
 from tests.fakes.secure_broker import PASSWORD, USER, secure_broker, with_login
@@ -52,7 +53,7 @@ def secured(tmp_path_factory):
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_every_client_of_the_ring_gets_in(secured, spark, mechanism, tmp_path):
     kafka = secured(sasl_mechanism=mechanism)
-    before = offsets(kafka, "metrics")[0][1]
+    before = topic_offsets(kafka, "metrics")[0][1]
     publisher, sender, fed = Publisher(kafka), Sender(kafka), []
     feed = Feed(kafka, "metrics", {0: before}, fed.extend)
     publisher.send_bytes("metrics", b"by", b"kafka-python")
@@ -63,14 +64,14 @@ def test_every_client_of_the_ring_gets_in(secured, spark, mechanism, tmp_path):
     sender.close()
     wait_until(lambda: len(fed) == 2, "librdkafka's feed")
     feed.close()
-    assert {r.value for r in read_all(kafka, "metrics", newest=2)} == {b"kafka-python", b"librdkafka"}
+    assert {r.value for r in read_records(kafka, "metrics", newest=2)} == {b"kafka-python", b"librdkafka"}
 
     source = spark.readStream.format("kafka").options(**spark_options(kafka)).option("subscribe", "metrics")
     values = source.option("startingOffsets", f'{{"metrics": {{"0": {before}}}}}').load().select("key", "value")
     sink = values.writeStream.format("kafka").options(**spark_options(kafka)).option("topic", "windows")
     query = sink.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
-    assert [r.value for r in read_all(kafka, "windows")][-2:] == [b"kafka-python", b"librdkafka"]
+    assert [r.value for r in read_records(kafka, "windows")][-2:] == [b"kafka-python", b"librdkafka"]
 
     control.set_mode(kafka.bootstrap, "orders", "observe", kafka.security)
     follower = Follower(kafka, ["control"])
@@ -89,7 +90,7 @@ def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("call", [create_topics, lambda kafka: list(read_all(kafka, "metrics"))])
+@pytest.mark.parametrize("call", [create_topics, lambda kafka: list(read_records(kafka, "metrics"))])
 def test_the_pipeline_names_a_wrong_password(secured, call):
     with pytest.raises(BrokerError, match="sasl_plain_password"):
         call(secured(sasl_plain_password="guessed"))
@@ -120,7 +121,7 @@ def test_an_agent_reads_one_broker_and_speaks_to_another(secured, query, broker)
     wait_until(arrived, "arrivals of the secure broker on the open one")
     publisher.close()
     agent.stop()
-    assert offsets(broker, "events") == {p: (0, 0) for p in range(8)}
+    assert topic_offsets(broker, "events") == {p: (0, 0) for p in range(8)}
 
 
 @pytest.mark.usefixtures("impatient")

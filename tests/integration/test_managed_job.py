@@ -11,13 +11,13 @@ import pytest
 
 from configs.settings import load
 from pipelines.jobs.history import publish_history
-from pipelines.jobs.running import start_of
-from pipelines.jobs.truth import compare, counted
-from pipelines.kafka.broker import Publisher, read_all
+from pipelines.jobs.running import read_first_offsets
+from pipelines.jobs.truth import compare_counts, read_counts
+from pipelines.kafka.broker import Publisher, read_records
 from pipelines.traces.trace import load_trace
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
-from tidecast.control import announced
+from tidecast.control import clock_of
 from tidecast.messages import Control, MetricSample, Reject, decode
 
 pytestmark = pytest.mark.integration
@@ -78,33 +78,35 @@ def test_counts_equal_the_truth_though_the_driver_is_killed_and_bad_events_come(
     job = start("word_count", "--no-agent")
     assert generator.wait(PATIENCE_S) == 0
     truth = json.loads((tmp_path / "truth.json").read_text())
-    start_at = start_of(tmp_path, "word_count")["results"]
+    start_at = read_first_offsets(tmp_path, "word_count")["results"]
     exact = {"produced": truth["produced"], "counted": truth["produced"], "lost": 0, "duplicated": 0}
-    wait_for(lambda: compare(truth, counted(empty_topics, start_at)) == exact, "counts equal to the truth")
+    wait_for(lambda: compare_counts(truth, read_counts(empty_topics, start_at)) == exact, "counts equal to the truth")
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
-    rejects = {(r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_all(empty_topics, "rejects"))}
+    rejects = {
+        (r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_records(empty_topics, "rejects"))
+    }
     assert len(rejects) == len(BAD_EVENTS)
     assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
-    clocks = [announced(decode(Control, record.value)) for record in read_all(empty_topics, "control")]
+    clocks = [clock_of(decode(Control, record.value)) for record in read_records(empty_topics, "control")]
     assert {clock.wall_start for clock in clocks} == {truth["wall_start"]}
 
 
 def test_sigterm_ends_a_replay_early_with_its_truth(start, empty_topics, tmp_path):
     generator = start("load_generator", TIDECAST_REPLAY__LIVE_HOURS="48")  # minutes: it is not done before it is ended
-    wait_for(lambda: sum(1 for _ in read_all(empty_topics, "events")) > 0, "first records")
+    wait_for(lambda: sum(1 for _ in read_records(empty_topics, "events")) > 0, "first records")
     generator.terminate()
     assert generator.wait(PATIENCE_S) == 0
     truth = json.loads((tmp_path / "truth.json").read_text())
     assert 0 < truth["produced"] < truth["planned"]
-    assert truth["produced"] == sum(1 for _ in read_all(empty_topics, "events"))
+    assert truth["produced"] == sum(1 for _ in read_records(empty_topics, "events"))
 
 
 def test_history_is_published_as_intervals_of_trace_time(empty_topics):
     settings = load(kafka=empty_topics.model_dump(), replay={"history_days": 2})
     began = time.time()
     assert publish_history(settings) == 96
-    samples = [decode(MetricSample, record.value, time.time()) for record in read_all(empty_topics, "metrics")]
+    samples = [decode(MetricSample, record.value, time.time()) for record in read_records(empty_topics, "metrics")]
     times, rates = load_trace(settings.replay).history()
     assert [sample.time for sample in samples] == times.tolist()
     assert [sample.arrival_rps for sample in samples] == rates.tolist()

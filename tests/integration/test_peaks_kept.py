@@ -42,7 +42,7 @@ def source(days):
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
     train_challenger(registry, "orders", TRAINING, source(8), live=LiveJob(PLANNING, 1.0))
-    found = registry.version_of("orders", "challenger")
+    found = registry.alias_version("orders", "challenger")
     assert found is not None
     return found
 
@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
 
 
 def synced(settings, folder, contract=CONTRACT):
-    sync = ArtifactSync(learned.peaks(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
+    sync = ArtifactSync(learned.calibrator_source(settings), lambda: {contract.job: contract}, folder, every_s=0.0)
     return sync, SyncedArtifacts(folder, learned.read_calibrator)
 
 
@@ -122,4 +122,4 @@ def test_a_contract_of_other_times_is_told_to_retrain_and_nothing_dies(settings,
 
 def test_a_run_without_peaks_has_no_file(registry, version, folder):
     with pytest.raises(RegistryError, match=r"run [0-9a-f]+ .* has no version_99/peaks\.json"):
-        registry.fetch_peaks(f"99@{registry.versions('orders')[0].run_id}", folder)
+        registry.download_peaks(f"99@{registry.versions('orders')[0].run_id}", folder)

@@ -10,6 +10,7 @@ from mlflow.exceptions import MlflowException
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import Registry, RegistryError
+from pipelines.registry.artifacts import read_forecaster
 from tests.fakes.forecasters import TASK, kinds, network, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -26,7 +27,7 @@ def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry,
         again.step(value)
         np.testing.assert_allclose(again.quantiles, track.quantiles, rtol=1e-6)
     assert again.basis() == track.basis()
-    assert registry.version_of(job, "challenger") == version
+    assert registry.alias_version(job, "challenger") == version
 
 
 def test_nothing_registered_can_run_code(registry, settings):
@@ -74,7 +75,23 @@ def test_errors_say_what_to_do(registry):
         registry.load("nobody", "77")
     with pytest.raises(RegistryError, match="run 'nothing'"):
         registry.figures("nothing")
-    assert registry.last_verdict("nobody") is None
+    assert registry.read_verdict("nobody") is None
+
+
+def test_an_outage_is_not_taken_for_no_verdict(registry, monkeypatch):
+    def away(name):
+        raise MlflowException("connection refused")
+
+    monkeypatch.setattr(registry._client, "get_registered_model", away)
+    with pytest.raises(RegistryError, match="connection refused"):
+        registry.read_verdict("orders")
+
+
+@pytest.mark.parametrize("text", ["{", "[1]"])
+def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path, text):
+    (tmp_path / "forecaster.json").write_text(text)
+    with pytest.raises(RegistryError, match=r"orders: forecaster\.json .*Retrain"):
+        read_forecaster(tmp_path, "orders")
 
 
 def tampered(registry, settings, job, change):

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app
-from pipelines.kafka.broker import Publisher, read_all
+from pipelines.kafka.broker import Publisher, read_records
 from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection.transport import TOPICS
@@ -68,11 +68,13 @@ def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(
     for topic in ("events", "metrics", "results"):
         publisher.send_bytes(topic, b"orders", b"a person's record")
     publisher.close()
-    before = {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
+    before = {topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in TOPICS}
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", empty_topics.bootstrap)
     monkeypatch.setenv("TIDECAST_KAFKA__PREFIX", empty_topics.prefix)
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "var"))
     done = CliRunner().invoke(app, arguments)
     assert "Unset TIDECAST_KAFKA__BOOTSTRAP" in f"{done.output}{done.exception}"
-    assert before == {topic: (topic_id(empty_topics, topic), list(read_all(empty_topics, topic))) for topic in TOPICS}
+    assert before == {
+        topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in TOPICS
+    }
     assert sum(len(records) for _, records in before.values()) == 3

@@ -8,7 +8,7 @@ import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.kafka.broker import Publisher, offsets, read_all
+from pipelines.kafka.broker import Publisher, read_records, topic_offsets
 from pipelines.registry import Registry
 from pipelines.serve.step.windows import KEPT_STEPS
 from pipelines.serve.stream.server import Server
@@ -100,7 +100,7 @@ def drive(server, holds, what):
 
 
 def on(kafka, topic, kind):
-    return [decode(kind, record.value) for record in read_all(kafka, topic)]
+    return [decode(kind, record.value) for record in read_records(kafka, topic)]
 
 
 def test_while_the_registry_hangs_every_job_is_forecast_on(kafka, send, tmp_path):
@@ -178,7 +178,7 @@ def test_a_server_begins_where_its_models_do_however_long_the_topic(kafka, send,
         first = server._jobs.job(JOB).first
     finally:
         server.close()
-    assert offsets(kafka, "metrics")[0][1] == days * 144
+    assert topic_offsets(kafka, "metrics")[0][1] == days * 144
     missed = first - (now / 60 - KEPT_STEPS)
     assert -12 <= missed <= 0, "as much as a champion is warmed on, and ten minutes more at most"
     assert f"serving {JOB}: from {now:.0f} on (job time), " in capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     run = train_challenger(registry, "first", TRAINING, LakeSeries(series(400), 5))
     naive, challenger = registry.versions("first")
     assert naive.tags["kind"] == "seasonal_naive"
-    assert registry.champion_version("first") == "1" and registry.version_of("first", "challenger") == "2"
+    assert registry.champion_version("first") == "1" and registry.alias_version("first", "challenger") == "2"
     metrics, parameters, tags = registry.figures(run)
     for name in ("challenger", "champion", "seasonal_naive", "last_value"):
         assert metrics[f"{name}.pinball"] > 0 and metrics[f"{name}.rmse_h3"] > 0
@@ -77,7 +77,7 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
     assert metrics["gate.champion"] == metrics["gate.seasonal_naive"] < 1  # this load is no seasonal one
     assert verdict["promoted"] and "the champion's" in verdict["reason"]
     assert registry.champion_version("first") == "2"
-    assert forecaster.decide_on_challenger("first", run, settings) == verdict == registry.last_verdict("first")
+    assert forecaster.decide_on_challenger("first", run, settings) == verdict == registry.read_verdict("first")
 
 
 def run_with(registry, job, losses, champion="1"):

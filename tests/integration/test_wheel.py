@@ -115,7 +115,7 @@ def test_a_job_of_its_own_is_observed(stranger, tmp_path):
             str(stranger),
             str(script),
             kafka.bootstrap,
-            ",".join(jars.paths("connector")),
+            ",".join(jars.jar_paths("connector")),
             str(tmp_path / "checkpoint"),
         ]
         told = {"PYTHONPATH": "", "PYSPARK_PYTHON": str(stranger), "PYSPARK_DRIVER_PYTHON": str(stranger)}

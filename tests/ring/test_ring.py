@@ -123,7 +123,7 @@ def test_bad_records_on_every_topic_are_rejected_with_a_reason(ring):
 
 
 def test_bad_records_on_every_topic_are_in_the_quarantine(ring):
-    kept = {origin.topic: origin.quarantined for origin in lake.history(ring["lake"], lake.QUARANTINE)}
+    kept = {origin.topic: origin.quarantined for origin in lake.commit_origins(ring["lake"], lake.QUARANTINE)}
     assert set(kept) == {"metrics", "forecasts", "decisions", "outcomes", "contracts"}
     assert min(kept.values()) >= len(faults.bad_versions(b'{"executors": 1, "wall_time": 0}'))
 
@@ -212,7 +212,7 @@ def test_the_newcomer_was_offered_the_main_jobs_load_and_its_model_judged(ring):
     new, registry = ring["facts"]["newcomer"], ring["registry"]
     assert new["job"] == "ride_count" and new["version"] and new["champion"]
     assert new["why"].startswith("word_count (shape ") and ("let in" in new["why"] or "kept out" in new["why"])
-    metrics, _, _ = registry.figures(registry.last_verdict("ride_count")["run"])
+    metrics, _, _ = registry.figures(registry.read_verdict("ride_count")["run"])
     gate = ("shape", "adapted", "source_only", "target_only", "last_value", "transfer")
     assert {f"adapt.word_count.{name}" for name in gate} <= set(metrics)
     version = registry.versions("ride_count")[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.bench.borders.compare import compare_readers
 from pipelines.ingest.columns import KINDS
-from pipelines.ingest.parse import parsed, quarantined, rules, stored
+from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
 from tests.fakes.records import GOOD, NOW, bad_records, record
 
 pytestmark = pytest.mark.spark
@@ -17,12 +17,12 @@ IDENTITY = ("kafka_partition", "kafka_offset")
 
 
 def judged(spark, topic, values):
-    from pipelines.ingest.quality import gate
+    from pipelines.ingest.quality import apply_rules
 
     rows = [(KEYS.get(topic, b"word_count"), value, 0, offset) for offset, value in enumerate(values)]
     frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
     kind = KINDS[topic]
-    return gate(parsed(frame, kind, NOW).localCheckpoint(), rules(NOW), IDENTITY)
+    return apply_rules(parse_records(frame, kind, NOW).localCheckpoint(), quality_rules(NOW), IDENTITY)
 
 
 @pytest.mark.parametrize("topic", KINDS)
@@ -35,7 +35,7 @@ def test_every_bad_record_is_kept_back_with_its_reason_and_nothing_is_lost(spark
     assert (verdict.read, verdict.kept, verdict.refused) == (len(values), len(good), len(bad))
     kept = {row.kafka_offset for row in verdict.good.select("kafka_offset").collect()}
     assert kept == set(range(len(bad), len(values)))
-    rows = {row.kafka_offset: row for row in quarantined(verdict.bad, topic, "2014-10-22T04").collect()}
+    rows = {row.kafka_offset: row for row in select_quarantined(verdict.bad, topic, "2014-10-22T04").collect()}
     for offset, (name, (value, word)) in enumerate(bad.items()):
         assert any(word in reason for reason in rows[offset].reasons), (name, rows[offset].reasons)
         assert rows[offset].raw == value, name
@@ -45,7 +45,7 @@ def test_every_bad_record_is_kept_back_with_its_reason_and_nothing_is_lost(spark
 def test_good_rows_carry_their_own_hour_and_every_field(spark):
     values = [record("metrics"), record("metrics", time=1_413_950_399.0), record("metrics", without="span_s")]
     verdict = judged(spark, "metrics", values)
-    rows = stored(verdict.good, KINDS["metrics"], "2014-10-22T04").orderBy("kafka_offset").collect()
+    rows = select_stored(verdict.good, KINDS["metrics"], "2014-10-22T04").orderBy("kafka_offset").collect()
 
     assert [row.event_hour for row in rows] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
     assert {row.ingest_partition for row in rows} == {"2014-10-22T04"}
@@ -66,21 +66,21 @@ def test_a_warning_reports_and_keeps_nothing_back(spark):
 
 
 def test_a_rule_that_cannot_run_stops_the_gate(spark):
-    from pipelines.ingest.quality import QualityError, QualityRule, gate
+    from pipelines.ingest.quality import QualityError, QualityRule, apply_rules
 
     with pytest.raises(QualityError, match="colour"):
-        gate(spark.range(3), [QualityRule("colour")], ("id",))
+        apply_rules(spark.range(3), [QualityRule("colour")], ("id",))
 
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
     """Spark's column statistics of cached frames leave out NaN; the gate must not commit what it cannot name."""
-    from pipelines.ingest.quality import QualityError, QualityRule, gate
+    from pipelines.ingest.quality import QualityError, QualityRule, apply_rules
 
     rows = spark.range(4).selectExpr("id", "IF(id = 2, double('NaN'), double(id)) AS rate").coalesce(1).cache()
     rows.count()
     with pytest.raises(QualityError, match="1 rows break it, but 0 are named"):
-        gate(rows, [QualityRule("rate", (0, 1e6))], ("id",))
-    verdict = gate(rows.localCheckpoint(), [QualityRule("rate", (0, 1e6))], ("id",))
+        apply_rules(rows, [QualityRule("rate", (0, 1e6))], ("id",))
+    verdict = apply_rules(rows.localCheckpoint(), [QualityRule("rate", (0, 1e6))], ("id",))
     assert [row.reasons for row in verdict.bad.collect()] == [["rate=nan: at least 0 and at most 1000000 is expected"]]
 
 

@@ -25,15 +25,15 @@ def origin(partition, start, end, **more):
 
 
 def contents(store, table="metrics"):
-    return sorted((r.job, r.time, r.arrival_rps, r.ingest_partition) for r in store.read(table).collect())
+    return sorted((r.job, r.time, r.arrival_rps, r.ingest_partition) for r in store.read_table(table).collect())
 
 
 def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, tmp_path):
     store = Lake(spark, tmp_path)
     assert not lake.exists(tmp_path, "metrics")
-    assert lake.version(tmp_path, "metrics") is None
+    assert lake.newest_version(tmp_path, "metrics") is None
     with pytest.raises(LakeError, match="ingest_metrics"):
-        store.read("metrics")
+        store.read_table("metrics")
 
     first = frame(spark, "2014-10-22T04", [("a", 1800.0, 5.0, 1), ("a", 0.0, 4.0, 0), ("b", 0.0, 9.0, 2)])
     assert store.commit("metrics", first, origin("2014-10-22T04", 0, 3, spans={"a": 3600.0, "b": 1800.0})) == 0
@@ -43,15 +43,15 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
 
     assert store.commit("metrics", first, origin("2014-10-22T04", 0, 3, spans={"a": 3600.0, "b": 1800.0})) == 2
     assert contents(store) == before
-    loads, version = store.loads(["a", "nobody"], 1800.0)
+    loads, version = store.read_loads(["a", "nobody"], 1800.0)
     assert ({job: list(load.values) for job, load in loads.items()}, version) == ({"a": [14 / 3, 16 / 3]}, 2)
-    assert store.read("metrics", at=0).count() == 3
+    assert store.read_table("metrics", at=0).count() == 3
 
-    assert [(o.partition, o.version, o.end) for o in lake.history(tmp_path, "metrics")] == [
+    assert [(o.partition, o.version, o.end) for o in lake.commit_origins(tmp_path, "metrics")] == [
         ("2014-10-22T04", 2, {0: 3}),
         ("2014-10-22T05/2014-10-22T07", 1, {0: 4}),
     ]
-    assert (lake.known_span(tmp_path, "a"), lake.known_span(tmp_path, "nobody")) == (5400.0, 0.0)
+    assert (lake.job_span_s(tmp_path, "a"), lake.job_span_s(tmp_path, "nobody")) == (5400.0, 0.0)
 
 
 def test_rows_of_another_partition_are_refused_and_nothing_changes(spark, tmp_path):
@@ -60,7 +60,7 @@ def test_rows_of_another_partition_are_refused_and_nothing_changes(spark, tmp_pa
     with pytest.raises(Exception, match=r"replaceWhere|REPLACE_WHERE"):
         store.commit("metrics", frame(spark, "2014-10-22T05", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
     assert contents(store) == [("a", 0.0, 4.0, "2014-10-22T04")]
-    assert lake.version(tmp_path, "metrics") == 0
+    assert lake.newest_version(tmp_path, "metrics") == 0
 
 
 def test_a_new_column_is_added_and_commits_of_others_have_no_origin(spark, tmp_path):
@@ -68,12 +68,12 @@ def test_a_new_column_is_added_and_commits_of_others_have_no_origin(spark, tmp_p
     store.commit("metrics", frame(spark, "2014-10-22T04", [("a", 0.0, 4.0, 0)]), origin("2014-10-22T04", 0, 1))
     wider = frame(spark, "2014-10-22T05", [("a", 1800.0, 4.0, 1)]).selectExpr("*", "7 AS cores")
     store.commit("metrics", wider, origin("2014-10-22T05", 1, 2))
-    assert [r.cores for r in store.read("metrics").orderBy("time").collect()] == [None, 7]
+    assert [r.cores for r in store.read_table("metrics").orderBy("time").collect()] == [None, 7]
 
     spark.sql(f"DELETE FROM delta.`{tmp_path}/metrics` WHERE time < 0 OR job = 'nobody'")
     spark.sql(f"ALTER TABLE delta.`{tmp_path}/metrics` SET TBLPROPERTIES ('user.note' = 'by hand')")
-    assert lake.version(tmp_path, "metrics") > 1
-    assert [o.partition for o in lake.history(tmp_path, "metrics")] == ["2014-10-22T05", "2014-10-22T04"]
+    assert lake.newest_version(tmp_path, "metrics") > 1
+    assert [o.partition for o in lake.commit_origins(tmp_path, "metrics")] == ["2014-10-22T05", "2014-10-22T04"]
 
 
 def test_the_log_outlives_kafkas_records(spark, tmp_path):

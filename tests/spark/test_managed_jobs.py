@@ -31,7 +31,7 @@ def event(seq, key, time=5.0):
 def test_word_count_keeps_a_running_total_per_key(spark):
     source = records(spark, event(1, "a"), event(2, "b"), event(3, "a", 4.0)).selectExpr(*SOURCE)
     served = source.mapInArrow(service_stage(0.0, {}, "word_count"), OUTPUT).selectExpr(*TYPED)
-    rows = {row.key: row for row in word_count.totals(served).collect()}
+    rows = {row.key: row for row in word_count.running_totals(served).collect()}
     assert {key: json.loads(row.value) for key, row in rows.items()} == {
         "a": {"key": "a", "n": 2, "seq_sum": 4},
         "b": {"key": "b", "n": 1, "seq_sum": 2},
@@ -41,7 +41,7 @@ def test_word_count_keeps_a_running_total_per_key(spark):
 
 def test_key_window_refuses_what_the_reader_refuses(spark):
     values = [raw for raw, _ in BAD_EVENTS.values()]
-    rows = key_window.checked(records(spark, event(1, "a"), *values)).collect()
+    rows = key_window.validate_events(records(spark, event(1, "a"), *values)).collect()
     assert rows[0].key == "a" and rows[0].rejected is None
     accepted = [name for name, row in zip(BAD_EVENTS, rows[1:], strict=True) if row.rejected is None]
     assert accepted == []
@@ -54,7 +54,7 @@ def test_key_window_refuses_what_the_reader_refuses(spark):
 def test_key_window_counts_per_key_and_window_and_sends_rejects_aside(spark):
     early = records(spark, event(1, "a"), event(2, "a"), event(3, "b"), b"bad", at=1_700_000_001.0)
     later = records(spark, event(4, "a"), at=1_700_000_011.0)
-    rows = key_window.windows(early.union(later)).collect()
+    rows = key_window.count_per_window(early.union(later)).collect()
     found = {row.key: json.loads(row.value) for row in rows if row.topic == "windows"}
     assert {key: value["n"] for key, value in found.items()} == {
         "a@1700000000": 2,
@@ -66,6 +66,6 @@ def test_key_window_counts_per_key_and_window_and_sends_rejects_aside(spark):
 
 
 def test_a_stamp_from_the_future_is_bounded_by_the_batch(spark):
-    [row] = key_window.checked(records(spark, event(1, "a"), at=4_000_000_000.0)).collect()
+    [row] = key_window.validate_events(records(spark, event(1, "a"), at=4_000_000_000.0)).collect()
     assert row.at.timestamp() < 4_000_000_000.0
     assert row.key == "a"

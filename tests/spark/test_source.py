@@ -47,8 +47,8 @@ def test_the_newest_served_forecasts_come_with_it_as_lists(spark, tmp_path):
         "*", "'m' AS model", "'gru' AS kind", "1800D AS step_s", "'p' AS ingest_partition"
     )
     Lake(spark, tmp_path).commit("forecasts", frame, Origin("forecasts", "a", "p", {0: 0}, {0: 4}, 5.0, 4, 0))
-    served = Lake(spark, tmp_path).served("a", 3600.0)
+    served = Lake(spark, tmp_path).read_served_forecasts("a", 3600.0)
     assert list(served["version"]) == ["1", "2"]  # that of time 0 is too old, and b is another job
     assert served["quantiles"].tolist() == [[[5.0], [6.0]], [[3.0], [4.0]]]
     assert served["levels"].tolist() == [[0.5], [0.5]]
-    assert Lake(spark, tmp_path).served("nobody", 3600.0).empty
+    assert Lake(spark, tmp_path).read_served_forecasts("nobody", 3600.0).empty

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.forecast.core.series import MAX_STEPS, SeriesError, resample
-from pipelines.lake.steps import loads
+from pipelines.lake.steps import mean_loads
 
 pytestmark = pytest.mark.spark
 EIGHTHS = st.integers(-800, 8000).map(lambda n: n / 8)
@@ -23,7 +23,7 @@ def framed(spark, records):
 @given(st.lists(st.lists(RECORD, min_size=1, max_size=30), min_size=20, max_size=40), st.sampled_from([0.5, 1, 7, 60]))
 def test_equal_to_the_last_bit_where_sums_are_exact(spark, records, step_s):
     """Straddling, overlapping, gaps, the first and last step cut, borders met exactly; each job is an example."""
-    found = loads(framed(spark, records), step_s)
+    found = mean_loads(framed(spark, records), step_s)
     for job, mine in enumerate(records):
         times, rates, spans = map(np.array, zip(*mine, strict=True))
         wanted = resample(times, rates, spans, step_s)
@@ -38,7 +38,7 @@ def test_equal_but_for_the_order_of_sums_at_live_cadence(spark):
     times = 1.76e9 + np.cumsum(spans) - spans + np.where(np.arange(20_000) > 9_000, 4_000.0, 0.0)
     kept = draw.random(20_000) > 0.1
     columns = times[kept], draw.uniform(0, 400, kept.sum()), spans[kept]
-    found = loads(framed(spark, [list(zip(*map(np.ndarray.tolist, columns), strict=True))]), 300.0)["0"]
+    found = mean_loads(framed(spark, [list(zip(*map(np.ndarray.tolist, columns), strict=True))]), 300.0)["0"]
     wanted = resample(*columns, 300.0)
     assert (found.start, len(found)) == (wanted.start, len(wanted))
     np.testing.assert_allclose(found.values, wanted.values, rtol=1e-12)
@@ -47,4 +47,4 @@ def test_equal_but_for_the_order_of_sums_at_live_cadence(spark):
 
 def test_a_span_without_end_is_refused_as_it_is_there(spark):
     with pytest.raises(SeriesError, match="steps of 1 s"):
-        loads(framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)]]), 1.0)
+        mean_loads(framed(spark, [[(0.0, 1.0, MAX_STEPS + 2.0)]]), 1.0)

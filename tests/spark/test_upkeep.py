@@ -39,10 +39,14 @@ def test_files_become_one_and_all_else_stays(spark, settings):
     store = Lake(spark, settings.lake_dir)
     for hour in range(6):
         store.commit("metrics", rows(spark, hour), origin(hour))
-    before, history, span = contents(store), lake.history(store.root, "metrics"), lake.known_span(store.root, "a")
+    before, history, span = (
+        contents(store),
+        lake.commit_origins(store.root, "metrics"),
+        lake.job_span_s(store.root, "a"),
+    )
     assert maintain(settings) == {"metrics": 1}
-    assert (contents(store), lake.history(store.root, "metrics")) == (before, history)
-    assert (lake.known_span(store.root, "a"), lake.known_span(store.root, "b")) == (span, 0.0)
+    assert (contents(store), lake.commit_origins(store.root, "metrics")) == (before, history)
+    assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
     assert store.read("metrics", at=2).count() == 3  # who reads an older version goes on reading it
 
     store.commit("metrics", rows(spark, 3, rate=9.0), origin(3))  # a re-run replaces its rows in the merged file

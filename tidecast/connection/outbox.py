@@ -7,6 +7,9 @@ import queue
 from collections.abc import Mapping
 from typing import Any
 
+from kafka.errors import KafkaTimeoutError
+
+from tidecast.connection.reach import connection_fault
 from tidecast.connection.transport import producer
 from tidecast.messages import Message, MessageError, encode
 
@@ -18,17 +21,25 @@ KEPT = 20_000
 
 
 class Outbox:
-    """A queue of up to KEPT messages in front of a Kafka producer; `send` never blocks and never raises."""
+    """A queue of up to KEPT messages in front of a Kafka producer; `enqueue` never blocks and never raises."""
 
     def __init__(self, bootstrap: str, security: Mapping[str, Any], client_id: str, prefix: str = "") -> None:
         self._address, self._security, self._client_id, self._prefix = bootstrap, security, client_id, prefix
         self._queue: queue.Queue[tuple[str, str, bytes]] = queue.Queue(KEPT)
+        self._next: tuple[str, str, bytes] | None = None
         self._producer: Any = None
 
-    def send(self, topic: str, key: str, message: Message) -> None:
-        """Queue one message for the thread that calls `step`; returns at once.
+    def enqueue(self, topic: str, key: str, message: Message) -> None:
+        """Queue one message for the thread that calls `send_next`; returns at once.
 
-        A message that cannot be encoded is logged and dropped; when the queue is full, the oldest message is dropped.
+        Args:
+            topic: name without the prefix.
+            key: of the record.
+            message: dropped and logged if it holds NaN or an infinite number; the oldest message of a full queue is
+                dropped for it.
+
+        Raises:
+            TypeError: a field holds a value that JSON does not know.
         """
         try:
             entry = (topic, key, encode(message))
@@ -42,8 +53,8 @@ class Outbox:
                 log.warning("the broker at %s takes nothing; the oldest message is dropped", self._address)
                 self._queue.get_nowait()
 
-    def step(self, wait_s: float = 0.2) -> bool:
-        """Hand one queued message to the Kafka producer; waits up to `wait_s` seconds for one.
+    def send_next(self, wait_s: float = 0.2) -> bool:
+        """Hand the oldest queued message to the Kafka producer; waits up to `wait_s` seconds for one.
 
         Connects at the first call. A message that the broker does not acknowledge within two minutes is logged as lost.
 
@@ -51,39 +62,48 @@ class Outbox:
             Whether there was a message.
 
         Raises:
-            UnreachableError: the broker has not answered yet; the queue is kept.
-            kafka.errors.KafkaError: the topic is not there or the producer's memory is full for 5 s; the message is
-                lost.
-            ValueError: a security option makes no sense.
+            UnreachableError: the broker has never answered; the queue is kept.
+            kafka.errors.KafkaTimeoutError: the topic is unknown after 5 s. While no connection to the broker can be
+                opened, the message is kept for the next call; else it is lost.
+            kafka.errors.KafkaError: the message is too large, or not allowed on the topic; it is lost.
+            ValueError: a security option is unknown or has no such value.
         """
         if self._producer is None:
             self._producer = producer(self._address, self._security, client_id=self._client_id, max_block_ms=5000)
             for topic in TOPICS:  # known before an outage, so that sending needs no answer during one
                 self._producer.partitions_for(self._prefix + topic)
         try:
-            topic, key, value = self._queue.get(timeout=wait_s)
+            topic, key, value = message = self._next or self._queue.get(timeout=wait_s)
         except queue.Empty:
             return False
-        self._producer.send(self._prefix + topic, key=key.encode(), value=value).add_errback(_lost, topic)
+        self._next = None
+        try:
+            future = self._producer.send(self._prefix + topic, key=key.encode(), value=value)
+        except KafkaTimeoutError:
+            if connection_fault(self._address):
+                self._next = message
+            raise
+        future.add_errback(_log_lost, topic)
         return True
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Send the rest of the queue, wait up to `timeout_s` seconds for acknowledgements, and close the producer.
 
-        What is queued is dropped if the broker was never reached.
+        If the broker was never reached, the queue is dropped.
 
         Raises:
-            kafka.errors.KafkaError: not everything was acknowledged in time; the producer is closed all the same.
+            kafka.errors.KafkaError: a message could not be sent, and those behind it are lost; or not everything was
+                acknowledged in time. The producer is closed all the same.
         """
         if self._producer is None:
             return
         try:
-            while self.step(0):
+            while self.send_next(0):
                 pass
             self._producer.flush(timeout=timeout_s)
         finally:
             self._producer.close(timeout=1)
 
 
-def _lost(topic: str, error: BaseException) -> None:
+def _log_lost(topic: str, error: BaseException) -> None:
     log.warning("a message to %s was lost: %r", topic, error)

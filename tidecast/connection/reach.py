@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-LOOK_S = 3.0
+STEP_TIMEOUT_S = 3.0
 """Timeout of each step, seconds."""
 
 
@@ -15,31 +15,34 @@ class UnreachableError(ConnectionError):
     """The broker did not answer; the message names its address, what failed, and the remedy."""
 
 
-def unreachable(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
-    """Find out why a Kafka client could not connect, and return the error to raise, with the remedy in its message.
+def diagnose(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
+    """Find out why a Kafka client could not connect, and return (not raise) an error that says why, with the remedy.
 
-    Opens connections to the broker: up to LOOK_S (3 s) for each address and for a TLS handshake.
+    Tries the port, then TLS, each for up to 3 s per address; what works so far leaves the login.
 
     Args:
         bootstrap: `host:port`, several separated by commas.
-        security: client options of kafka-python.
+        security: client options under kafka-python's names.
         error: what the client raised; quoted where no better reason is found.
 
     Raises:
-        ValueError: the first of several addresses has no port number.
+        ValueError: the first of several addresses has no port number, while another can be reached.
     """
     protocol = str(security.get("security_protocol", "PLAINTEXT"))
-    what = _port(bootstrap) or (_tls(bootstrap, security) if protocol.endswith("SSL") else _plain(bootstrap, protocol))
-    if not what and protocol.startswith("SASL"):
+    fault = connection_fault(bootstrap)
+    if not fault:
+        fault = _tls_fault(bootstrap, security) if protocol.endswith("SSL") else _plain_fault(bootstrap, protocol)
+    if not fault and protocol.startswith("SASL"):
         names = "sasl_mechanism, sasl_plain_username and sasl_plain_password"
-        what = f"the login did not succeed ({error}). Check {names}."
-    if not what:
+        fault = f"the login did not succeed ({error}). Check {names}."
+    if not fault:
         login = "Does its listener want a login (security_protocol=SASL_...)?"
-        what = f"it closes the connection or is silent ({error}). {login}"
-    return UnreachableError(f"no Kafka broker for us at {bootstrap}: {what}")
+        fault = f"it closes the connection or is silent ({error}). {login}"
+    return UnreachableError(f"no Kafka broker for us at {bootstrap}: {fault}")
 
 
-def _port(bootstrap: str) -> str:
+def connection_fault(bootstrap: str) -> str:
+    """Return "" if a TCP connection to one of the addresses can be opened, else why not; up to 3 s per address."""
     refusals = []
     for place in bootstrap.split(","):
         try:
@@ -50,7 +53,7 @@ def _port(bootstrap: str) -> str:
     return f"no connection ({'; '.join(refusals)}). Check the address, and that the broker runs."
 
 
-def _tls(bootstrap: str, security: Mapping[str, Any]) -> str:
+def _tls_fault(bootstrap: str, security: Mapping[str, Any]) -> str:
     try:
         context = security.get("ssl_context") or ssl.create_default_context(cafile=security.get("ssl_cafile"))
         context.check_hostname = context.check_hostname and bool(security.get("ssl_check_hostname", True))
@@ -70,7 +73,7 @@ def _tls(bootstrap: str, security: Mapping[str, Any]) -> str:
     return ""
 
 
-def _plain(bootstrap: str, protocol: str) -> str:
+def _plain_fault(bootstrap: str, protocol: str) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only to see whether it speaks TLS
     try:
@@ -88,4 +91,4 @@ def _handshake(bootstrap: str, context: ssl.SSLContext) -> None:
 
 def _connected(place: str) -> socket.socket:
     host, _, port = place.strip().rpartition(":")
-    return socket.create_connection((host.strip("[]"), int(port)), LOOK_S)
+    return socket.create_connection((host.strip("[]"), int(port)), STEP_TIMEOUT_S)

@@ -15,20 +15,21 @@ _REMEDY = "Give attach(..., source_security={...}) with kafka-python's options o
 
 
 def client_options(security: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy kafka-python's options, with `ssl_check_hostname` as a bool where it is given as text.
+    """Return a copy of kafka-python's security options in which `ssl_check_hostname`, if given, is a bool, not text.
 
     Raises:
         ValueError: `ssl_check_hostname` is neither true nor false.
     """
     options = dict(security)
-    if (said := str(options.get("ssl_check_hostname", "true")).lower()) not in ("true", "false"):
-        raise ValueError(f"ssl_check_hostname={options['ssl_check_hostname']!r}: true or false is expected")
     if "ssl_check_hostname" in options:
-        options["ssl_check_hostname"] = said == "true"
+        text = str(options["ssl_check_hostname"]).lower()
+        if text not in ("true", "false"):
+            raise ValueError(f"ssl_check_hostname={options['ssl_check_hostname']!r}: true or false is expected")
+        options["ssl_check_hostname"] = text == "true"
     return options
 
 
-def from_spark(options: Mapping[str, str]) -> dict[str, Any]:
+def translate_spark_options(options: Mapping[str, str]) -> dict[str, Any]:
     """Translate the security options of a Spark Kafka source (`kafka.*`) into kafka-python's.
 
     Args:
@@ -36,38 +37,49 @@ def from_spark(options: Mapping[str, str]) -> dict[str, Any]:
 
     Returns:
         `security_protocol`, and as far as they apply `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`,
-        `ssl_cafile`, `ssl_certfile`, `ssl_password`, `ssl_check_hostname`, or a ready `ssl_context`.
+        and either `ssl_cafile`, `ssl_certfile`, `ssl_password` and `ssl_check_hostname`, or, for an inline truststore,
+        an `ssl_context` that holds all of these.
 
     Raises:
         ValueError: no counterpart: a login other than PLAIN or SCRAM, a store that is no PEM, an inline client
             certificate. The message names option and remedy.
-        ssl.SSLError: `kafka.ssl.truststore.certificates` is no valid PEM.
+        OSError: with an inline truststore, that or the client's certificate is no valid PEM (ssl.SSLError), or the
+            certificate's file cannot be read.
     """
     java = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
-    found: dict[str, Any] = {"security_protocol": java.get("security.protocol", "PLAINTEXT")}
-    if found["security_protocol"].startswith("SASL"):
-        found |= {"sasl_mechanism": java.get("sasl.mechanism", "GSSAPI"), **_login(java.get("sasl.jaas.config", ""))}
-    if not found["security_protocol"].endswith("SSL"):
-        return found
-    checked = java.get("ssl.endpoint.identification.algorithm", "https") != ""
+    translated: dict[str, Any] = {"security_protocol": java.get("security.protocol", "PLAINTEXT")}
+    if translated["security_protocol"].startswith("SASL"):
+        login = _login(java.get("sasl.jaas.config", ""))
+        translated |= {"sasl_mechanism": java.get("sasl.mechanism", "GSSAPI"), **login}
+    if not translated["security_protocol"].endswith("SSL"):
+        return translated
     if "ssl.keystore.certificate.chain" in java:
         raise ValueError(
             f"kafka.ssl.keystore.certificate.chain: Python reads a client's certificate from files. {_REMEDY}"
         )
-    if pem := java.get("ssl.truststore.certificates"):
-        found["ssl_context"] = context = ssl.create_default_context(cadata=pem)
-        context.check_hostname = checked
-        return found
-    for name, ours in _FILES.items():
-        if name not in java:
+    check_hostname = java.get("ssl.endpoint.identification.algorithm", "https") != ""
+    files, password = _pem_files(java), java.get("ssl.key.password")
+    if certificates := java.get("ssl.truststore.certificates"):
+        context = ssl.create_default_context(cadata=certificates)
+        context.check_hostname = check_hostname
+        if "ssl_certfile" in files:
+            context.load_cert_chain(files["ssl_certfile"], password=password)
+        return translated | {"ssl_context": context}
+    if "ssl_certfile" in files:
+        translated["ssl_password"] = password
+    return translated | files | {"ssl_check_hostname": check_hostname}
+
+
+def _pem_files(java: Mapping[str, str]) -> dict[str, str]:
+    files = {}
+    for location, option in _FILES.items():
+        if location not in java:
             continue
-        kind = name.replace("location", "type")
+        kind = location.replace("location", "type")
         if java.get(kind, "JKS").upper() != "PEM":
             raise ValueError(f"kafka.{kind}={java.get(kind, 'JKS')}: Python reads PEM only. {_REMEDY}")
-        found[ours] = java[name]
-    if "ssl_certfile" in found:
-        found["ssl_password"] = java.get("ssl.key.password")
-    return found | {"ssl_check_hostname": checked}
+        files[option] = java[location]
+    return files
 
 
 def _login(jaas: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from tidecast.connection.reach import unreachable
+from tidecast.connection.reach import diagnose
 from tidecast.connection.security import client_options
 
 C = TypeVar("C")
@@ -19,7 +19,7 @@ TOPICS = (
 )  # fmt: skip
 
 CONNECT_MS = 10_000
-"""Timeout of the first connection, ms; then `unreachable` finds out why."""
+"""Timeout of the first connection, ms; then `diagnose` finds out why."""
 # After a broker is back, clients must find it within a second, not within the default half minute.
 _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_ms": 1000}
 
@@ -30,13 +30,13 @@ def producer(bootstrap: str, security: Mapping[str, Any] | None = None, **option
     Each record is sent by itself, at once (no linger). `options` are further ones of kafka-python; they win.
 
     Raises:
-        tidecast.connection.reach.UnreachableError: as `connected`.
-        ValueError: as `connected`.
+        tidecast.connection.reach.UnreachableError: as `connect`.
+        ValueError: as `connect`.
     """
     settings = {
         "linger_ms": 0, "acks": "all", "delivery_timeout_ms": 120_000, "compression_type": "gzip", **_COMMON, **options,
     }  # fmt: skip
-    return connected(KafkaProducer, bootstrap, security, **settings)
+    return connect(KafkaProducer, bootstrap, security, **settings)
 
 
 def consumer(bootstrap: str, security: Mapping[str, Any] | None = None, **options: Any) -> KafkaConsumer:
@@ -45,46 +45,46 @@ def consumer(bootstrap: str, security: Mapping[str, Any] | None = None, **option
     `options` are further ones of kafka-python; they win.
 
     Raises:
-        tidecast.connection.reach.UnreachableError: as `connected`.
-        ValueError: as `connected`.
+        tidecast.connection.reach.UnreachableError: as `connect`.
+        ValueError: as `connect`.
     """
     settings = {
         "group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest",
         "fetch_max_wait_ms": 50, **_COMMON, **options,
     }  # fmt: skip
-    return connected(KafkaConsumer, bootstrap, security, **settings)
+    return connect(KafkaConsumer, bootstrap, security, **settings)
 
 
-def connected(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None, **options: Any) -> C:
+def connect(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None, **options: Any) -> C:
     """Create a kafka-python client and wait until the broker has answered it.
 
     Args:
         kind: KafkaProducer, KafkaConsumer or KafkaAdminClient.
         bootstrap: `host:port`, several separated by commas.
         security: security options under kafka-python's names; they win over `options`.
-        **options: further options; `bootstrap_timeout_ms` is how long to wait, by default CONNECT_MS.
+        **options: further options; `bootstrap_timeout_ms` is how long to wait, by default CONNECT_MS (10 s).
 
     Raises:
         tidecast.connection.reach.UnreachableError: no answer within `bootstrap_timeout_ms`, or a refusal; the failed
             client's network threads are closed.
         ValueError: a security option is unknown, or `ssl_check_hostname` is neither true nor false.
     """
-    made: list[Any] = []
+    client_class: Any = kind
+    network_class = client_class.DEFAULT_CONFIG["kafka_client"]
+    networks: list[Any] = []
 
-    def kept(**configs: Any) -> Any:
-        made.append(network(**configs))
-        return made[-1]
+    def new_network(**configs: Any) -> Any:
+        networks.append(network_class(**configs))
+        return networks[-1]
 
-    client_of: Any = kind
-    network = client_of.DEFAULT_CONFIG["kafka_client"]
     secured = client_options(security or {})
-    if unknown := sorted(set(secured) - set(client_of.DEFAULT_CONFIG)):
+    if unknown := sorted(set(secured) - set(client_class.DEFAULT_CONFIG)):
         raise ValueError(f"security: kafka-python has no option {unknown[0]!r}; its names are like sasl_plain_username")
     settings = {"bootstrap_timeout_ms": CONNECT_MS, **options, **secured}
     try:
-        made_client: C = client_of(bootstrap_servers=bootstrap, kafka_client=kept, **settings)
-        return made_client
+        client: C = client_class(bootstrap_servers=bootstrap, kafka_client=new_network, **settings)
+        return client
     except (KafkaError, OSError) as error:
-        for client in made:
-            client.close()  # it would go on trying in a thread of its own
-        raise unreachable(bootstrap, secured, error) from None
+        for network in networks:
+            network.close()  # it would go on trying in a thread of its own
+        raise diagnose(bootstrap, secured, error) from None

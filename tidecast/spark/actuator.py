@@ -18,18 +18,18 @@ class ExecutorActuator:
 
     Attributes:
         target: executors asked for; None before the first request.
-        asked: ids of the executors that were ever asked to leave; Spark does not use an id again.
+        asked_to_leave: ids of the executors that were ever asked to leave; Spark does not use an id again.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.target: int | None = None
-        self.asked: set[str] = set()
+        self.asked_to_leave: set[str] = set()
         self._cluster = cluster
         self._backend = cluster.jsc.schedulerBackend()
         self._graceful = cluster.jsc.conf().getBoolean("spark.decommission.enabled", False)
 
     def take_over(self, least: int) -> None:
-        """Stop Spark's dynamic allocation for good, and request the executors that are there, at least `least`.
+        """Stop Spark's dynamic allocation for good; request as many executors as there are, and at least `least`.
 
         Raises:
             ActuatorError: local mode, or the cluster manager refused.
@@ -43,7 +43,7 @@ class ExecutorActuator:
 
     def live(self) -> list[str]:
         """List the ids of the registered executors, without those asked to leave, oldest first."""
-        return [i for i in self._registered() if i not in self.asked]
+        return [i for i in self._registered() if i not in self.asked_to_leave]
 
     def set_target(self, executors: int) -> None:
         """Request this many executors, and ask the newest of any surplus to leave; returns before that has happened.
@@ -60,10 +60,10 @@ class ExecutorActuator:
         self._dismiss(self.live()[executors:])
 
     def reconcile(self) -> str | None:
-        """Ask executors beyond the target to leave that registered after it was lowered.
+        """Ask executors beyond the target to leave, which came although the target was lowered before they registered.
 
         Returns:
-            What was done, in words; None if there was nothing to do.
+            What was done, as a sentence for the log; None if there was nothing to do.
 
         Raises:
             ActuatorError: a live executor could not be asked to leave.
@@ -95,6 +95,6 @@ class ExecutorActuator:
             sequence = self._cluster.jvm.PythonUtils.toSeq(ids)
             taken = self._backend.killExecutors(sequence, False, False, True)
             gone = [taken.apply(i) for i in range(taken.size())]
-        self.asked.update(gone)
+        self.asked_to_leave.update(gone)
         if len(gone) < len(ids) and (kept := set(ids) - set(gone)) & set(self._registered()):
             raise ActuatorError(f"executors {', '.join(sorted(kept))} could not be asked to leave")

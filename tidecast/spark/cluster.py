@@ -68,15 +68,15 @@ class Cluster:
         found = self._read(self._store.executorList(True))
         return {e["id"]: e["totalCores"] for e in found if e["id"] != "driver" or e["maxTasks"] > 0}
 
-    def stages(self, run_id: str, batch_id: int) -> list[Stage]:
-        """Return the complete stages of one batch of one query, by rising stage id.
+    def batch_stages(self, run_id: str, batch_id: int) -> list[Stage]:
+        """Return the complete stages of one finished batch, by rising stage id; ask for each batch once, in order.
 
-        Reads only stages that are newer than the last call's, except those then unfinished, and the newest 200 at most;
-        so a batch can be asked for once. Skipped, failed and forgotten stages are left out.
+        Stages older than the last call's are not read again, and at most the newest 200 are read. Left out are skipped
+        and failed stages, and those that Spark's status store has dropped.
 
         Args:
             run_id: the query's, as in its progress.
-            batch_id: of the finished batch.
+            batch_id: of the batch.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -97,7 +97,7 @@ class Cluster:
                 found.append(Stage(stage_id, stage["attemptId"], stage["numTasks"], run / 1000, wall / 1000))
         return found
 
-    def used(self, stages: list[Stage]) -> set[str]:
+    def executors_used(self, stages: list[Stage]) -> set[str]:
         """Return the ids of the executors on which a task of these stages succeeded.
 
         Raises:
@@ -109,7 +109,7 @@ class Cluster:
             ids |= {executor for executor, s in summary.items() if s["succeededTasks"] > 0}
         return ids
 
-    def source_options(self) -> list[Mapping[str, str]]:
+    def kafka_source_options(self) -> list[Mapping[str, str]]:
         """Return the options of each Kafka source in the query's plan, as the user gave them, keys in lower case.
 
         Empty if there is none. Reads private API: any Py4J error comes through.

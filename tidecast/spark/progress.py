@@ -38,11 +38,11 @@ class Batch:
         return self.rows / self.batch_s if self.batch_s > 0 else 0.0
 
 
-def parse(text: str) -> Batch | None:
-    """Parse one StreamingQueryProgress (JSON) into a batch.
+def parse_progress(text: str) -> Batch | None:
+    """Parse one StreamingQueryProgress (JSON text) of Spark.
 
     Returns:
-        The batch; None for a report without a batch (an idle trigger).
+        The finished batch that it reports; None if it reports none (an idle trigger).
 
     Raises:
         ValueError: no JSON, or a time that is not ISO 8601.
@@ -56,7 +56,7 @@ def parse(text: str) -> Batch | None:
     batch_s = durations.get("triggerExecution", report.get("batchDuration", 0)) / 1000
     sources, state = report.get("sources") or [], report.get("stateOperators") or []
     starts, ends, latest = (
-        {place: at for source in sources for place, at in offsets(source.get(name)).items()}
+        {place: at for source in sources for place, at in parse_offsets(source.get(name)).items()}
         for name in ("startOffset", "endOffset", "latestOffset")
     )
     watermark = (report.get("eventTime") or {}).get("watermark")
@@ -69,16 +69,18 @@ def parse(text: str) -> Batch | None:
     )  # fmt: skip
 
 
-def offsets(value: Any) -> Offsets:
-    """Convert a Kafka source's offset, `{topic: {partition: offset}}` as JSON or dict, to {(topic, partition): offset}.
+def parse_offsets(value: Any) -> Offsets:
+    """Convert offsets as Spark reports them for a Kafka source to {(topic, partition): offset}.
 
-    Empty for anything else, such as another source's offset or None.
+    Args:
+        value: `{topic: {partition: offset}}`, as JSON text or dict; for anything else, such as None or the offsets of
+            another kind of source, the result is empty.
     """
     try:
-        found = json.loads(value) if isinstance(value, str) else value
+        by_topic = json.loads(value) if isinstance(value, str) else value
         return {
             (topic, int(partition)): operator.index(offset)
-            for topic, partitions in found.items()
+            for topic, partitions in by_topic.items()
             for partition, offset in partitions.items()
         }
     except (ValueError, TypeError, AttributeError):
@@ -97,13 +99,14 @@ class ProgressReader:
         last = jquery.lastProgress()
         self._seen = -1 if last is None else last.batchId() - 1  # of what ended before, the newest is enough
 
-    def new(self) -> list[Batch]:
+    def new_batches(self) -> list[Batch]:
         """Return the batches that finished since the last call, by rising id; empty if none.
 
         The first call also returns the newest batch that had finished before this reader was made.
 
         Raises:
-            ValueError, KeyError: Spark's report is not as `parse` knows it.
+            ValueError, KeyError: a progress report of Spark lacks a field or has another form.
+            py4j.protocol.Py4JError: the JVM does not answer.
         """
         last = self._jquery.lastProgress()
         if last is None or last.batchId() <= self._seen:
@@ -111,7 +114,7 @@ class ProgressReader:
         reports = [last]
         if last.batchId() > self._seen + 1:  # an idle report carries the id of the batch that is yet to come
             reports = [r for r in self._jquery.recentProgress() if r.batchId() > self._seen]
-        batches = {b.batch_id: b for b in (parse(r.json()) for r in reports) if b is not None}
+        batches = {b.batch_id: b for b in (parse_progress(r.json()) for r in reports) if b is not None}
         ordered = [batches[i] for i in sorted(batches)]
         if ordered:
             self._seen = ordered[-1].batch_id

@@ -18,7 +18,7 @@ PROBES = 64
 """Most records per partition and batch whose arrival is interpolated; quantiles need no more."""
 
 
-class Curve:
+class OffsetCurve:
     """One partition's end offset over wall time, as a rising polyline from which an offset's arrival time is read."""
 
     def __init__(self) -> None:
@@ -26,20 +26,24 @@ class Curve:
         self.ends: list[int] = []
 
     def add(self, wall: float, end: int) -> None:
-        """Add the end offset observed at wall time `wall`, epoch seconds.
+        """Add an observed end offset; keeps offsets rising with time and at most some KNOTS (4096) points.
 
-        An older observation is sorted in, unless it contradicts its neighbours; a newest one below the last known
-        offset means that the topic was made anew and drops all earlier ones. Beyond KNOTS points the older half is
-        thinned.
+        An observation that is not the newest is dropped if a neighbour contradicts it. The newest one, if it is lower
+        than the one before, drops all earlier ones: the topic was deleted and created again.
+
+        Args:
+            wall: time of the observation, wall epoch seconds.
+            end: offset of the next record of the partition.
         """
         at = bisect.bisect(self.times, wall)
+        newest = at == len(self.times)
         if at and end < self.ends[at - 1]:
-            if at < len(self.times):
-                return  # jitter between two clocks: what came later is known better
-            self.times, self.ends, at = [], [], 0  # the topic was made anew
-        if at < len(self.times) and end > self.ends[at]:
+            if not newest:
+                return
+            self.times, self.ends, at = [], [], 0
+        if not newest and end > self.ends[at]:
             return
-        if 2 <= at == len(self.times) and self.ends[-1] == self.ends[-2] == end:
+        if newest and at >= 2 and self.ends[-1] == self.ends[-2] == end:
             self.times[-1] = wall  # a plateau is its two ends
             return
         self.times.insert(at, wall)
@@ -48,10 +52,10 @@ class Curve:
             half = KNOTS // 2
             self.times[:half], self.ends[:half] = self.times[:half:2], self.ends[:half:2]
 
-    def arrival(self, offset: float) -> float | None:
-        """Interpolate the wall time, epoch seconds, at which the record at `offset` arrived.
+    def arrival_time(self, offset: float) -> float | None:
+        """Interpolate the wall time, epoch seconds, at which the record at `offset` arrived at the broker.
 
-        None if it arrived before the first or after the last observation.
+        None if the offset lies below the first observed end, or not below the last one.
         """
         right = bisect.bisect_right(self.ends, offset)
         if right == 0 or right == len(self.ends):
@@ -74,7 +78,9 @@ class Latency(NamedTuple):
     latency_max_s: float
 
 
-def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, finished: float) -> Latency | None:
+def batch_latency(
+    curves: Mapping[Partition, OffsetCurve], starts: Offsets, ends: Offsets, finished: float
+) -> Latency | None:
     """Estimate the latency quantiles of a batch: its records are those with `starts[p] <= offset < ends[p]`.
 
     Arrival times are interpolated between samples of the end offsets (accurate to half a sampling step) at up to PROBES
@@ -92,9 +98,9 @@ def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, f
     weighted: list[tuple[float, float]] = []
     for partition, end in ends.items():
         start = starts.get(partition, end)
-        count, curve = max(0, end - start), curves.get(partition, Curve())
+        count, curve = max(0, end - start), curves.get(partition, OffsetCurve())
         probes = min(count, PROBES)
-        arrivals = (curve.arrival(start + (i + 0.5) * count / probes) for i in range(probes))
+        arrivals = (curve.arrival_time(start + (i + 0.5) * count / probes) for i in range(probes))
         weighted += [(max(0.0, finished - at), count / probes) for at in arrivals if at is not None]
     if not weighted:
         return None
@@ -102,7 +108,7 @@ def latency(curves: Mapping[Partition, Curve], starts: Offsets, ends: Offsets, f
     return Latency(_quantile(weighted, 0.5), _quantile(weighted, 0.95), weighted[-1][0])
 
 
-def first_starts(curves: Mapping[Partition, Curve], ends: Offsets, rows: int) -> Offsets:
+def guess_first_starts(curves: Mapping[Partition, OffsetCurve], ends: Offsets, rows: int) -> Offsets:
     """Guess the start offsets of a query's first batch, which Spark does not report, as the first offsets known.
 
     Args:
@@ -126,7 +132,7 @@ def _quantile(weighted: Sequence[tuple[float, float]], level: float) -> float:
     return weighted[-1][0]
 
 
-def arrived(before: Offsets, after: Offsets) -> int:
+def count_arrived(before: Offsets, after: Offsets) -> int:
     """Count the records produced between two samples of end offsets.
 
     A partition that is missing in `before`, or whose offset fell, counts 0.
@@ -134,7 +140,7 @@ def arrived(before: Offsets, after: Offsets) -> int:
     return sum(max(0, end - before[p]) for p, end in after.items() if p in before)
 
 
-def lag(ends: Offsets, committed: Offsets | None) -> int | None:
+def lag_records(ends: Offsets, committed: Offsets | None) -> int | None:
     """Return the records that no finished batch has read: sum over partitions of end offset minus committed offset.
 
     Counts the topics in `committed`, with their new partitions (from offset 0). None if `committed` is None: before the
@@ -146,8 +152,8 @@ def lag(ends: Offsets, committed: Offsets | None) -> int | None:
     return sum(max(0, end - committed.get(p, 0)) for p, end in ends.items() if p[0] in read)
 
 
-class HeavyStage:
-    """Finds the stage that takes the job's time; its number of tasks is the ceiling of useful task slots.
+class BottleneckStage:
+    """Finds the stage that limits the job's rate; its number of tasks is the ceiling of useful task slots.
 
     Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading). What grows with the load
     is `b`; the fixed cost `a`, such as a state store's commit, is all there is in an idle batch and says nothing. A
@@ -168,12 +174,13 @@ class HeavyStage:
         self._batches = 0
         self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
 
-    def saw(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
-        """Add one batch to the fit; empty batches and the first COLD ones are left out.
+    def add_batch(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
+        """Add one batch to the fit; empty batches and the first COLD (3) others are left out.
 
         Args:
-            rows: records of the batch.
-            stages: (tasks, run time in seconds summed over tasks) of each; stages with as many tasks count as one.
+            rows: number of records in the batch.
+            stages: (number of tasks, seconds of run time summed over them) of each stage; stages with the same number
+                of tasks count as one.
         """
         self._batches += rows > 0
         if rows <= 0 or self._batches <= self.COLD:
@@ -187,9 +194,10 @@ class HeavyStage:
             self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
 
     def tasks(self) -> int | None:
-        """Return the number of tasks of the stage that takes the time; None before a warm batch was seen.
+        """Return the number of tasks of the bottleneck stage; None before the first batch in the fit.
 
-        It is the widest stage unless a narrower one's run time grows more than CLEAR times as fast with the rows.
+        It is the stage with the most tasks, unless another's run time grows over CLEAR (1.5) times as fast with the
+        rows.
         """
         if not self._sums:
             return None

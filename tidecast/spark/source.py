@@ -6,71 +6,68 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidecast.connection.security import from_spark
+from tidecast.connection.security import translate_spark_options
 from tidecast.spark.cluster import Cluster
 
 log = logging.getLogger("tidecast")
 
 BOOTSTRAP = "kafka.bootstrap.servers"
-Place = tuple[str, Mapping[str, Any]]
+Endpoint = tuple[str, Mapping[str, Any]]
 """A broker's address, and kafka-python's security options for it."""
 
 
-def sources(cluster: Cluster) -> list[Mapping[str, str]]:
-    """Return the options of the query's Kafka sources that read the same broker as the first one.
+def kafka_sources(cluster: Cluster) -> list[Mapping[str, str]]:
+    """Return the options of each of the query's Kafka sources, as the user gave them, keys in lower case.
 
-    Empty if there are none or the plan cannot be read; that, and further brokers, are logged as warnings.
+    Sources at another broker than the first one's are left out, with a warning in the log. Empty if there are none, or,
+    with a warning too, if the query's plan cannot be read.
     """
     try:
-        found = cluster.source_options()
-    except Exception as error:  # private API: what is not found there comes from the arguments and the first batch
+        sources = cluster.kafka_source_options()
+    except Exception as error:  # private API: what is missing here comes from the arguments and the first batch
         log.warning("the query's sources cannot be read from its plan: %r", error)
         return []
-    here = [source for source in found if source[BOOTSTRAP] == found[0][BOOTSTRAP]]
-    if len(here) < len(found):
-        log.warning("the query reads several brokers; arrivals and lag are those at %s", found[0][BOOTSTRAP])
-    return here
+    at_first_broker = [source for source in sources if source[BOOTSTRAP] == sources[0][BOOTSTRAP]]
+    if len(at_first_broker) < len(sources):
+        log.warning("the query reads several brokers; arrivals and lag are those at %s", sources[0][BOOTSTRAP])
+    return at_first_broker
 
 
-def places(
-    address: str, security: Mapping[str, Any] | None, own: str,
-    source_security: Mapping[str, Any] | None, found: Sequence[Mapping[str, str]],
-) -> tuple[Place, Place]:  # fmt: skip
-    """Choose address and security options of Tidecast's broker and of the one that the query reads.
+def choose_brokers(
+    address: str, security: Mapping[str, Any] | None, source_address: str,
+    source_security: Mapping[str, Any] | None, source_options: Sequence[Mapping[str, str]],
+) -> tuple[Endpoint, Endpoint]:  # fmt: skip
+    """Pair the addresses of Tidecast's broker and of the one that the query reads with security options for each.
 
-    Where both addresses are the same, the options of one serve for the other too. Source options that cannot be
-    translated are logged and left out.
+    Options that are not given are the other broker's if both addresses are the same, else, for the source's broker,
+    those of the query's first Kafka source; if these cannot be translated, that is logged and there are none.
 
     Args:
         address: Tidecast's broker, `host:port`.
-        security: kafka-python's options for it, as given; None if not given.
-        own: broker of the query's source.
-        source_security: kafka-python's options for that, as given; None if not given.
-        found: options of the query's Kafka sources, as from `sources`.
+        security: kafka-python's options for it; None if not given.
+        source_address: the query's broker, `host:port`.
+        source_security: kafka-python's options for it; None if not given.
+        source_options: Spark's options of the query's Kafka sources, as `kafka_sources` returns them.
 
     Returns:
-        (address, options) of Tidecast's broker, then of the source's.
-
-    Raises:
-        ssl.SSLError: the source's inline truststore is no valid PEM.
+        (address, kafka-python's options) of Tidecast's broker, then of the query's.
     """
-    read: Mapping[str, Any] | None = source_security
-    if read is None and security is not None and own == address:
-        read = security
-    if read is None:
+    same = source_address == address
+    if source_security is None and same:
+        source_security = security
+    if source_security is None:
         try:
-            read = from_spark(found[0]) if found else {}
-        except ValueError as error:
-            log.warning("arrivals at %s cannot be read with the query's own options: %s", own, error)
-            read = {}
-    return (address, security if security is not None else read if own == address else {}), (own, read)
+            source_security = translate_spark_options(source_options[0]) if source_options else {}
+        except (ValueError, OSError) as error:
+            log.warning("arrivals at %s cannot be read with the query's own options: %s", source_address, error)
+            source_security = {}
+    if security is None:
+        security = source_security if same else {}
+    return (address, security), (source_address, source_security)
 
 
-def subscribed(found: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the sorted topics in the sources' `subscribe` option; empty if any source uses a pattern or an assignment.
-
-    The first batch then shows the topics.
-    """
-    if any("subscribe" not in source for source in found):
+def subscribed_topics(sources: Sequence[Mapping[str, str]]) -> list[str]:
+    """List the topics in the sources' `subscribe` options, sorted; empty if a source has a pattern or an assignment."""
+    if any("subscribe" not in source for source in sources):
         return []
-    return sorted({topic.strip() for source in found for topic in source["subscribe"].split(",")})
+    return sorted({topic.strip() for source in sources for topic in source["subscribe"].split(",")})

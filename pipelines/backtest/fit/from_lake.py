@@ -49,9 +49,9 @@ def read_measurements(root: Path, job: str, contract: Contract) -> tuple[Measure
     spark = local_session("twin", delta=True, kafka=False)
     try:
         lake = Lake(spark, root)
-        batches = lake.read("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
+        batches = lake.read_table("metrics").where(F.col("job") == job).where("kind = 'batch' AND batch_rows > 0")
         metrics = batches.select(*_BATCH).orderBy(F.desc("wall_time")).limit(NEWEST).toPandas()
-        actions = lake.read("outcomes").where(F.col("job") == job).select(*_ACTION)
+        actions = lake.read_table("outcomes").where(F.col("job") == job).select(*_ACTION)
         outcomes = actions.orderBy(F.desc("wall_time")).limit(NEWEST).orderBy("wall_time").toPandas()
     finally:
         spark.stop()

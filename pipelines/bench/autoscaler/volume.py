@@ -18,7 +18,7 @@ import yaml
 from configs.contract import Contract, Executors
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines.kafka.broker import Follower, offsets
+from pipelines.kafka.broker import Follower, topic_offsets
 from pipelines.kafka.topics import create_topics, stored_bytes
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack
@@ -84,7 +84,7 @@ def measure_volume(settings: Settings, minutes: float) -> dict[str, Any]:
 def _stored(kafka: Kafka) -> dict[str, tuple[int, int]]:
     """By topic: bytes on the broker's disk, and records."""
     return {
-        topic: (size, sum(end for _, end in offsets(kafka, topic).values()))
+        topic: (size, sum(end for _, end in topic_offsets(kafka, topic).values()))
         for topic, size in stored_bytes(kafka, TOPICS).items()
     }
 
@@ -141,6 +141,6 @@ class _Job:
                 latency_max_s=round(took + 2.1, 3), watermark_lag_s=round(took + 2.5, 3), **common,
             ))  # fmt: skip
         for sample in samples:
-            self._outbox.send("metrics", JOB, sample)
-        while self._outbox.step(0):
+            self._outbox.enqueue("metrics", JOB, sample)
+        while self._outbox.send_next(0):
             pass

@@ -24,7 +24,7 @@ from tidecast.commands import Commands
 from tidecast.control import mode_key
 from tidecast.guard import Limits
 from tidecast.job import Job
-from tidecast.messages import MessageError, decode, encode, keyed
+from tidecast.messages import MessageError, decode, decode_keyed, encode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,13 +80,13 @@ def _named(entry: OddRecord) -> str:
 
 def _ingested(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
     """What the lake's gate makes of those of its topics, by their place in the list."""
-    from pipelines.ingest.parse import parsed
+    from pipelines.ingest.parse import parse_records
 
     found: dict[int, bool] = {}
     for topic, kind in INGESTED.items():
         rows = [(one.key, one.value, 0, i) for i, one in enumerate(entries) if one.topic == topic]
         frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
-        judged = parsed(frame, kind, now).select("kafka_offset", "problem", "wall_time").collect()
+        judged = parse_records(frame, kind, now).select("kafka_offset", "problem", "wall_time").collect()
         # Accepted without a wall time means that the columns were lost and nulls would be stored.
         found |= {row.kafka_offset: row.problem is None and row.wall_time is not None for row in judged}
     return found
@@ -99,7 +99,7 @@ def _key(entry: OddRecord) -> str | None:
 def _decode(entry: OddRecord, now: float) -> bool:
     try:
         if entry.topic not in ("control", "rejects"):
-            keyed(KINDS[entry.topic], _key(entry), entry.value, now)
+            decode_keyed(KINDS[entry.topic], _key(entry), entry.value, now)
         else:
             message: Any = decode(KINDS[entry.topic], entry.value, now)
             return entry.topic != "control" or _key(entry) == mode_key(message.job)
@@ -144,7 +144,7 @@ def _agent(entry: OddRecord, now: float) -> bool:
     commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
     if entry.topic != "control" and _key(entry) != JOB:
         return False  # another job's: it is not looked at
-    commands._take(SimpleNamespace(topic=entry.topic, key=entry.key, value=entry.value, partition=0, offset=0))
+    commands._handle(SimpleNamespace(topic=entry.topic, key=entry.key, value=entry.value, partition=0, offset=0))
     return "rejects" not in sent.topics
 
 

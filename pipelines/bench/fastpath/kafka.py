@@ -11,7 +11,7 @@ from pipelines.bench.fastpath.champions import add_version, promote_version
 from pipelines.bench.fastpath.load import JOBS, SampleFeed
 from pipelines.bench.fastpath.local import frozen_heap
 from pipelines.bench.fastpath.served import start_module
-from pipelines.kafka.broker import Record, offsets
+from pipelines.kafka.broker import Record, topic_offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
 from pipelines.serve.models.model_set import ModelSet
@@ -30,7 +30,7 @@ class RoundTrip:
     def __init__(self, kafka: Kafka, into: str, out: str, process: Process) -> None:
         self._into, self._process, self._came = into, process, queue.SimpleQueue[list[Record]]()
         self._sender = Sender(kafka)
-        ends = {partition: end for partition, (_, end) in offsets(kafka, out).items()}
+        ends = {partition: end for partition, (_, end) in topic_offsets(kafka, out).items()}
         self._feed = TopicFeed(kafka, out, ends, self._came.put)
 
     def time_one(self, key: str, raw: bytes, version: bytes) -> int:

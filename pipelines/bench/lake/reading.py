@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipelines.ingest.columns import columns
+from pipelines.ingest.columns import spark_columns
 from pipelines.lake.tables import Lake, Origin
 from pipelines.spark.session import local_session
 from tidecast.messages import MetricSample
@@ -108,7 +108,7 @@ def _records(spark: SparkSession, jobs: int, begin: int, seconds: int) -> DataFr
         "watermark_lag_s": "if(whole, NULL, round(rand(), 3))", "state_rows": "if(whole, NULL, 50)",
         **dict.fromkeys(("latency_p50_s", "latency_p95_s", "latency_max_s"), "if(whole, NULL, round(2 * rand(), 3))"),
     }  # fmt: skip
-    fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in columns(MetricSample).items()]
+    fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in spark_columns(MetricSample).items()]
     hour = "date_format(timestamp_seconds(second), \"yyyy-MM-dd'T'HH\") AS event_hour"
     return ids.selectExpr(*fields, hour, "0 AS kafka_partition", "id AS kafka_offset")
 
@@ -138,7 +138,7 @@ def _resident(process: psutil.Process) -> int:
 def _reads(root: Path, jobs: int) -> None:
     """What is watched: the loads of all jobs, as a training reads them."""
     spark = local_session("bench-lake", delta=True, kafka=False)
-    found, _ = Lake(spark, root).loads([f"job-{job}" for job in range(jobs)], STEP_S)
+    found, _ = Lake(spark, root).read_loads([f"job-{job}" for job in range(jobs)], STEP_S)
     spark.stop()
     assert len(found) == jobs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import read_all
+from pipelines.kafka.broker import read_records
 from tidecast.messages import (
     ContractText,
     Decision,
@@ -19,8 +19,8 @@ from tidecast.messages import (
     Outcome,
     Reject,
     decode,
+    decode_keyed,
     encode,
-    keyed,
 )  # fmt: skip
 
 DUMPED: dict[str, Any] = {
@@ -46,9 +46,9 @@ def dump_topics(kafka: Kafka, run_dir: Path, since_wall: float) -> None:
     run_dir.mkdir(parents=True, exist_ok=True)
     for topic, kind in DUMPED.items():
         with (run_dir / f"{topic}.jsonl").open("wb") as file:
-            for record in read_all(kafka, topic):
+            for record in read_records(kafka, topic):
                 with suppress(MessageError):
                     seen = (record.value, time.time())
-                    message = decode(kind, *seen) if topic == "rejects" else keyed(kind, record.key, *seen)
+                    message = decode(kind, *seen) if topic == "rejects" else decode_keyed(kind, record.key, *seen)
                     if message.wall_time >= since_wall:
                         file.write(encode(message) + b"\n")

@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from configs.sections import Kafka
-from pipelines.kafka.broker import Record, offsets, read_all
+from pipelines.kafka.broker import Record, read_records, topic_offsets
 from pipelines.kafka.librdkafka import Feed
 from pipelines.kafka.topics import topic_id
 from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
@@ -118,7 +118,7 @@ def find_cursor(kafka: Kafka, store: Store) -> Cursor:
         StoreError: the store cannot be read.
         msgspec.DecodeError: the stored cursor cannot be decoded.
     """
-    present, ends = topic_id(kafka, TOPIC), offsets(kafka, TOPIC)
+    present, ends = topic_id(kafka, TOPIC), topic_offsets(kafka, TOPIC)
     raw = store.get_meta(CURSOR)
     kept = Cursor(present, {}) if raw is None else msgspec.msgpack.decode(raw, type=Cursor)
     if kept.topic != present:
@@ -153,7 +153,7 @@ def _adopt(kafka: Kafka, core: Core, claims: Collection[int], stored: Mapping[st
     """Read so many of the newest forecasts, or all; whether that reaches back to what is stored of every job."""
     oldest: dict[str, int] = {}
     now = time.time()
-    for record in read_all(kafka, "forecasts", newest):
+    for record in read_records(kafka, "forecasts", newest):
         try:
             issued = decode(Forecast, record.value, now)
         except MessageError:

@@ -15,7 +15,7 @@ import numpy as np
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series, SeriesError
 from models.kinds import KindError, Networked, describe, revive, shapes
-from pipelines.registry.network_archive import network
+from pipelines.registry.network_archive import load_network
 
 MEMBERS = ("weights", "scaler", "hyper")
 _SCALER = ("low", "span")
@@ -86,7 +86,7 @@ def load_members(members: Mapping[str, bytes]) -> ModelSet:
         module = None
         described = {**hyper, **scaler}
         if networked:
-            module = network(members["weights"])
+            module = load_network(members["weights"])
         elif members["weights"]:
             described["parameters"] = json.loads(members["weights"])
         forecaster = revive(described, module)

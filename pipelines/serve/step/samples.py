@@ -8,7 +8,7 @@ import msgspec
 
 from tidecast.fields import Bounds, Field, Matching, fields_of
 from tidecast.messages import SCHEMA, MetricSample, decode
-from tidecast.wire import RECORD_MOST, in_time, under
+from tidecast.wire import RECORD_MOST, check_key, check_times
 
 _ONLY: dict[str, Any] = {"kind": Literal["interval"], "schema": Literal[SCHEMA]}
 _ALWAYS_THERE = {"time_scale", "span_s", "arrival_rps"}
@@ -28,7 +28,7 @@ def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
     """
     sample = _quick(raw, now) or decode(MetricSample, raw, now)
     if key is not None:
-        under(key, sample)
+        check_key(key, sample)
     return sample
 
 
@@ -44,7 +44,7 @@ def _quick(raw: bytes, now: float) -> MetricSample | None:
     # A name that stands twice adds a colon and no value. So does a null, but agents of this version write none.
     if raw.count(b":") != len(values) - values.count(None):
         return None
-    in_time(quick, now)
+    check_times(quick, now)
     sample: MetricSample = quick
     return sample
 

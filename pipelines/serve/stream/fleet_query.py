@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from pipelines.kafka.broker import KEY, spark_options, topic_out
+from pipelines.kafka.spark import KEY, spark_options, topic_out
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from contextlib import suppress
 from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
-from pipelines.kafka.broker import Follower, Publisher, Record, offsets, read_all
+from pipelines.kafka.broker import Follower, Publisher, Record, read_records, topic_offsets
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.claim import Claim, stop_on_signals
@@ -61,11 +61,11 @@ class Server:
         known = ContractedJobs(settings.contracts_dir, alias_poll_s)
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
-        self._behind = {p: end for p, (first, end) in offsets(kafka, "metrics").items() if end > first}
+        self._behind = {p: end for p, (first, end) in topic_offsets(kafka, "metrics").items() if end > first}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._fresh_from = dict(self._behind)
         self._metrics = Follower(kafka, ["metrics"])
-        self._metrics.go_to(needed_from(_samples(read_all(kafka, "metrics", TAIL)), step_s))
+        self._metrics.seek_to_time(needed_from(_samples(read_records(kafka, "metrics", TAIL)), step_s))
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, tuple[int | None, int]] = {}
         self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, alias_poll_s)

@@ -20,7 +20,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.on_lake import has_enough_load
 from pipelines.backtest.report import backtest_to_json
-from pipelines.lake.load import moment
+from pipelines.lake.load import format_minute
 from pipelines.registry import CHALLENGER, AgentRegistry, RegistryError, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
 from pipelines.train.agent.training_set import TrainingSet, compare_policies, read_training_set
@@ -74,7 +74,7 @@ def train_challenger(registry: AgentRegistry, training: AgentTraining, training_
     """
     job, source = training_set.contract.job, training_set.source
     lineage = {**source.lineage(), "twin": training_set.twin[:500]}
-    with registry.run(job, f"agent of {job} {moment(source.series.end)}") as run:
+    with registry.run(job, f"agent of {job} {format_minute(source.series.end)}") as run:
         run.parameters({
             **training.model_dump(), "error_budget": training_set.contract.error_budget,
             "lead_s": training_set.setup.lead_s, "loads": 1 + len(training_set.others),
@@ -205,7 +205,7 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
     record = verdict_record(job, run_id, tags, decided, hours=compared)
     if record["version"] is not None:
-        registry.keep_verdict(job, run_id, record)
+        registry.write_verdict(job, run_id, record)
     return record
 
 

@@ -13,7 +13,7 @@ from models.forecast.selection.catalogue import default_kind
 from models.forecast.selection.champion import ChampionChoice, choose_champion
 from models.forecast.selection.gate import Rival
 from models.kinds import describe
-from pipelines.lake.load import LakeSeries, moment
+from pipelines.lake.load import LakeSeries, format_minute
 from pipelines.registry import CHALLENGER, Registry, RegistryError, TrackedRun
 from pipelines.report.accuracy import error_by_version, match_forecasts
 from pipelines.train.forecaster import peaks, plots
@@ -49,7 +49,7 @@ def train_challenger(
         SeriesError: a held-out load is negative or infinite.
     """
     task = Task(training.step_s, training.horizon, training.levels)
-    with registry.run(job, f"{job} {moment(source.series.end)}") as run:
+    with registry.run(job, f"{job} {format_minute(source.series.end)}") as run:
         run.parameters(training.model_dump())
         run.tags({**source.lineage(), **({"because": "; ".join(because)} if because else {})})
         if registry.champion_version(job) is None:
@@ -86,7 +86,7 @@ def score_served_versions(
         figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
         if version not in known or not figures["n"]:
             continue  # a forecast that says it is of a version we never registered, or of which nothing has come
-        registry.note(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})
+        registry.set_version_tags(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})
         run.metrics({f"live.v{version}.{name}": value for name, value in figures.items()})
         found[version] = figures
     return found
@@ -121,7 +121,7 @@ def _challenge(
     if champion is not None:  # it may serve on, and its load has grown
         alike = describe(champion) == describe(chosen.forecaster)
         if (fresh := calibrator if alike else peaks.fit_calibrator(champion, source.series, live)) is not None:
-            registry.keep_peaks(run, job, champion_version, fresh)
+            registry.write_peaks(run, job, champion_version, fresh)
     notes = [
         _why(chosen),
         f"Compared with champion version {champion_version} on the newest {len(held)} steps.",
@@ -134,7 +134,7 @@ def _challenge(
     run.text(card, "card.md")
     version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **asked}, alias=CHALLENGER)
     if calibrator is not None:
-        registry.keep_peaks(run, job, version, calibrator)
+        registry.write_peaks(run, job, version, calibrator)
     run.tags({"challenger": version, "champion": champion_version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {remark}".strip()
 

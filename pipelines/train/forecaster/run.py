@@ -21,7 +21,7 @@ def has_training_data(job: str, settings: Settings | None = None) -> bool:
         SettingsError: a setting is wrong.
     """
     settings = settings or load()
-    return lake.known_span(settings.lake_dir, job) >= settings.training.step_s
+    return lake.job_span_s(settings.lake_dir, job) >= settings.training.step_s
 
 
 def train(job: str, because: Sequence[str] = (), settings: Settings | None = None, **form: Any) -> str:
@@ -93,7 +93,7 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
         job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
         naive_loss=losses["seasonal_naive"],
     )  # fmt: skip
-    registry.keep_verdict(job, run_id, record)
+    registry.write_verdict(job, run_id, record)
     return record
 
 

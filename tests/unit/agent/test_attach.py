@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidecast.spark.source import places, sources, subscribed
+from tidecast.spark.source import choose_brokers, kafka_sources, subscribed_topics
 
 LOGIN = {
     "kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN",
@@ -22,7 +22,7 @@ class Plan:
     def __init__(self, *options):
         self.options = list(options)
 
-    def source_options(self):
+    def kafka_source_options(self):
         return self.options
 
 
@@ -41,17 +41,17 @@ def source(broker, topic, **options):
     ],
 )
 def test_each_broker_gets_its_own_options(address, security, own, source_security, ours, read):
-    found = places(address, security, own, source_security, [source("s:1", "events", **LOGIN)])
+    found = choose_brokers(address, security, own, source_security, [source("s:1", "events", **LOGIN)])
     assert found == ((address, ours), (own, read))
 
 
 def test_options_that_python_cannot_follow_are_named_and_nothing_fails(caplog):
     strange = source("s:1", "events", **{"kafka.security.protocol": "SSL", "kafka.ssl.truststore.location": "/a.jks"})
-    assert places("t:1", {}, "s:1", None, [strange]) == (("t:1", {}), ("s:1", {}))
+    assert choose_brokers("t:1", {}, "s:1", None, [strange]) == (("t:1", {}), ("s:1", {}))
     assert "truststore.type=JKS" in caplog.text and "source_security=" in caplog.text
 
 
 def test_of_several_brokers_the_first_is_measured_and_the_rest_named(caplog):
-    found = sources(Plan(source("s:1", "a"), source("s:2", "b"), source("s:1", "c, a")))
-    assert subscribed(found) == ["a", "c"]
+    found = kafka_sources(Plan(source("s:1", "a"), source("s:2", "b"), source("s:1", "c, a")))
+    assert subscribed_topics(found) == ["a", "c"]
     assert "several brokers" in caplog.text and "s:1" in caplog.text

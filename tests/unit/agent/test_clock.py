@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.control import WALL, Clock, announced
+from tidecast.control import WALL, Clock, clock_of
 from tidecast.messages import Control
 
 walls = st.floats(0, 4e9)
@@ -28,7 +28,7 @@ def test_time_passes_at_the_scale(first, second, scale):
 
 
 def test_a_control_word_announces_a_clock_only_when_it_is_whole():
-    assert announced(Control("j", 0.0, wall_start=1.0, trace_start=2.0, time_scale=3.0)) == Clock(1.0, 2.0, 3.0)
-    assert announced(Control("j", 0.0, mode="act")) is None
-    assert announced(Control("j", 0.0, wall_start=1.0, trace_start=2.0)) is None
-    assert announced(Control("j", 0.0, wall_start=0.0, trace_start=0.0, time_scale=1.0)) == WALL
+    assert clock_of(Control("j", 0.0, wall_start=1.0, trace_start=2.0, time_scale=3.0)) == Clock(1.0, 2.0, 3.0)
+    assert clock_of(Control("j", 0.0, mode="act")) is None
+    assert clock_of(Control("j", 0.0, wall_start=1.0, trace_start=2.0)) is None
+    assert clock_of(Control("j", 0.0, wall_start=0.0, trace_start=0.0, time_scale=1.0)) == WALL

@@ -11,7 +11,7 @@ from tidecast import WALL, modes
 from tidecast.commands import Commands
 from tidecast.control import clock_key, mode_key
 from tidecast.messages import Control, Decision, Outcome, Reject, encode
-from tidecast.modes import heard, watch
+from tidecast.modes import hand_back_if_silent, note_contact
 
 
 @dataclass
@@ -27,13 +27,13 @@ class Record:
 def job():
     made = driver.job()
     yield made
-    modes.release(made)
+    modes.release_executors(made)
 
 
 @pytest.fixture
 def commands(job):
     made = Commands(job, "nowhere:1", {}, waits_for_clock=False)
-    made._settled = True
+    made._control_read = True
     return made
 
 
@@ -44,38 +44,38 @@ def wish(executors=3, id="d1", **fields):
 
 def take(commands, message, key="orders", topic="decisions"):
     raw = message if isinstance(message, bytes) else encode(message)
-    commands._take(Record(topic, key.encode(), raw))
+    commands._handle(Record(topic, key.encode(), raw))
 
 
 def test_observing_touches_nothing(job, commands):
-    modes.switch(job, "observe")
+    modes.switch_mode(job, "observe")
     take(commands, wish(3))
     assert job.actuator.calls == []
     assert job.outbox == []
 
 
 def test_acting_applies_and_confirms(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(3))
     assert job.actuator.calls == ["take over", "target 3"]
     assert job.tracker.awaits_use()
 
 
 def test_a_decision_in_observe_mode_is_only_a_recommendation(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(3, mode="observe"))
     assert job.actuator.calls == ["take over"]
 
 
 def test_a_hold_is_no_news(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(1))
     assert job.actuator.calls == ["take over"]
     assert job.outbox == []
 
 
 def test_refusals_are_answered(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(9, "d1"))
     take(commands, wish(3, "d2"))
     take(commands, wish(4, "d2"))
@@ -87,7 +87,7 @@ def test_refusals_are_answered(job, commands):
 
 
 def test_what_the_cluster_refuses_has_failed(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     job.actuator.refuses = True
     take(commands, wish(3))
     (failed,) = job.outbox.of(Outcome)
@@ -96,7 +96,7 @@ def test_what_the_cluster_refuses_has_failed(job, commands):
 
 @pytest.mark.parametrize("raw", [b"{", b'{"schema":9}', b'{"schema":1,"id":"d1"}'])
 def test_malformed_decisions_go_to_rejects(job, commands, raw):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, raw)
     (reject,) = job.outbox.of(Reject)
     assert (reject.topic, reject.offset, reject.value) == ("decisions", 5, raw.decode())
@@ -104,7 +104,7 @@ def test_malformed_decisions_go_to_rejects(job, commands, raw):
 
 
 def test_anothers_decision_under_our_key_goes_to_rejects(job, commands):
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(3, job="payments"))
     assert "payments" in job.outbox.of(Reject)[0].reason
 
@@ -130,32 +130,32 @@ def test_the_mode_is_switched_while_the_job_runs(job, commands):
     assert job.actuator.calls == ["take over", "target 3", "target 2"]  # taken over once
 
 
-@pytest.mark.parametrize("granted", modes.WIDTH)
-@pytest.mark.parametrize("word", modes.WIDTH)
+@pytest.mark.parametrize("granted", modes.NARROWEST_FIRST)
+@pytest.mark.parametrize("word", modes.NARROWEST_FIRST)
 def test_a_word_may_narrow_what_the_code_allows_and_no_more(granted, word, caplog):
-    job = driver.job(granted=granted)
-    modes.obey(job, word)
-    refused = modes.WIDTH.index(word) > modes.WIDTH.index(granted)
+    job = driver.job(widest_mode=granted)
+    modes.apply_control_mode(job, word)
+    refused = modes.NARROWEST_FIRST.index(word) > modes.NARROWEST_FIRST.index(granted)
     assert job.mode == (granted if refused else word)
     assert (job.actuator.calls == []) == (job.mode == "observe")
     assert (f'attach(..., mode="{word}")' in caplog.text) == refused
-    modes.release(job)
+    modes.release_executors(job)
 
 
 def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, caplog):
     job = commands._job
     job.actuator.ids = ["0", "1", "2"]
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(1))
     assert len(job.actuator.ids) == 1
-    begun = job.heard_at
-    watch(job, begun + job.lost_contact_s - 1)
+    begun = job.last_contact_at
+    hand_back_if_silent(job, begun + job.lost_contact_s - 1)
     assert job.actuator.calls[-1] == "target 1"
-    watch(job, begun + job.lost_contact_s + 1)
-    watch(job, begun + job.lost_contact_s + 2)
+    hand_back_if_silent(job, begun + job.lost_contact_s + 1)
+    hand_back_if_silent(job, begun + job.lost_contact_s + 2)
     assert job.actuator.calls[-2:] == ["target 1", "target 3"]  # once
     assert "handed back with 3 executors" in caplog.text and "only with a restart" in caplog.text
-    heard(job, begun, begun + 100)  # an old record is no sign of life
+    note_contact(job, begun, begun + 100)  # an old record is no sign of life
     assert job.handed_back
     take(commands, wish(2, "d2"))
     assert job.actuator.calls[-1] == "target 2" and not job.handed_back
@@ -163,36 +163,36 @@ def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, c
 
 def test_handing_back_takes_nothing_away(commands):
     job = commands._job
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     take(commands, wish(4))
     job.actuator.ids = ["0", "1"]  # the others are yet to come
-    watch(job, job.heard_at + 61)
+    hand_back_if_silent(job, job.last_contact_at + 61)
     assert job.actuator.target == 4
 
 
 @pytest.mark.parametrize("mode", ["observe", "freeze"])
 def test_who_does_not_act_hands_nothing_back(commands, mode):
-    modes.switch(commands._job, "act")
-    modes.switch(commands._job, mode)
-    watch(commands._job, commands._job.heard_at + 1000)
+    modes.switch_mode(commands._job, "act")
+    modes.switch_mode(commands._job, mode)
+    hand_back_if_silent(commands._job, commands._job.last_contact_at + 1000)
     assert commands._job.actuator.calls == ["take over"]
 
 
 def test_an_application_has_one_owner(job):
     other = driver.job("payments")
-    modes.switch(job, "act")
-    modes.switch(other, "act")
+    modes.switch_mode(job, "act")
+    modes.switch_mode(other, "act")
     assert (job.mode, other.mode) == ("act", "observe")
     assert other.actuator.calls == []
-    modes.release(job)
-    modes.switch(other, "act")
+    modes.release_executors(job)
+    modes.switch_mode(other, "act")
     assert other.mode == "act"
-    modes.release(other)
+    modes.release_executors(other)
 
 
 def test_where_acting_is_impossible_it_observes(job):
     job.actuator.refuses = True
-    modes.switch(job, "act")
+    modes.switch_mode(job, "act")
     assert job.mode == "observe"
     assert not job.owns_executors
 

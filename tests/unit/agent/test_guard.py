@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.guard import REMEMBERED, Limits, Seen, judge
+from tidecast.guard import REMEMBERED, Limits, SeenDecisions, check_decision
 from tidecast.messages import Decision
 
 NOW = 1_700_000_000.0
@@ -17,7 +17,7 @@ def wish(executors=3, age=0.5, **fields):
 
 
 def verdict(decision, mode="act", current=2, limits=LIMITS, ceiling=8, seen=None, now=NOW):
-    return judge(decision, "orders", mode, current, limits, ceiling, seen or Seen(), now)
+    return check_decision(decision, "orders", mode, current, limits, ceiling, seen or SeenDecisions(), now)
 
 
 def test_a_good_decision_is_applied_with_its_reason():
@@ -45,14 +45,14 @@ def test_refusals_say_what_is_wrong(decision, words):
 
 
 def test_a_replayed_decision_is_refused():
-    seen = Seen().after(wish(), accepted=True)
+    seen = SeenDecisions().after(wish(), accepted=True)
     assert verdict(wish(), seen=seen).reason.startswith("duplicate")
     assert verdict(wish(), seen=seen).action == "refuse"
     assert verdict(wish(2), current=2, seen=seen).action == "ignore"  # a replayed hold disturbs nobody
 
 
 def test_a_decision_older_than_the_accepted_one_is_refused():
-    seen = Seen().after(wish(age=0.5, id="d8"), accepted=True)
+    seen = SeenDecisions().after(wish(age=0.5, id="d8"), accepted=True)
     said = verdict(wish(age=1.0), seen=seen)
     assert said.action == "refuse"
     assert "d8" in said.reason
@@ -60,7 +60,7 @@ def test_a_decision_older_than_the_accepted_one_is_refused():
 
 
 def test_a_refused_decision_does_not_make_others_old():
-    seen = Seen().after(wish(9, age=0.0, id="d8"), accepted=False)
+    seen = SeenDecisions().after(wish(9, age=0.0, id="d8"), accepted=False)
     assert verdict(wish(age=1.0), seen=seen).action == "apply"
 
 
@@ -108,7 +108,7 @@ def test_whatever_is_applied_is_within_all_bounds(executors, age, mode, current,
 
 
 def test_memory_is_bounded():
-    seen = Seen()
+    seen = SeenDecisions()
     for i in range(REMEMBERED + 10):
         seen = seen.after(wish(id=f"d{i}"), accepted=False)
     assert len(seen.ids) == REMEMBERED

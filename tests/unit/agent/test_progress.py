@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tidecast.spark.progress import ProgressReader, offsets, parse
+from tidecast.spark.progress import ProgressReader, parse_offsets, parse_progress
 
 
 def report(batch_id, rows=60, ran=True, end=120):
@@ -34,7 +34,7 @@ def report(batch_id, rows=60, ran=True, end=120):
 
 
 def test_a_batch_is_read_from_its_report():
-    batch = parse(json.dumps(report(4)))
+    batch = parse_progress(json.dumps(report(4)))
     assert (batch.batch_id, batch.run_id, batch.rows) == (4, "r", 60)
     assert batch.finished == pytest.approx(1_700_000_000.5 + 1.702)
     assert batch.latest_at == pytest.approx(1_700_000_000.5 + 0.013)
@@ -45,15 +45,15 @@ def test_a_batch_is_read_from_its_report():
 
 
 def test_a_report_that_ran_no_batch_is_none():
-    assert parse(json.dumps(report(4, ran=False))) is None
+    assert parse_progress(json.dumps(report(4, ran=False))) is None
 
 
 def test_no_watermark_yet_is_none():
     data = report(4)
     data["eventTime"] = {"watermark": "1970-01-01T00:00:00.000Z"}
-    assert parse(json.dumps(data)).watermark is None
+    assert parse_progress(json.dumps(data)).watermark is None
     data["eventTime"], data["stateOperators"] = {}, []
-    batch = parse(json.dumps(data))
+    batch = parse_progress(json.dumps(data))
     assert (batch.watermark, batch.state_rows) == (None, None)
 
 
@@ -61,7 +61,7 @@ def test_no_watermark_yet_is_none():
     "value", [None, 17, "17", "not json", '"text"', {"a": 1}, {"seq": {"x": 1}}, {"t": {"0": "5"}}, []]
 )
 def test_offsets_of_other_sources_are_nothing(value):
-    assert offsets(value) == {}
+    assert parse_offsets(value) == {}
 
 
 class Report:
@@ -97,8 +97,8 @@ def test_no_batch_is_missed_and_none_comes_twice():
     for burst in ([], [0], [1, 2, 3], [], [4], [5, 6]):
         for batch_id in burst:
             query.ran(batch_id)
-        seen += [b.batch_id for b in reader.new()]
-        assert reader.new() == []
+        seen += [b.batch_id for b in reader.new_batches()]
+        assert reader.new_batches() == []
     assert seen == list(range(7))
 
 
@@ -106,19 +106,19 @@ def test_idle_reports_do_not_hide_the_batch_they_announce():
     query = Query()
     reader = ProgressReader(query)
     query.ran(0)
-    assert [b.batch_id for b in reader.new()] == [0]
+    assert [b.batch_id for b in reader.new_batches()] == [0]
     query.ran(1, ran=False)
     query.ran(1, ran=False)
-    assert reader.new() == []
+    assert reader.new_batches() == []
     query.ran(1)
     query.ran(2, ran=False)
-    assert [b.batch_id for b in reader.new()] == [1]
+    assert [b.batch_id for b in reader.new_batches()] == [1]
     query.ran(2)
-    assert [b.batch_id for b in reader.new()] == [2]
+    assert [b.batch_id for b in reader.new_batches()] == [2]
 
 
 def test_an_agent_that_comes_late_begins_with_the_newest_batch():
     query = Query()
     for batch_id in range(50):
         query.ran(batch_id)
-    assert [b.batch_id for b in ProgressReader(query).new()] == [49]
+    assert [b.batch_id for b in ProgressReader(query).new_batches()] == [49]

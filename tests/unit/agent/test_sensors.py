@@ -4,13 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.spark.sensors import KNOTS, Curve, HeavyStage, arrived, first_starts, lag, latency
+from tidecast.spark.sensors import (
+    KNOTS,
+    BottleneckStage,
+    OffsetCurve,
+    batch_latency,
+    count_arrived,
+    guess_first_starts,
+    lag_records,
+)
 
 P, Q = ("events", 0), ("events", 1)
 
 
 def curve(*knots):
-    made = Curve()
+    made = OffsetCurve()
     for wall, end in knots:
         made.add(wall, end)
     return made
@@ -18,45 +26,45 @@ def curve(*knots):
 
 def test_an_arrival_is_read_off_the_curve():
     line = curve((10.0, 100), (11.0, 110), (12.0, 110), (13.0, 130))
-    assert line.arrival(105) == 10.5
-    assert line.arrival(109.5) == pytest.approx(10.95)
-    assert line.arrival(110) == 12.0  # nothing came between 11 and 12
-    assert line.arrival(120) == 12.5
-    assert line.arrival(99) is None  # before the first look
-    assert line.arrival(130) is None  # not arrived yet
+    assert line.arrival_time(105) == 10.5
+    assert line.arrival_time(109.5) == pytest.approx(10.95)
+    assert line.arrival_time(110) == 12.0  # nothing came between 11 and 12
+    assert line.arrival_time(120) == 12.5
+    assert line.arrival_time(99) is None  # before the first look
+    assert line.arrival_time(130) is None  # not arrived yet
 
 
 def test_a_plateau_costs_two_knots():
     line = curve(*[(float(t), 5) for t in range(1000)], (1000.0, 6))
     assert len(line.times) == 3
-    assert line.arrival(5) == 999.0
+    assert line.arrival_time(5) == 999.0
 
 
 def test_what_the_query_saw_is_sorted_in():
     line = curve((10.0, 0), (12.0, 20))
     line.add(11.0, 18)
-    assert line.arrival(9) == 10.5
+    assert line.arrival_time(9) == 10.5
     line.add(10.5, 19)  # contradicts a later look: two clocks, one of them off
-    assert line.arrival(9) == 10.5
+    assert line.arrival_time(9) == 10.5
 
 
 def test_a_topic_made_anew_starts_afresh():
     line = curve((10.0, 500), (11.0, 600), (12.0, 3), (13.0, 13))
-    assert line.arrival(8) == 12.5
+    assert line.arrival_time(8) == 12.5
 
 
 def test_an_hours_backlog_costs_bounded_memory_and_little_precision():
     line = curve(*[(t / 2, t * 7) for t in range(3 * KNOTS)])
     assert len(line.times) <= KNOTS
-    assert line.arrival(7 * 1000 + 3.5) == pytest.approx(500.25, abs=4)
-    assert line.arrival(7 * (3 * KNOTS - 10) + 3.5) == pytest.approx((3 * KNOTS - 9.5) / 2)
+    assert line.arrival_time(7 * 1000 + 3.5) == pytest.approx(500.25, abs=4)
+    assert line.arrival_time(7 * (3 * KNOTS - 10) + 3.5) == pytest.approx((3 * KNOTS - 9.5) / 2)
 
 
 def test_forgetting_keeps_what_the_next_batch_needs():
     line = curve((10.0, 0), (11.0, 10), (12.0, 20), (13.0, 30))
     line.forget_before(15)
     assert line.times == [11.0, 12.0, 13.0]
-    assert line.arrival(15) == 11.5
+    assert line.arrival_time(15) == 11.5
 
 
 @given(
@@ -64,19 +72,19 @@ def test_forgetting_keeps_what_the_next_batch_needs():
     share=st.floats(0, 1, exclude_max=True),
 )
 def test_arrivals_rise_with_offsets_and_lie_within_their_interval(gaps, share):
-    line, wall, end, knots = Curve(), 0.0, 0, []
+    line, wall, end, knots = OffsetCurve(), 0.0, 0, []
     for gap, more in gaps:
         wall, end = wall + gap, end + more
         line.add(wall, end)
         knots.append((wall, end))
     first, last = knots[0][1], knots[-1][1]
     offset = first + share * (last - first)
-    when = line.arrival(offset)
+    when = line.arrival_time(offset)
     if offset < last:
         before = max(w for w, e in knots if e <= offset)
         after = min(w for w, e in knots if e > offset)
         assert before - 1e-9 <= when <= after + 1e-9
-        later = line.arrival((offset + last) / 2)
+        later = line.arrival_time((offset + last) / 2)
         assert later is None or later >= when - 1e-9
     else:
         assert when is None
@@ -85,7 +93,7 @@ def test_arrivals_rise_with_offsets_and_lie_within_their_interval(gaps, share):
 def test_latency_of_a_steady_stream_is_exact():
     # 10 records/s in one partition from 0 to 10 s, committed at 12 s: arrivals spread evenly over [0, 10]
     line = curve(*[(t / 2, 5 * t) for t in range(21)])
-    seen = latency({P: line}, {P: 0}, {P: 100}, finished=12.0)
+    seen = batch_latency({P: line}, {P: 0}, {P: 100}, finished=12.0)
     assert seen.latency_p50_s == pytest.approx(7.0, abs=0.1)
     assert seen.latency_p95_s == pytest.approx(11.5, abs=0.1)
     assert seen.latency_max_s == pytest.approx(12.0, abs=0.1)
@@ -93,49 +101,49 @@ def test_latency_of_a_steady_stream_is_exact():
 
 def test_latency_weighs_partitions_by_their_records():
     old, new = curve((0.0, 0), (1.0, 10)), curve((9.0, 0), (10.0, 990))
-    seen = latency({P: old, Q: new}, {P: 0, Q: 0}, {P: 10, Q: 990}, finished=11.0)
+    seen = batch_latency({P: old, Q: new}, {P: 0, Q: 0}, {P: 10, Q: 990}, finished=11.0)
     assert 1.0 <= seen.latency_p50_s <= 2.0
     assert seen.latency_p95_s <= 2.0  # one in a hundred is old
     assert 10.0 <= seen.latency_max_s <= 11.0
 
 
 def test_latency_is_unknown_where_no_arrival_was_seen():
-    assert latency({}, {P: 0}, {P: 5}, 10.0) is None
-    assert latency({P: curve((9.0, 50))}, {P: 0}, {P: 5}, 10.0) is None
-    assert latency({P: curve((9.0, 0), (9.5, 10))}, {P: 10}, {P: 10}, 10.0) is None  # no rows
-    half = latency({P: curve((9.0, 50), (9.5, 100))}, {P: 0}, {P: 100}, 10.0)
+    assert batch_latency({}, {P: 0}, {P: 5}, 10.0) is None
+    assert batch_latency({P: curve((9.0, 50))}, {P: 0}, {P: 5}, 10.0) is None
+    assert batch_latency({P: curve((9.0, 0), (9.5, 10))}, {P: 10}, {P: 10}, 10.0) is None  # no rows
+    half = batch_latency({P: curve((9.0, 50), (9.5, 100))}, {P: 0}, {P: 100}, 10.0)
     assert 0.5 <= half.latency_max_s <= 1.0  # those from before the first look are left out
 
 
 def test_the_first_batch_began_where_its_rows_allow():
     curves = {P: curve((1.0, 0), (2.0, 40)), Q: curve((1.0, 100), (2.0, 160))}
     ends = {P: 40, Q: 160}
-    assert first_starts(curves, ends, rows=100) == {P: 0, Q: 100}
-    assert first_starts(curves, ends, rows=7) == {}  # it began later, nobody knows where
+    assert guess_first_starts(curves, ends, rows=100) == {P: 0, Q: 100}
+    assert guess_first_starts(curves, ends, rows=7) == {}  # it began later, nobody knows where
 
 
 def test_arrivals_are_what_the_ends_moved():
-    assert arrived({P: 10, Q: 5}, {P: 25, Q: 5}) == 15
-    assert arrived({P: 10}, {P: 12, Q: 1000}) == 2  # a partition seen for the first time brought nothing in this second
-    assert arrived({P: 10, Q: 0}, {P: 3, Q: 4}) == 4  # a topic made anew
+    assert count_arrived({P: 10, Q: 5}, {P: 25, Q: 5}) == 15
+    assert count_arrived({P: 10}, {P: 12, Q: 1000}) == 2  # a new partition counts nothing
+    assert count_arrived({P: 10, Q: 0}, {P: 3, Q: 4}) == 4  # a topic made anew
 
 
 def test_lag_is_what_no_finished_batch_covers():
-    assert lag({P: 30, Q: 10}, {P: 20, Q: 10}) == 10
-    assert lag({P: 30, Q: 10}, {P: 20}) == 20
-    assert lag({P: 30}, {P: 33}) == 0  # the sample is older than the batch
-    assert lag({P: 30}, None) is None
-    assert lag({P: 30, ("audit", 0): 99}, {P: 20}) == 10  # watched, but not what the query reads
+    assert lag_records({P: 30, Q: 10}, {P: 20, Q: 10}) == 10
+    assert lag_records({P: 30, Q: 10}, {P: 20}) == 20
+    assert lag_records({P: 30}, {P: 33}) == 0  # the sample is older than the batch
+    assert lag_records({P: 30}, None) is None
+    assert lag_records({P: 30, ("audit", 0): 99}, {P: 20}) == 10  # watched, but not what the query reads
 
 
 def batches(heavy, map_s, state_s, rows=(100, 300, 500, 200), times=10):
     """Batches of changing size: `map_s` and `state_s` are (fixed, per row) seconds of an 8-task and a 2-task stage."""
     for n in rows * times:
-        heavy.saw(n, [(8, map_s[0] + map_s[1] * n), (2, state_s[0] + state_s[1] * n)])
+        heavy.add_batch(n, [(8, map_s[0] + map_s[1] * n), (2, state_s[0] + state_s[1] * n)])
 
 
 def test_the_stage_that_grows_with_the_load_is_heavy():
-    heavy = HeavyStage()
+    heavy = BottleneckStage()
     assert heavy.tasks() is None
     batches(heavy, map_s=(0.5, 0.004), state_s=(0.3, 0.0002))
     assert heavy.tasks() == 8
@@ -144,28 +152,28 @@ def test_the_stage_that_grows_with_the_load_is_heavy():
 
 
 def test_a_state_commit_is_no_ceiling_however_long_it_takes():
-    heavy = HeavyStage()
+    heavy = BottleneckStage()
     batches(heavy, map_s=(0.1, 0.003), state_s=(5.0, 0.0001))
     assert heavy.tasks() == 8
 
 
 def test_light_steady_load_proves_nothing():
-    heavy = HeavyStage()
+    heavy = BottleneckStage()
     batches(heavy, map_s=(0.2, 0.003), state_s=(0.9, 0.004), rows=(50, 51, 49, 50), times=20)
     assert heavy.tasks() == 8
 
 
 def test_cold_batches_prove_nothing():
-    heavy = HeavyStage()
-    for _ in range(HeavyStage.COLD):
-        heavy.saw(400, [(8, 2.0), (2, 30.0)])
+    heavy = BottleneckStage()
+    for _ in range(BottleneckStage.COLD):
+        heavy.add_batch(400, [(8, 2.0), (2, 30.0)])
     assert heavy.tasks() is None
     batches(heavy, map_s=(0.2, 0.003), state_s=(0.3, 0.0002), times=2)
     assert heavy.tasks() == 8
 
 
 def test_empty_batches_are_not_looked_at():
-    heavy = HeavyStage()
+    heavy = BottleneckStage()
     for _ in range(20):
-        heavy.saw(0, [(8, math.inf)])
+        heavy.add_batch(0, [(8, math.inf)])
     assert heavy.tasks() is None

@@ -151,7 +151,7 @@ class Registry:
     def __init__(self, verdict=None):
         self.verdict = verdict
 
-    def last_verdict(self, job):
+    def read_verdict(self, job):
         return self.verdict
 
     def figures(self, run):

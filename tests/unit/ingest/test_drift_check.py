@@ -9,7 +9,7 @@ import pytest
 
 from configs.settings import Settings
 from models.forecast.core.series import Series
-from pipelines.ingest.drift import check, look, served_errors
+from pipelines.ingest.drift import find_drift_events, log_forecast_errors, newest_drift
 
 STEP_S, DAY = 1800.0, 48
 
@@ -28,25 +28,25 @@ class FramedLake:
     def __init__(self, loads):
         self._loads = loads
 
-    def loads(self, jobs, step_s):
+    def read_loads(self, jobs, step_s):
         return {job: self._loads[job] for job in jobs}, 3
 
 
 def test_a_break_is_told_once():
-    event = check("orders", load(1.6), reported=[])
+    event = newest_drift("orders", load(1.6), reported=[])
     assert event["job"] == "orders" and event["factor"] == pytest.approx(1.6, rel=0.05)
     assert event["text"].startswith("orders: the load changed by +") and "since about 1970-01-17" in event["text"]
     reported = [json.loads(json.dumps(event))]
-    assert check("orders", load(1.6), reported) is None
-    assert check("orders", load(1.6, days=22), reported) is None
-    assert check("payments", load(1.6), reported) is not None
-    assert check("orders", load(), reported=[]) is None
+    assert newest_drift("orders", load(1.6), reported) is None
+    assert newest_drift("orders", load(1.6, days=22), reported) is None
+    assert newest_drift("payments", load(1.6), reported) is not None
+    assert newest_drift("orders", load(), reported=[]) is None
 
 
 def test_every_job_of_the_lake_is_looked_at_with_its_own_memory():
     lake = FramedLake({"calm": load(), "known": load(1.6), "new": load(0.5)})
-    reported = [check("known", load(1.6), [])]
-    found = look(lake, Settings(), ["calm", "known", "new"], reported)
+    reported = [newest_drift("known", load(1.6), [])]
+    found = find_drift_events(lake, Settings(), ["calm", "known", "new"], reported)
     assert [event["job"] for event in found] == ["new"]
     assert found[0]["factor"] == pytest.approx(0.5, rel=0.05)
 
@@ -61,7 +61,7 @@ def test_errors_are_those_of_the_furthest_step_of_the_first_forecast_of_a_time()
         (9 * STEP_S, 5.0, STEP_S, [0.1, 0.5], [[1.0, 9.0], [2.0, 9.0]]),
     ]
     frame = pd.DataFrame(rows, columns=["time", "wall_time", "step_s", "levels", "quantiles"])
-    errors = served_errors(series, frame)
+    errors = log_forecast_errors(series, frame)
     np.testing.assert_allclose(errors.values, [np.nan, np.log(2), np.nan, np.nan, np.nan])
-    assert served_errors(series, frame[:0]) is None
-    assert served_errors(series, None) is None
+    assert log_forecast_errors(series, frame[:0]) is None
+    assert log_forecast_errors(series, None) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ingest.offsets import OffsetsError, Topic, plan
+from pipelines.ingest.offsets import OffsetsError, Topic, plan_range
 from pipelines.lake.tables import Origin
 
 
@@ -19,43 +19,43 @@ def origin(partition: str, start: dict[int, int], end: dict[int, int], id: str =
 
 
 def test_the_first_run_takes_everything_and_the_next_what_came_since():
-    first = plan(topic(10, 4), "h1", [], now=5.0)
-    assert (first.start, first.end, first.records, first.again) == ({0: 0, 1: 0}, {0: 10, 1: 4}, 14, False)
-    second = plan(topic(12, 4), "h2", [origin("h1", first.start, first.end)], now=6.0)
+    first = plan_range(topic(10, 4), "h1", [], now=5.0)
+    assert (first.start, first.end, first.records, first.is_rerun) == ({0: 0, 1: 0}, {0: 10, 1: 4}, 14, False)
+    second = plan_range(topic(12, 4), "h2", [origin("h1", first.start, first.end)], now=6.0)
     assert (second.start, second.end, second.records) == ({0: 10, 1: 4}, {0: 12, 1: 4}, 2)
 
 
 def test_a_rerun_takes_the_recorded_offsets_and_is_judged_by_the_first_runs_time():
     commits = [origin("h2", {0: 10}, {0: 12}), origin("h1", {0: 0}, {0: 10}, judged_at=5.0)]
-    again = plan(topic(99), "h1", commits, now=1e9)
-    assert (again.start, again.end, again.judged_at, again.again) == ({0: 0}, {0: 10}, 5.0, True)
+    again = plan_range(topic(99), "h1", commits, now=1e9)
+    assert (again.start, again.end, again.judged_at, again.is_rerun) == ({0: 0}, {0: 10}, 5.0, True)
     # A re-run of an old partition is the newest commit then, and moves no offsets back.
-    assert plan(topic(99), "h3", list(reversed(commits)), now=6.0).start == {0: 12}
+    assert plan_range(topic(99), "h3", list(reversed(commits)), now=6.0).start == {0: 12}
 
 
 def test_a_partition_added_to_the_topic_is_read_from_its_beginning():
-    assert plan(topic(10, 3), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0).start == {0: 10, 1: 0}
+    assert plan_range(topic(10, 3), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0).start == {0: 10, 1: 0}
 
 
 def test_a_topic_created_anew_starts_at_its_beginning():
-    fresh = plan(topic(7, id="b"), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0)
+    fresh = plan_range(topic(7, id="b"), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0)
     assert (fresh.start, fresh.end) == ({0: 0}, {0: 7})
     with pytest.raises(OffsetsError, match="new partition name"):
-        plan(topic(7, id="b"), "h1", [origin("h1", {0: 0}, {0: 10})], now=6.0)
+        plan_range(topic(7, id="b"), "h1", [origin("h1", {0: 0}, {0: 10})], now=6.0)
 
 
 def test_records_beyond_retention_are_named_and_skipped_only_on_demand():
     commits = [origin("h1", {0: 0}, {0: 10})]
     with pytest.raises(OffsetsError, match=r"metrics-0: offsets 10 to 14 .*skip_lost"):
-        plan(topic(20, first=15), "h2", commits, now=6.0)
-    assert plan(topic(20, first=15), "h2", commits, now=6.0, skip_lost=True).start == {0: 15}
+        plan_range(topic(20, first=15), "h2", commits, now=6.0)
+    assert plan_range(topic(20, first=15), "h2", commits, now=6.0, skip_lost=True).start == {0: 15}
     with pytest.raises(OffsetsError, match="offsets 0 to 9, the broker has 5 to 19"):
-        plan(topic(20, first=5), "h1", commits, now=6.0)
+        plan_range(topic(20, first=5), "h1", commits, now=6.0)
 
 
 def test_a_topic_shorter_than_the_lake_is_refused():
     with pytest.raises(OffsetsError, match="holds offsets up to 10, the topic ends at 3"):
-        plan(topic(3), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0)
+        plan_range(topic(3), "h2", [origin("h1", {0: 0}, {0: 10})], now=6.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 3)), min_size=1, max_size=12))
@@ -65,13 +65,13 @@ def test_ranges_tile_the_topic_whatever_is_run_again(steps):
     ends, seen = [0, 0], []
     for i, (a, b, again) in enumerate(steps):
         ends = [ends[0] + a, ends[1] + b]
-        taken = plan(topic(*ends), f"h{i}", commits, now=1.0)
+        taken = plan_range(topic(*ends), f"h{i}", commits, now=1.0)
         if taken.records:
             commits.insert(0, origin(f"h{i}", taken.start, taken.end))
             seen += [(p, o) for p in taken.end for o in range(taken.start[p], taken.end[p])]
         if again < len(commits):
             repeated = commits.pop(again)
-            rerun = plan(topic(*ends), repeated.partition, [*commits, repeated], now=2.0)
+            rerun = plan_range(topic(*ends), repeated.partition, [*commits, repeated], now=2.0)
             assert (rerun.start, rerun.end) == (repeated.start, repeated.end)
             commits.insert(0, repeated)
     assert sorted(seen) == [(p, o) for p in range(2) for o in range(ends[p])]

@@ -2,14 +2,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from pipelines.ingest.partition import PartitionError, checked, of_run
+from pipelines.ingest.partition import PartitionError, default_name, validate_name
 
 NOW = datetime(2014, 10, 22, 5, 20, 31, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name", ["2014-10-22T04", "2014-09-24T04/2014-10-22T04", "2014-10-22T052031"])
 def test_an_hour_an_interval_of_hours_or_a_moment_is_a_name(name):
-    assert checked(name, NOW) == name
+    assert validate_name(name, NOW) == name
 
 
 @pytest.mark.parametrize(
@@ -19,23 +19,23 @@ def test_an_hour_an_interval_of_hours_or_a_moment_is_a_name(name):
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_would_be_right(name):
     with pytest.raises(PartitionError, match="2014-10-22T04") as error:
-        checked(name, NOW)
+        validate_name(name, NOW)
     assert repr(name) in str(error.value)
 
 
 @pytest.mark.parametrize("end", ["2014-10-22T04", "2014-10-22T03"])
 def test_an_interval_must_end_after_it_starts(end):
     with pytest.raises(PartitionError, match="after it starts"):
-        checked(f"2014-10-22T04/{end}", NOW)
+        validate_name(f"2014-10-22T04/{end}", NOW)
 
 
 @pytest.mark.parametrize("name", ["2014-10-22T05", "2014-10-23T00"])
 def test_an_hour_that_is_not_over_belongs_to_the_run_that_follows_it(name):
     with pytest.raises(PartitionError, match="Leave it empty"):
-        checked(name, NOW)
+        validate_name(name, NOW)
 
 
 def test_a_run_by_hand_never_takes_the_name_of_an_hour():
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-7)))
-    assert of_run(NOW - timedelta(minutes=80), NOW) == "2014-10-22T04"
-    assert of_run(None, elsewhere) == checked("2014-10-22T052031", NOW)
+    assert default_name(NOW - timedelta(minutes=80), NOW) == "2014-10-22T04"
+    assert default_name(None, elsewhere) == validate_name("2014-10-22T052031", NOW)

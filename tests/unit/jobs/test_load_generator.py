@@ -10,9 +10,9 @@ from configs.settings import load
 from pipelines.jobs import load_generator as generator
 from pipelines.jobs.events import decode_event
 from pipelines.jobs.replay import ReplayPlan
-from pipelines.jobs.truth import per_key
+from pipelines.jobs.truth import count_per_key
 from pipelines.traces.trace import TraceError
-from tidecast.control import announced
+from tidecast.control import clock_of
 
 
 class Publisher:
@@ -37,11 +37,11 @@ class Publisher:
         return SimpleNamespace(is_done=True, succeeded=lambda: good, value=place)
 
 
-def plan_of(send_at, happened_at=None):
+def plan_of(send_at, event_at=None):
     n = len(send_at)
     send = np.array(send_at, dtype=float)
-    happened = send if happened_at is None else np.array(happened_at, dtype=float)
-    return ReplayPlan(send, happened, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
+    event = send if event_at is None else np.array(event_at, dtype=float)
+    return ReplayPlan(send, event, np.arange(n), np.zeros(n, dtype=np.int64), float(max(send_at)))
 
 
 TRACE = SimpleNamespace(live_start=1000.0)
@@ -74,7 +74,7 @@ def broker(monkeypatch):
     """A broker of two partitions that takes everything, and a replay whose every record is due at once."""
     publisher = Publisher()
     monkeypatch.setattr(generator, "Publisher", lambda kafka, **options: publisher)
-    monkeypatch.setattr(generator, "offsets", lambda kafka, topic: {0: (0, 0), 1: (0, 0)})
+    monkeypatch.setattr(generator, "topic_offsets", lambda kafka, topic: {0: (0, 0), 1: (0, 0)})
     monkeypatch.setattr(generator, "HEAD_START_S", -100.0)
     monkeypatch.setattr(generator, "_WARM_UP_PAUSE_S", 0.0)
     return publisher
@@ -89,7 +89,7 @@ def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
     events = [decode_event(record[2], record[4]) for record in acknowledged]
     assert truth["produced"] == truth["planned"] - 1 + 12 == len(events)
     assert (truth["unacknowledged"], truth["warm_up"]) == (1, 12)
-    assert truth["per_key"] == per_key(events)
+    assert truth["per_key"] == count_per_key(events)
     assert abs(truth["late"] - truth["planned"] / 2) <= 1
     arrays = np.load(tmp_path / "produced.npz")
     assert list(zip(arrays["partition"].tolist(), arrays["offset"].tolist(), strict=True)) == broker.places[12:]
@@ -103,7 +103,7 @@ def test_truth_holds_what_was_acknowledged_and_the_warm_up(tmp_path, broker):
 def test_every_job_with_a_contract_is_told_the_clock(tmp_path, broker):
     settings = load(replay={"live_hours": 0.5, "speed": 7200, "peak_rps": 50})
     truth = generator.replay(settings, tmp_path, threading.Event())
-    clocks = {key: announced(control) for topic, key, control in broker.messages if topic == "control"}
+    clocks = {key: clock_of(control) for topic, key, control in broker.messages if topic == "control"}
     assert set(clocks) == {"word_count:clock", "key_window:clock", "ride_count:clock"}
     assert {(c.wall_start, c.scale) for c in clocks.values()} == {(truth["wall_start"], 7200)}
 

@@ -42,12 +42,12 @@ def test_plan_holds_together(rates, options):
     replay = Replay(**options)
     plan = plan_replay(trace_of(rates), replay)
     again = plan_replay(trace_of(rates), replay)
-    for name in ("send_at", "happened_at", "seq", "key"):
+    for name in ("send_at", "event_at", "seq", "key"):
         assert np.array_equal(getattr(plan, name), getattr(again, name))
     assert sorted(plan.seq) == list(range(len(plan)))
     assert np.all(np.diff(plan.send_at) >= 0)
-    assert np.all((plan.happened_at >= 0) & (plan.happened_at <= plan.seconds))
-    assert np.all((plan.send_at - plan.happened_at <= replay.late_s + 1e-9) & (plan.send_at >= plan.happened_at))
+    assert np.all((plan.event_at >= 0) & (plan.event_at <= plan.seconds))
+    assert np.all((plan.send_at - plan.event_at <= replay.late_s + 1e-9) & (plan.send_at >= plan.event_at))
     assert np.all((plan.key >= 0) & (plan.key < replay.keys))
     if replay.late_s > 1e-3:
         assert plan.late.sum() == round(replay.late_share * len(plan))
@@ -89,7 +89,7 @@ def test_bursts_lift_their_seconds_by_half():
 def test_another_share_of_late_records_changes_neither_keys_nor_arrivals():
     plans = [plan_replay(trace_of([100] * 4), Replay(late_share=share)) for share in (0.0, 0.3)]
     by_seq = [np.argsort(plan.seq) for plan in plans]
-    assert np.array_equal(plans[0].happened_at[by_seq[0]], plans[1].happened_at[by_seq[1]])
+    assert np.array_equal(plans[0].event_at[by_seq[0]], plans[1].event_at[by_seq[1]])
     assert np.array_equal(plans[0].key[by_seq[0]], plans[1].key[by_seq[1]])
 
 

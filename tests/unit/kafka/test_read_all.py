@@ -6,7 +6,7 @@ import pytest
 
 from configs.sections import Kafka
 from pipelines.kafka import broker
-from pipelines.kafka.broker import BrokerError, read_all
+from pipelines.kafka.broker import BrokerError, read_records
 
 
 class Broker:
@@ -47,15 +47,15 @@ class Broker:
 
 
 def test_the_newest_are_read_with_their_headers(monkeypatch):
-    monkeypatch.setattr(broker, "client", lambda make, kafka: Broker(5, 5))
-    found = list(read_all(Kafka(bootstrap="here:9092"), "forecasts", newest=2))
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: Broker(5, 5))
+    found = list(read_records(Kafka(bootstrap="here:9092"), "forecasts", newest=2))
     assert [(one.offset, one.headers, one.timestamp) for one in found] == [(3, {"a": b"b"}, 5.0), (4, {"a": b"b"}, 5.0)]
 
 
 def test_a_broker_that_dies_while_a_topic_is_read_to_its_end_is_an_error_with_words(monkeypatch):
     gone = Broker(1, 2)
-    monkeypatch.setattr(broker, "client", lambda make, kafka: gone)
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka: gone)
     monkeypatch.setattr(broker, "STUCK_S", 0.05)
     with pytest.raises(BrokerError, match=r"'forecasts' at here:9092: nothing more came for 0.05 s, 1 records.*start"):
-        list(read_all(Kafka(bootstrap="here:9092"), "forecasts"))
+        list(read_records(Kafka(bootstrap="here:9092"), "forecasts"))
     assert gone.closed == 2

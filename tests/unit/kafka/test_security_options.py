@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
+from contextlib import suppress
+
 import pytest
 
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.cli.app import main
-from pipelines.kafka.broker import spark_options
 from pipelines.kafka.librdkafka import Sender
-from pipelines.kafka.security import java, librdkafka
-from tidecast.connection.security import client_options, from_spark
+from pipelines.kafka.security import java_options, librdkafka_options
+from pipelines.kafka.spark import spark_options
+from tidecast.connection.security import client_options, translate_spark_options
 from tidecast.connection.transport import consumer
 
 LOGIN = {
@@ -20,18 +24,18 @@ LOGIN = {
 
 
 def test_librdkafka_gets_its_own_words():
-    found = librdkafka({**LOGIN, "ssl_check_hostname": "false"})
+    found = librdkafka_options({**LOGIN, "ssl_check_hostname": "false"})
     assert (found["security.protocol"], found["sasl.username"]) == ("SASL_PLAINTEXT", 'o"brien')
     assert found["ssl.endpoint.identification.algorithm"] == "none"
 
 
 def test_java_gets_its_own_words_and_they_translate_back():
-    found = java(LOGIN)
+    found = java_options(LOGIN)
     assert found["sasl.jaas.config"] == (
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="o\\"brien" password="a\\\\b;c";'
     )  # fmt: skip
-    assert from_spark({f"kafka.{name}": value for name, value in found.items()}) == LOGIN
+    assert translate_spark_options({f"kafka.{name}": value for name, value in found.items()}) == LOGIN
 
 
 def test_spark_is_given_certificates_rather_than_paths(tmp_path):
@@ -56,13 +60,13 @@ def test_spark_is_given_certificates_rather_than_paths(tmp_path):
 )
 def test_what_no_client_can_follow_is_named(security, words):
     with pytest.raises(SettingsError, match=words):
-        java(security)
+        java_options(security)
 
 
 def test_an_old_form_of_key_is_named_with_the_remedy(tmp_path):
     (tmp_path / "key.pem").write_text("-----BEGIN RSA PRIVATE KEY-----")
     with pytest.raises(SettingsError, match="openssl pkcs8"):
-        java({"ssl_certfile": str(tmp_path / "key.pem"), "ssl_keyfile": str(tmp_path / "key.pem")})
+        java_options({"ssl_certfile": str(tmp_path / "key.pem"), "ssl_keyfile": str(tmp_path / "key.pem")})
 
 
 def test_the_fast_path_refuses_before_it_connects():
@@ -91,7 +95,7 @@ def test_a_truth_value_may_be_text():
 )
 def test_a_sources_options_that_python_cannot_follow_are_named_with_the_remedy(options, words):
     with pytest.raises(ValueError, match=words) as refused:
-        from_spark(options)
+        translate_spark_options(options)
     assert "source_security=" in str(refused.value)
 
 
@@ -101,8 +105,12 @@ def test_a_sources_files_are_used_where_they_are_pem():
         "kafka.ssl.truststore.location": "/ca.pem", "kafka.ssl.endpoint.identification.algorithm": "",
         "subscribe": "events",
     }  # fmt: skip
-    assert from_spark(options) == {"security_protocol": "SSL", "ssl_cafile": "/ca.pem", "ssl_check_hostname": False}
-    assert from_spark({"kafka.bootstrap.servers": "b:1"}) == {"security_protocol": "PLAINTEXT"}
+    assert translate_spark_options(options) == {
+        "security_protocol": "SSL",
+        "ssl_cafile": "/ca.pem",
+        "ssl_check_hostname": False,
+    }
+    assert translate_spark_options({"kafka.bootstrap.servers": "b:1"}) == {"security_protocol": "PLAINTEXT"}
 
 
 def test_the_command_that_switches_a_mode_says_in_one_line_why_it_cannot(monkeypatch, capsys):
@@ -114,3 +122,28 @@ def test_the_command_that_switches_a_mode_says_in_one_line_why_it_cannot(monkeyp
     said = capsys.readouterr().err.strip()
     assert ended.value.code == 2 and said.count("\n") == 0
     assert "127.0.0.1:9" in said and "Check the address" in said
+
+
+def test_a_client_certificate_beside_an_inline_truststore_is_presented(tmp_path):
+    pem, certificate, key = tmp_path / "client.pem", tmp_path / "c.pem", tmp_path / "k.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    pem.write_text(certificate.read_text() + key.read_text())
+    options = {
+        "kafka.security.protocol": "SSL", "kafka.ssl.truststore.certificates": certificate.read_text(),
+        "kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.location": str(pem),
+    }  # fmt: skip
+    client = translate_spark_options(options)["ssl_context"]
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
+    server.load_cert_chain(pem)
+    server.verify_mode = ssl.CERT_REQUIRED
+    ends = [ssl.MemoryBIO(), ssl.MemoryBIO()]
+    calling = client.wrap_bio(ends[0], ends[1], server_hostname="localhost")
+    answering = server.wrap_bio(ends[1], ends[0], server_side=True)
+    for side in (calling, answering, calling, answering):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert answering.getpeercert()["subject"] == ((("commonName", "localhost"),),)

@@ -37,7 +37,7 @@ def scaler():
 
 
 def test_every_second_of_metrics_leaves_a_record(scaler):
-    memory, ticked, rejects = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, ticked, rejects = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, decision = scaler.decide(memory, NOW + 0.2)
     assert ticked and not rejects
     assert decision.codes[0] == "hold" and "no_forecast" in decision.codes
@@ -48,7 +48,7 @@ def test_every_second_of_metrics_leaves_a_record(scaler):
 def test_a_retried_micro_batch_writes_the_same_id(scaler):
     ids = set()
     for now in (NOW + 0.2, NOW + 1.7):
-        memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], now)
+        memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], now)
         ids.add(scaler.decide(memory, now)[1].id)
     assert len(ids) == 1
 
@@ -57,7 +57,7 @@ def test_a_retried_micro_batch_writes_the_same_id(scaler):
 def test_a_decision_holds_what_the_report_shows_and_replays(policy, heard):
     rows = [row("metrics", metric(arrival_rps=1.0)), row("forecasts", forecast(last_rps=1.0))]
     scaler = Scaler("orders", CONTRACT, policy, "act")
-    memory, _, _ = scaler.take(fresh(CONTRACT), rows, NOW)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), rows, NOW)
     _, decision = scaler.decide(memory, NOW + 0.2)
     logged = json.loads(encode(decision))
     inputs = logged["inputs"]
@@ -71,7 +71,7 @@ def test_a_decision_holds_what_the_report_shows_and_replays(policy, heard):
 
 def test_who_stands_in_is_written_down_and_replays():
     scaler = Scaler("orders", CONTRACT, "dqn", "act")
-    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, decision = scaler.decide(memory, NOW + 0.2)
     assert decision.policy == "forecast" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
     assert replay_decision(json.loads(encode(decision)), KNOWN) == (decision.executors, decision.reason, decision.codes)
@@ -99,30 +99,30 @@ def with_field(text, name, value):
 )
 def test_bad_records_are_rejected_with_the_reason_and_change_nothing(scaler, topic, value, why):
     memory = fresh(CONTRACT)
-    after, ticked, rejects = scaler.take(memory, [row(topic, value, offset=7)], NOW)
+    after, ticked, rejects = scaler.update_memory(memory, [row(topic, value, offset=7)], NOW)
     assert after == memory and not ticked
     assert len(rejects) == 1 and why in rejects[0].reason and rejects[0].offset == 7
 
 
 def test_history_says_nothing_about_now(scaler):
     old = metric(executors=None, lag_records=None, span_s=1800.0)
-    memory, ticked, rejects = scaler.take(fresh(CONTRACT), [row("metrics", old)], NOW)
+    memory, ticked, rejects = scaler.update_memory(fresh(CONTRACT), [row("metrics", old)], NOW)
     assert not ticked and not rejects and memory.executors is None
 
 
 def test_silence_is_reported_as_a_hold(scaler):
-    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric())], NOW)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, _ = scaler.decide(memory, NOW)
-    assert scaler.watch(memory, NOW + 1) is None
-    decision = scaler.watch(memory, NOW + 30)
+    assert scaler.hold_without_metrics(memory, NOW + 1) is None
+    decision = scaler.hold_without_metrics(memory, NOW + 30)
     assert decision.codes == ["hold", "no_metrics"] and decision.executors == 1
 
 
 def test_a_forecast_of_a_year_ahead_is_rejected_and_the_next_is_taken(scaler):
-    memory, _, _ = scaler.take(fresh(CONTRACT), [row("metrics", metric(time_scale=720.0))], NOW)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric(time_scale=720.0))], NOW)
     wrong = row("forecasts", forecast(time=memory.metric_time + 366 * 86_400.0, time_scale=720.0), offset=8)
     good = row("forecasts", forecast(time=memory.metric_time, time_scale=720.0), offset=9)
-    memory, _, rejects = scaler.take(memory, [wrong], NOW)
+    memory, _, rejects = scaler.update_memory(memory, [wrong], NOW)
     assert [reject.offset for reject in rejects] == [8] and "nobody forecasts beyond" in rejects[0].reason
-    memory, _, rejects = scaler.take(memory, [good], NOW)
+    memory, _, rejects = scaler.update_memory(memory, [good], NOW)
     assert rejects == [] and memory.forecast["time"] == memory.metric_time

@@ -19,7 +19,7 @@ def test_only_this_runs_readable_records_are_written(tmp_path, monkeypatch):
         found = values.get(topic, [])
         return [Record(topic, 0, i, key, value, 0.0) for key in ("j", "another") for i, value in enumerate(found)]
 
-    monkeypatch.setattr(module, "read_all", read_all)
+    monkeypatch.setattr(module, "read_records", read_all)
     module.dump_topics(Kafka(bootstrap="nowhere:1"), tmp_path / "run", since_wall=100.0)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["wall_time"] for line in lines] == [100.0, 101.0]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pipelines.scale.contracts import Accepted, ContractWatch
+from pipelines.scale.contracts import AcceptedContracts, ContractWatch
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def accepted(tmp_path):
-    return Accepted(tmp_path / "query.contracts.json")
+    return AcceptedContracts(tmp_path / "query.contracts.json")
 
 
 @pytest.fixture
@@ -35,19 +35,19 @@ def write(folder, job, text=None):
 
 
 def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(folder, accepted, watch, announced):
-    assert watch.look() == [] and accepted.all() == {}
+    assert watch.update() == [] and accepted.all() == {}
     write(folder, "orders")
-    first = watch.look()
-    assert first == [f"orders: contract {accepted.of('orders').hash}"] and watch.look() == []
+    first = watch.update()
+    assert first == [f"orders: contract {accepted.of('orders').hash}"] and watch.update() == []
     write(folder, "orders", "job: orders\nexecutors: {max: 9}\n")
-    (changed,) = watch.look()
+    (changed,) = watch.update()
     assert changed != first[0] and accepted.of("orders").executors.max == 9
     assert [contract.executors.max for contract in announced] == [4, 9]
     (folder / "orders.yaml").unlink()
-    (gone,) = watch.look()
-    assert "gone" in gone and accepted.of("orders") is None and watch.look() == []
+    (gone,) = watch.update()
+    assert "gone" in gone and accepted.of("orders") is None and watch.update() == []
     write(folder, "orders")
-    assert watch.look() == first and len(announced) == 2
+    assert watch.update() == first and len(announced) == 2
 
 
 @pytest.mark.parametrize(
@@ -56,32 +56,32 @@ def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
 def test_a_broken_contract_keeps_the_last_good_one_and_no_other_job_is_touched(folder, accepted, watch, broken):
     write(folder, "orders")
     write(folder, "rides")
-    watch.look()
+    watch.update()
     good = accepted.of("orders")
     write(folder, "orders", broken)
-    (said,) = watch.look()
-    assert said.startswith("orders: ") and f"contract {good.hash} stays" in said and watch.look() == []
+    (said,) = watch.update()
+    assert said.startswith("orders: ") and f"contract {good.hash} stays" in said and watch.update() == []
     assert accepted.of("orders") == good and accepted.of("rides") is not None
     again = ContractWatch(folder, accepted, lambda contract: None)  # after a restart
-    assert any(f"contract {good.hash} stays" in said for said in again.look())
+    assert any(f"contract {good.hash} stays" in said for said in again.update())
     assert accepted.of("orders") == good
 
 
 def test_a_contract_that_was_never_right_is_named_and_decides_nothing(folder, accepted, watch):
     (folder / "orders.yaml").write_bytes(b"job: \xff\xfe")
     (folder / "rides.yaml").mkdir()
-    said = watch.look()
+    said = watch.update()
     assert len(said) == 2 and all("nothing is decided for it" in line for line in said)
     assert accepted.all() == {}
 
 
 def test_a_folder_that_is_away_takes_no_contract_with_it(folder, accepted, watch):
     write(folder, "orders")
-    watch.look()
+    watch.update()
     good = accepted.all()
     folder.rename(folder.with_name("unmounted"))
-    (said,) = watch.look()
-    assert "no folder" in said and watch.look() == [] and accepted.all() == good
+    (said,) = watch.update()
+    assert "no folder" in said and watch.update() == [] and accepted.all() == good
 
 
 def test_a_broker_that_is_away_holds_up_no_contract_and_is_told_later(folder, accepted, announced):
@@ -94,16 +94,30 @@ def test_a_broker_that_is_away_holds_up_no_contract_and_is_told_later(folder, ac
 
     watch = ContractWatch(folder, accepted, announce)
     write(folder, "orders")
-    assert any("no broker" in said for said in watch.look()) and accepted.of("orders") is not None
+    assert any("no broker" in said for said in watch.update()) and accepted.of("orders") is not None
     away[0] = False
-    watch.look()
+    watch.update()
     assert announced == [accepted.of("orders")]
+
+
+def test_a_contract_that_the_broker_refuses_holds_up_no_other(folder, accepted, announced):
+    def announce(contract):
+        if contract.job == "a-refused":
+            raise RuntimeError("too large")
+        announced.append(contract)
+
+    watch = ContractWatch(folder, accepted, announce)
+    for job in ("a-refused", "orders", "rides"):
+        write(folder, job)
+    for _ in range(2):
+        watch.update()
+    assert {contract.job for contract in announced} == {"orders", "rides"}
 
 
 def test_another_process_sees_what_was_accepted(folder, accepted, watch):
     code = (
-        "import sys; from pathlib import Path; from pipelines.scale.contracts import Accepted\n"
-        "read = Accepted(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from pipelines.scale.contracts import AcceptedContracts\n"
+        "read = AcceptedContracts(Path(sys.argv[1]))\n"
         "for line in sys.stdin: print(sorted((job, c.hash) for job, c in read.all().items()), flush=True)\n"
     )
     command = [sys.executable, "-c", code, str(accepted.file)]
@@ -117,7 +131,7 @@ def test_another_process_sees_what_was_accepted(folder, accepted, watch):
         assert seen() == "[]"
         for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
             write(folder, "orders", text)
-            watch.look()
+            watch.update()
             assert seen() == str([("orders", accepted.of("orders").hash)])
         worker.stdin.close()
 
@@ -125,5 +139,5 @@ def test_another_process_sees_what_was_accepted(folder, accepted, watch):
 def test_what_was_written_by_another_version_is_written_anew(folder, accepted, watch):
     accepted.file.write_text(json.dumps({"orders": {"job": "orders", "of_the_future": 1}}))
     write(folder, "rides")
-    watch.look()
+    watch.update()
     assert set(accepted.all()) == {"rides"}

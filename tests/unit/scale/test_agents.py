@@ -29,7 +29,7 @@ def agents(tmp_path):
 
 
 def test_without_an_agent_another_policy_decides_and_says_so(sync, agents):
-    assert sync.tick(0.0) == []
+    assert sync.sync(0.0) == []
     policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
     assert (policy.name, version) == ("forecast", None) and "no agent yet" in why
 
@@ -41,61 +41,69 @@ def test_without_a_timetable_another_policy_decides_and_names_the_key():
 
 def test_the_alias_is_looked_at_now_and_then(registry, sync, agents):
     registry.versions["1"] = "2"
-    assert sync.tick(0.0) == ["orders: agent is version 1"]
+    assert sync.sync(0.0) == ["orders: agent is version 1"]
     registry.versions["2"] = "3"
-    assert sync.tick(1.9) == []
+    assert sync.sync(1.9) == []
     assert Learned(agents).decider("dqn", CONTRACT, AT).policy.executors == 2
-    assert sync.tick(2.0) == ["orders: agent is version 2"]
+    assert sync.sync(2.0) == ["orders: agent is version 2"]
     policy, version, why = Learned(agents).decider("dqn", CONTRACT, AT)
     assert (policy.executors, version, why) == (3, "2", "")
 
 
 def test_an_agent_that_cannot_be_read_is_named_once_and_the_present_one_stays(registry, sync, agents):
     registry.versions["1"] = "2"
-    sync.tick(0.0)
+    sync.sync(0.0)
     registry.versions["2"] = "broken"
-    (line,) = sync.tick(2.0)
+    (line,) = sync.sync(2.0)
     assert "version 2" in line and "7 observations" in line and "stays" in line
-    assert sync.tick(4.0) == []
+    assert sync.sync(4.0) == []
     assert Learned(agents).decider("dqn", CONTRACT, AT).version == "1"
 
 
 def test_a_registry_that_is_away_stops_nothing(registry, sync, agents):
     registry.versions["1"] = "2"
-    sync.tick(0.0)
+    sync.sync(0.0)
     registry.away = True
-    assert "away" in sync.tick(2.0)[0]
-    assert sync.tick(4.0) == []
+    assert "away" in sync.sync(2.0)[0]
+    assert sync.sync(4.0) == []
     registry.away = False
     registry.versions["2"] = "3"
-    assert sync.tick(6.0) == ["orders: agent is version 2"]
+    assert sync.sync(6.0) == ["orders: agent is version 2"]
     assert Learned(agents).decider("dqn", CONTRACT, AT).version == "2"
 
 
 def test_what_could_not_be_fetched_is_fetched_again(registry, sync, agents):
     registry.versions["1"] = "2"
     registry.torn = True
-    (line,) = sync.tick(0.0)
-    assert "the connection was reset" in line and sync.tick(2.0) == []
+    (line,) = sync.sync(0.0)
+    assert "the connection was reset" in line and sync.sync(2.0) == []
     registry.torn = False
-    assert sync.tick(4.0) == ["orders: agent is version 1"]
+    assert sync.sync(4.0) == ["orders: agent is version 1"]
     assert Learned(agents).decider("dqn", CONTRACT, AT).version == "1"
 
 
 def test_versions_that_no_worker_can_be_reading_are_removed(registry, sync, agents):
     for number, version in enumerate("123"):
         registry.versions[version] = "2"
-        sync.tick(2.0 * number)
+        sync.sync(2.0 * number)
     assert sorted(path.name for path in (agents.folder / "orders").iterdir()) == ["2", "3"]
     assert Learned(agents).decider("dqn", CONTRACT, AT).version == "3"
 
 
 def test_an_agent_of_another_age_of_an_earlier_process_decides_nothing(registry, sync, agents):
     registry.versions["1"] = "2"
-    sync.tick(0.0)
+    sync.sync(0.0)
     (agents.folder / "orders" / "1" / "agent.txt").write_text("broken")
     policy, version, why = Learned(agents._replace(read=read_anew)).decider("dqn", CONTRACT, AT)
     assert (policy.name, version) == ("forecast", None) and "7 observations" in why
+
+
+def test_files_that_workers_may_be_reading_are_not_downloaded_again(registry, sync, agents):
+    registry.versions["1"] = "2"
+    sync.sync(0.0)
+    again = ArtifactSync(registry.source(), lambda: {"orders": CONTRACT}, agents.folder, every_s=2.0)
+    registry.torn = True
+    assert again.sync(0.0) == ["orders: agent is version 1"]
 
 
 def read_anew(files, contract):
@@ -105,7 +113,7 @@ def read_anew(files, contract):
 
 def test_an_agent_is_read_once_per_version(registry, sync, agents):
     registry.versions["1"] = "2"
-    sync.tick(0.0)
+    sync.sync(0.0)
     first = Learned(agents).decider("dqn", CONTRACT, AT).policy
     shutil.rmtree(agents.folder / "orders")
     assert Learned(agents).decider("dqn", CONTRACT, AT).policy is first
@@ -119,7 +127,7 @@ def test_a_swap_keeps_what_is_known_of_the_job(registry, sync, agents):
     memory = with_interval(fresh(CONTRACT), sample)
     for number, (version, executors) in enumerate([("1", 2), ("2", 3)]):
         registry.versions[version] = str(executors)
-        sync.tick(10.0 * number)
+        sync.sync(10.0 * number)
         memory, seen, made = evaluate(memory, 100.0 + number, CONTRACT, *Learned(agents).decider("dqn", CONTRACT, AT))
         assert (seen.version, made.executors) == (version, executors)
     assert memory.carried == {"asked": 2} and memory.arrivals == (50.0,)

@@ -21,9 +21,9 @@ def start(*arguments):
     raise SystemExit(1)
 
 autoscaler.create_topics = lambda kafka: None
-autoscaler.watch_contracts = lambda settings, accepted: SimpleNamespace(look=list)
-autoscaler.local_session, autoscaler.start = local_session, start
-autoscaler.run(load(autoscaler={"policy": "reactive"}), Path("checkpoint"))
+autoscaler.make_contract_watch = lambda settings, accepted: SimpleNamespace(update=list)
+autoscaler.local_session, autoscaler.start_query = local_session, start
+autoscaler.run_autoscaler(load(autoscaler={"policy": "reactive"}), Path("checkpoint"))
 """
 
 

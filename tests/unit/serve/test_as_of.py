@@ -56,8 +56,8 @@ def decisions(now, rounds, store=None, reads=None):
             store.put(KEY, value(said), i)
         elif said is not None:
             rows.append(row("forecasts", said))
-        memory, _, _ = scaler.take(memory, rows, now + i)
-        memory, decision = scaler.decide(scaler.look(memory, time.time() + 60), now + i + 0.2)
+        memory, _, _ = scaler.update_memory(memory, rows, now + i)
+        memory, decision = scaler.decide(scaler.read_store(memory, time.time() + 60), now + i + 0.2)
         made.append(decision)
     return made
 
@@ -117,9 +117,9 @@ def test_a_forecast_that_is_none_or_doubted_is_not_planned_with(store, reads, ch
     assert found.forecast is None and problem in found.used["problem"]
     now = time.time()
     scaler = Scaler("orders", CONTRACT, "forecast", "act", store=reads)
-    memory, _, _ = scaler.take(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
-    memory, _, _ = scaler.take(memory, [row("metrics", metric(wall_time=now))], now)
-    _, decision = scaler.decide(scaler.look(memory, now + 1), now)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
+    memory, _, _ = scaler.update_memory(memory, [row("metrics", metric(wall_time=now))], now)
+    _, decision = scaler.decide(scaler.read_store(memory, now + 1), now)
     assert "no_forecast" in decision.codes and problem in decision.inputs["forecast_read"]["problem"]
 
 
@@ -133,9 +133,9 @@ def test_without_a_store_what_is_held_grows_old_and_the_log_says_why(tmp_path):
     _reader.cache_clear()
     scaler = Scaler("orders", CONTRACT, "forecast", "act", store=StoreForecasts(tmp_path / "none", 60.0))
     now = time.time()
-    memory, _, _ = scaler.take(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
-    memory, _, _ = scaler.take(memory, [row("metrics", metric(wall_time=now))], now)
-    _, decision = scaler.decide(scaler.look(memory, now), now)
+    memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("forecasts", forecast(wall_time=now))], now)
+    memory, _, _ = scaler.update_memory(memory, [row("metrics", metric(wall_time=now))], now)
+    _, decision = scaler.decide(scaler.read_store(memory, now), now)
     assert decision.inputs["forecast_version"] == "1" and decision.inputs["forecast_read"]["problem"]
 
 

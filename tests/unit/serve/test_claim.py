@@ -22,7 +22,7 @@ class Topic:
 @pytest.fixture
 def broker(monkeypatch):
     topic = Topic()
-    monkeypatch.setattr(claim, "read_all", lambda kafka, name: topic.records)
+    monkeypatch.setattr(claim, "read_records", lambda kafka, name: topic.records)
     monkeypatch.setattr(claim, "Follower", lambda kafka, names: SimpleNamespace(poll=lambda wait: topic.records))
     return topic
 
@@ -36,7 +36,7 @@ def test_an_epoch_counts_for_more_than_those_before_also_on_a_new_broker(broker,
         claimed(broker, 1_000.0 + wall)
     old = claim.Claim(None, broker)
     new = Topic()
-    monkeypatch.setattr(claim, "read_all", lambda kafka, name: new.records)
+    monkeypatch.setattr(claim, "read_records", lambda kafka, name: new.records)
     later = time.time() + 1
     monkeypatch.setattr(time, "time", lambda: later)
     assert claim.Claim(None, new).epoch > old.epoch and new.records[0].offset == 0

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from pipelines.registry import RegistryError
-from pipelines.registry.artifacts import read
-from pipelines.registry.network_archive import ArchiveError, network
+from pipelines.registry.artifacts import read_forecaster
+from pipelines.registry.network_archive import ArchiveError, load_network
 from pipelines.serve.models.model_set import pack_model
 from tests.fakes import forecasters
 
@@ -97,7 +97,7 @@ ATTACKS = (samples, constant, expression, guard, operator)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_archive_runs_code(attack, good, mine):
     try:
-        network(attack(good, mine))
+        load_network(attack(good, mine))
     except ArchiveError as error:
         assert "of a network's" in str(error) or "is pickled" in str(error)
     else:
@@ -117,7 +117,7 @@ def test_torch_itself_would_have_run_it(attack, good, mine, monkeypatch):
 
 
 def test_what_was_registered_is_read_as_it_was(good):
-    theirs, ours = torch.export.load(io.BytesIO(good)).module(), network(good)
+    theirs, ours = torch.export.load(io.BytesIO(good)).module(), load_network(good)
     shape = [tuple(p.shape) for p in theirs.parameters()]
     assert shape == [tuple(p.shape) for p in ours.parameters()]
     made = forecasters.network()
@@ -131,12 +131,12 @@ def test_torn_and_flipped_archives_are_refused_or_hold_numbers(good):
     drawn = random.Random(1)
     for cut in (0, 1, 22, len(good) // 2, len(good) - 1):
         with pytest.raises(ArchiveError):
-            network(good[:cut])
+            load_network(good[:cut])
     for _ in range(40):
         flipped = bytearray(good)
         flipped[drawn.randrange(len(good))] ^= 1 << drawn.randrange(8)
         try:
-            network(bytes(flipped))
+            load_network(bytes(flipped))
         except ArchiveError:
             continue
 
@@ -155,5 +155,5 @@ def test_a_model_of_mlflow_that_is_a_pickle_is_not_opened(flavour, tmp_path, min
     for name in ("model.pkl", "model.pth", "model.pt2", "model.skops", "pickle_module_info.txt"):
         (folder / "data" / name).write_bytes(pickle.dumps(Mine(mine)))
     with pytest.raises(RegistryError):
-        read(folder, "a foreign model")
+        read_forecaster(folder, "a foreign model")
     assert not mine.exists()

@@ -38,7 +38,7 @@ class Topic:
 @pytest.mark.parametrize("tail", [5, 10_000])
 def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, tail):
     topic = Topic()
-    monkeypatch.setattr(log_feed, "read_all", topic.read_all)
+    monkeypatch.setattr(log_feed, "read_records", topic.read_all)
     monkeypatch.setattr(log_feed, "TAIL", tail)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
@@ -62,7 +62,7 @@ def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, t
 
 def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
     topic = Topic()
-    monkeypatch.setattr(log_feed, "read_all", topic.read_all)
+    monkeypatch.setattr(log_feed, "read_records", topic.read_all)
     with Store.open(tmp_path / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
         swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))

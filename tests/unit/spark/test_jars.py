@@ -19,32 +19,32 @@ def listed(tmp_path, monkeypatch):
 
 
 def test_paths_are_absolute_and_exist(listed, tmp_path):
-    assert jars.paths("broker") == [str(tmp_path / "broker.jar")]
-    assert jars.missing() is None
+    assert jars.jar_paths("broker") == [str(tmp_path / "broker.jar")]
+    assert jars.describe_missing() is None
 
 
 def test_never_resolved(listed):
     jars.LIST.unlink()
     with pytest.raises(jars.JarsError, match=r"does not exist.*make setup"):
-        jars.paths("delta")
+        jars.jar_paths("delta")
 
 
 def test_half_written_list(listed):
     jars.LIST.write_text('{"broker": ')
     with pytest.raises(jars.JarsError, match=r"is not JSON.*make setup"):
-        jars.paths("broker")
+        jars.jar_paths("broker")
 
 
 def test_other_versions(listed):
     listed["connector"]["coordinates"] = ["ivy://org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.0"]
     jars.LIST.write_text(json.dumps(listed))
     with pytest.raises(jars.JarsError, match=r"other versions of the connector jars.*make setup"):
-        jars.paths("connector")
-    assert jars.paths("broker")
+        jars.jar_paths("connector")
+    assert jars.jar_paths("broker")
 
 
 def test_a_jar_is_gone(listed, tmp_path):
     (tmp_path / "delta.jar").unlink()
     with pytest.raises(jars.JarsError, match=r"delta\.jar does not exist"):
-        jars.paths("delta")
-    assert "delta.jar" in (jars.missing() or "")
+        jars.jar_paths("delta")
+    assert "delta.jar" in (jars.describe_missing() or "")

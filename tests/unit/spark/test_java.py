@@ -24,19 +24,19 @@ def fake(home: Path, modules: str, version: str = "") -> Path:
 @pytest.mark.parametrize("version", [17, 21])
 def test_supported_java_on_path_is_found(tmp_path, version):
     home = fake(tmp_path / "good", f"java.base@{version}.0.1\\njdk.incubator.vector@{version}.0.1\\n")
-    found = java.find({"PATH": str(home / "bin")})
+    found = java.find_java({"PATH": str(home / "bin")})
     assert (found.version, found.home, found.binary) == (version, home, str(home / "bin" / "java"))
 
 
 def test_java_home_goes_before_path(tmp_path):
     first = fake(tmp_path / "first", "java.base@21\\njdk.incubator.vector@21\\n")
     second = fake(tmp_path / "second", "java.base@17\\njdk.incubator.vector@17\\n")
-    assert java.find({"JAVA_HOME": str(first), "PATH": str(second / "bin")}).version == 21
+    assert java.find_java({"JAVA_HOME": str(first), "PATH": str(second / "bin")}).version == 21
 
 
 def test_unusable_java_home_falls_back_to_path(tmp_path):
     good = fake(tmp_path / "good", "java.base@17\\njdk.incubator.vector@17\\n")
-    assert java.find({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(good / "bin")}).home == good
+    assert java.find_java({"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(good / "bin")}).home == good
 
 
 @pytest.mark.parametrize(
@@ -51,23 +51,23 @@ def test_unusable_java_home_falls_back_to_path(tmp_path):
 def test_unusable_java_is_named_with_its_fault_and_the_remedy(tmp_path, modules, version, said):
     home = fake(tmp_path / "old", modules, version)
     with pytest.raises(java.JavaError) as error:
-        java.find({"PATH": str(home / "bin")})
+        java.find_java({"PATH": str(home / "bin")})
     text = str(error.value)
     assert said in text and str(home) in text and "openjdk-17-jre-headless" in text
 
 
 def test_hidden_java_is_an_error_with_the_remedy(tmp_path):
     with pytest.raises(java.JavaError, match="nothing in JAVA_HOME, PATH and the usual folders"):
-        java.find({"PATH": str(tmp_path)})
+        java.find_java({"PATH": str(tmp_path)})
 
 
 def test_usual_folders_are_searched(tmp_path, monkeypatch):
     fake(tmp_path / "jvm" / "java-17", "java.base@17\\njdk.incubator.vector@17\\n")
     monkeypatch.setattr(java, "_FOLDERS", (str(tmp_path / "jvm"),))
-    assert java.find({"PATH": ""}).version == 17
+    assert java.find_java({"PATH": ""}).version == 17
 
 
 def test_install_without_apt_says_what_to_do(monkeypatch):
     monkeypatch.setattr(java.shutil, "which", lambda *_, **__: None)
     with pytest.raises(java.JavaError, match="openjdk-17-jre-headless"):
-        java.install()
+        java.install_java()

@@ -9,8 +9,8 @@ def test_missing_things_come_with_a_remedy(monkeypatch):
     def no_java():
         raise java.JavaError("Java 17 or 21 is needed and was not found:\n  nothing")
 
-    monkeypatch.setattr(doctor.java, "find", no_java)
-    monkeypatch.setattr(doctor.jars, "missing", lambda: "jars.json does not exist")
+    monkeypatch.setattr(doctor.java, "find_java", no_java)
+    monkeypatch.setattr(doctor.jars, "describe_missing", lambda: "jars.json does not exist")
     monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: type("M", (), {"total": 4 * 1024**3}))
     found = {check.name: check for check in doctor.run_checks(load())}
     for name in ("java", "jars", "memory"):

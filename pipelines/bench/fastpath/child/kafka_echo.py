@@ -11,7 +11,7 @@ import time
 
 from configs.sections import Kafka
 from configs.settings import load
-from pipelines.kafka.broker import Record, offsets
+from pipelines.kafka.broker import Record, topic_offsets
 from pipelines.kafka.librdkafka import Feed, Sender
 from pipelines.serve.fast.server import SWITCH_S
 from pipelines.stack.state import with_stack_addresses
@@ -37,7 +37,8 @@ def echo_topic(kafka: Kafka, source: str, target: str) -> None:
         sender.poll()
 
     sys.setswitchinterval(SWITCH_S)
-    feed = Feed(kafka, source, {partition: end for partition, (_, end) in offsets(kafka, source).items()}, send_back)
+    ends = {partition: end for partition, (_, end) in topic_offsets(kafka, source).items()}
+    feed = Feed(kafka, source, ends, send_back)
     gc.freeze()
     while feed.failure is None:
         time.sleep(0.5)

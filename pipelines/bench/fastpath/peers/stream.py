@@ -10,7 +10,7 @@ from time import perf_counter_ns
 from pipelines.bench.fastpath.kafka import produce_samples
 from pipelines.bench.fastpath.load import BEGIN, JOBS, STEP_S, SampleFeed
 from pipelines.bench.fastpath.served import start_module
-from pipelines.kafka.broker import Record, offsets
+from pipelines.kafka.broker import Record, topic_offsets
 from pipelines.kafka.librdkafka import Feed as TopicFeed
 from pipelines.kafka.librdkafka import Sender
 from pipelines.kafka.topics import create_topics
@@ -60,7 +60,7 @@ def time_streaming_query(stack: Stack, model: ModelSet, events: int, warm: int) 
         stack, "query", "pipelines.bench.fastpath.child.stream_query", folder / "checkpoint", folder / "sets",
         TIDECAST_KAFKA__PREFIX=kafka.prefix,
     )  # fmt: skip
-    start_at = dict.fromkeys(offsets(kafka, "forecasts"), 0)
+    start_at = dict.fromkeys(topic_offsets(kafka, "forecasts"), 0)
     with (
         closing(TopicFeed(kafka, "forecasts", start_at, lambda found: came.put((perf_counter_ns(), found)))),
         closing(Sender(kafka)) as sender,

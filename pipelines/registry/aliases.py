@@ -1,0 +1,154 @@
+"""The registered versions of every job in one MLflow store, and the aliases that say which one serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from configs.settings import Settings
+from pipelines.registry.artifacts import RegistryError
+from pipelines.registry.tracking import as_registry_error, open_store
+from tidecast.fields import job_name
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
+
+CHAMPION, CHALLENGER, PREVIOUS = "champion", "challenger", "previous"
+
+
+class AliasStore:
+    """Versions, tags and aliases of registered models; a subclass says which kind of models.
+
+    Methods for a job raise `MessageError` where no job can have its name. An error of MLflow comes as `RegistryError`
+    from what reads, where its `Raises` says so, and as MlflowException from what writes.
+    """
+
+    what = "model"
+    """Ends the name of the registered model."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Open the store; an embedded one is created on first use.
+
+        Raises:
+            RegistryError: there is none at the address, or it does not answer.
+        """
+        self._client, self._uri, self._experiment_id = open_store(settings)
+
+    @classmethod
+    def model_name(cls, job: str) -> str:
+        """Return the name under which a job's models are registered, `<job>-<what>`.
+
+        Raises:
+            MessageError: no job can have the name.
+        """
+        return f"{job_name(job)}-{cls.what}"
+
+    def champion_version(self, job: str) -> str | None:
+        """Return the version that the job's alias `champion` points to; None where there is none. A few milliseconds.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        return self.alias_version(job, CHAMPION)
+
+    def champion_versions(self) -> dict[str, str]:
+        """Return {job: version of its champion} for all jobs that have one; one request per thousand models.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        ending, found, page = f"-{self.what}", dict[str, str](), None
+        while True:
+            with as_registry_error(f"MLflow at {self._uri}"):
+                models = self._client.search_registered_models(f"name LIKE '%{ending}'", 1000, page_token=page)
+            found |= {m.name.removesuffix(ending): str(m.aliases[CHAMPION]) for m in models if CHAMPION in m.aliases}
+            if not (page := models.token):
+                return found
+
+    def alias_version(self, job: str, alias: str) -> str | None:
+        """Return the version that an alias of the job points to; None where there is no such job or alias.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        from mlflow.exceptions import MlflowException
+
+        with as_registry_error(f"MLflow at {self._uri}"):
+            try:
+                return str(self._client.get_model_version_by_alias(self.model_name(job), alias).version)
+            except MlflowException as error:
+                if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                    raise
+        return None
+
+    def aliases(self, job: str) -> dict[str, list[str]]:
+        """Return {version: its aliases among `champion`, `challenger` and `previous`} of a job; three requests.
+
+        Versions without one of them are left out.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+        """
+        found: dict[str, list[str]] = {}
+        for alias in (CHAMPION, CHALLENGER, PREVIOUS):
+            if version := self.alias_version(job, alias):
+                found.setdefault(version, []).append(alias)
+        return found
+
+    def set_champion(self, job: str, version: str) -> None:
+        """Point the job's alias `champion` at a version, and `previous` at the one that was champion until now.
+
+        Does nothing where the version is the champion already.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MlflowException: no such version; nothing has changed.
+        """
+        before = self.champion_version(job)
+        if before == version:
+            return
+        self._client.get_model_version(self.model_name(job), version)
+        if before is not None:
+            self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
+        self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
+
+    def roll_back(self, job: str) -> tuple[str, str]:
+        """Make the version of the alias `previous` champion again, and the champion until now `previous`.
+
+        The latter also gets the tag `rolled_back`. A second call undoes the first.
+
+        Returns:
+            The champion's version before and after.
+
+        Raises:
+            RegistryError: there is no champion or no other version before it, or MLflow does not answer.
+            MlflowException: MLflow refuses to change an alias or tag.
+        """
+        present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
+        if present is None or previous is None or present == previous:
+            served = f"none served before version {present}" if present else "none has served yet"
+            raise RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {served}.")
+        self.set_champion(job, previous)
+        self.set_version_tags(job, present, {"rolled_back": "true"})
+        return present, previous
+
+    def set_version_tags(self, job: str, version: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a version, with a request for each.
+
+        Raises:
+            MlflowException: no such version, or MLflow does not answer.
+        """
+        for key, value in tags.items():
+            self._client.set_model_version_tag(self.model_name(job), version, key, value)
+
+    def tags(self, job: str, version: str) -> dict[str, str]:
+        """Return the tags of a version.
+
+        Raises:
+            RegistryError: no such job or version, or MLflow does not answer.
+        """
+        return dict(self._version(job, version).tags)
+
+    def _version(self, job: str, version: str) -> ModelVersion:
+        with as_registry_error(f"{self.model_name(job)} version {version} at {self._uri}"):
+            return self._client.get_model_version(self.model_name(job), version)
