@@ -29,10 +29,8 @@ from models.twin.experiment.scenario import Scenario
 from models.twin.sim.job import stack
 from models.twin.sim.run import Foresight, Load, SimOutcome, simulate
 
-_NEVER = 1e-5
-"""Where a violation of 0 lies on a logarithmic axis."""
-NEAR = 10.0
-"""Factor between two violations up to which costs between them are interpolated on that axis."""
+_NEVER = 1e-5  # where a violation of 0 lies on a logarithmic axis
+NEAR = 10.0  # factor between two violations up to which costs between them are interpolated on that axis
 
 
 def pareto_frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
@@ -75,8 +73,7 @@ def least_cost_at(violation: Floats, cost: Floats, allowed: float) -> float:
     return float(paid[last - 1] + way * (paid[last] - paid[last - 1]))
 
 
-RUNS = 384
-"""Most runs in one simulation: more are no faster and take memory."""
+RUNS = 384  # most runs in one simulation: more are no faster and take memory
 
 
 class SweepResults(NamedTuple):
