@@ -91,7 +91,7 @@ def entry(name: str) -> Entry:
 
 
 def select_names(names: Iterable[str]) -> list[str]:
-    """Return the policies asked for, each once and in the catalogue's order; "all" stands for all of them.
+    """Return the policies asked for, each once, in the catalogue's order, simplest first; "all" stands for all of them.
 
     Raises:
         SettingsError: no policy has one of the names (not checked where "all" is among them).
@@ -105,14 +105,17 @@ def select_names(names: Iterable[str]) -> list[str]:
 
 
 def build(name: str, contract: Contract, learned: Any = None, knob: Floats | float | None = None) -> Policy:
-    """Build a policy for a contract; one that decides at intervals is wrapped in `Paced`.
+    """Build a policy for a contract (a job's latency target and executor bounds).
+
+    One with an interval of its own (`Entry.interval_s`, such as 15 s) comes wrapped in `Paced`, which makes it decide
+    only so often.
 
     Args:
-        name: of the catalogue.
+        name: of the catalogue, such as "mpc".
         contract: of the job.
-        learned: what the policy needs beside it: a `Timetable` for `schedule`, a callable (name, contract) -> policy
-            for `dqn`; ignored by the others.
-        knob: value of its one tuned parameter, a number or (runs,); None keeps the default.
+        learned: for `schedule` a `Timetable` (records/s by time of day), for `dqn` a callable (name, contract) ->
+            policy, whose own errors come through; ignored by the others.
+        knob: value of its one tuned parameter, a number or (runs,), not checked; None keeps the default.
 
     Raises:
         SettingsError: no policy has that name, or `schedule` or `dqn` is not given what it needs.
@@ -125,10 +128,10 @@ def build(name: str, contract: Contract, learned: Any = None, knob: Floats | flo
 
 
 def with_knob(policy: Policy, knob: Floats | float) -> Policy:
-    """Return a copy of the policy with its knob (the field named by `policy.knob`) set to a number or (runs,) values.
+    """Return a copy of a policy with its knob (the one tuned field, named by `policy.knob`) set to a number or (runs,).
 
     Raises:
-        AttributeError: the policy names no knob.
+        AttributeError, TypeError: the policy names no knob, or is no dataclass with that field.
     """
     if isinstance(policy, Paced):
         return replace(policy, policy=with_knob(policy.policy, knob))

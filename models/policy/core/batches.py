@@ -59,13 +59,16 @@ def add_batch(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s
 
 
 def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Floats) -> Floats:
-    """Compute (runs, 3): records/s, busy share and share of time in a batch, since the last look; NaN before any batch.
+    """Compute (runs, 3) processed records/s, busy share and share of time in a batch since the last look.
 
-    Where no batch ended since, the last shares hold (one may be running), or 0 if fewer than one record waits.
+    A look is an evaluation of the policy. Busy share: slot-seconds of work over slot-seconds available, at most 1.
+    Where no batch ended since, the last shares hold (one may be running), or 0 if fewer than one record waits. NaN
+    before the first batch.
 
     Args:
-        sums: (runs, 6) count, rows, duration, span, work and slots as in `BatchSums`.
-        last: (runs, 3) shares of the last look.
+        sums: (runs, 6), since the last look: batches, records, seconds in batches, seconds from each batch's end to the
+            next one's, slot-seconds of work, and slot-seconds available.
+        last: (runs, 3) shares of the last look, in the order of the result.
         began: (runs,) whether any batch has ended yet.
         lag: (runs,) records that wait.
     """
@@ -79,11 +82,12 @@ def measure_shares(sums: Floats, last: Floats, began: NDArray[np.bool_], lag: Fl
 
 
 def close_look(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | None]:
-    """Close the period since the last look: compute its shares and begin the sums anew.
+    """Close the period since the last look (evaluation of the policy): compute its shares and begin the sums anew.
 
     Returns:
-        Sums of zero that hold the new `processed_rps`, `busy` and `in_batch` (None before the first batch), and the
-        mean duration in seconds of the batches that ended in the period; None without any.
+        Sums of zero with the same `ended_at` and the new `processed_rps` (records/s), `busy` and `in_batch` (shares, 0
+        to 1), each None before the first batch; and the mean duration in seconds of the period's batches, None without
+        any.
     """
     _, *sums, rps, busy, in_batch = astuple(seen)
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN

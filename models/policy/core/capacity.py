@@ -126,14 +126,17 @@ class Capacity:
         return count
 
     def sustained_rps(self, executors: Floats) -> Floats:
-        """Return (runs,) records/s that (runs,) executors sustain; numbers are clipped to 0 to N."""
+        """Return (runs,) records/s that (runs,) executors, not NaN, process without a growing backlog.
+
+        Numbers are clipped to 0 to N and cut to whole ones.
+        """
         at = np.clip(executors, 0, self.speeds.shape[1] - 1).astype(np.int64)
         row = np.arange(len(at)) if len(self.speeds) > 1 else 0
         rate: Floats = self.speeds[row, at] * self.per_slot_rps
         return rate
 
     def executors_for(self, rps: Floats, least: Floats, most: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Find the fewest executors that sustain a rate.
+        """Find the fewest executors that sustain a rate, that is, process it without a growing backlog.
 
         Args:
             rps: (runs,) records/s; not NaN.
@@ -141,7 +144,8 @@ class Capacity:
             most: (runs,) upper bound; executors that would find no task are left out, too.
 
         Returns:
-            (runs,) executors, and (runs,) whether a bound or the task count kept them below what the rate needs.
+            (runs,) whole executors as floats, and (runs,) whether a bound or the task count kept them below what is
+            needed.
         """
         need = rps / self.per_slot_rps
         slots = need * (1 - 1e-12)
@@ -155,14 +159,17 @@ class Capacity:
 def speed_table(most: int, cores: int, tasks: int, scaling: float = 1.0) -> Floats:
     """Return (most + 1,) slots that 0 to `most` executors are worth: `parallelism ** scaling`, never falling.
 
+    `parallelism` is the mean number of tasks per wave: 10 tasks on 8 slots run in two waves and are worth 5 slots.
+
     Args:
-        most: executors.
+        most: executors, at least 0.
         cores: slots per executor.
-        tasks: of the heavy stage.
+        tasks: of the heavy stage, at least 1.
         scaling: exponent above 0 and at most 1; 1 where twice the slots do twice the work.
 
     Raises:
         ValueError: another exponent.
+        ZeroDivisionError: no tasks.
     """
     if not 0 < scaling <= 1:
         raise ValueError(f"scaling={scaling}: capacity grows with executors to a power above 0 and at most 1")

@@ -21,15 +21,15 @@ def dump(memory: Memory) -> dict[str, Any]:
 
 
 def restore(kept: dict[str, Any], policy: Policy) -> Memory:
-    """Rebuild the memory of one run, arrays of shape (1, ...), from what `dump` made.
+    """Rebuild a policy's memory of one run, arrays of shape (1, ...) by name, from the JSON values that `dump` made.
 
     Names that end in `_*`, as older logs have them, are read without it.
 
     Returns:
-        The memory; `policy.fresh(1)` if names or shapes are not those that the policy carries now.
+        The memory; where names or shapes are not those that the policy has now, an empty one, `policy.fresh(1)`.
 
     Raises:
-        ValueError, TypeError: a value is no number, or a list is ragged.
+        ValueError, TypeError: a value is no number ("nan" and "inf" are), or a list is ragged.
     """
     fresh = policy.fresh(1)
     found = {name.removesuffix("_*"): np.array([_number(value)], np.float64) for name, value in kept.items()}

@@ -60,13 +60,14 @@ def make_choice(target: Floats, why: Integers | None = None) -> Choice:
 
 
 def why_flags(**of: Any) -> Integers:
-    """Combine boolean masks into (runs,) integers of `Why` flags.
+    """Combine boolean masks into (runs,) integers, sums of `Why` flags (reasons of a choice).
 
     Args:
-        of: per flag, by its name in lower case, a (runs,) mask or a bool.
+        of: per flag, by its name in lower case such as `backlog`, a (runs,) mask or a bool.
 
     Raises:
         KeyError: no flag has that name.
+        ValueError: masks of different lengths.
     """
     total: Any = 0
     for name, mask in of.items():

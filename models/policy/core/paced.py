@@ -42,10 +42,13 @@ class Paced:
         return {**self.policy.fresh(runs), **dict.fromkeys(SUMS, np.zeros(runs)), "paced_at": np.full(runs, -np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Return the policy's choice if its interval is over, else the present target.
+        """Return the policy's choice once `interval_s` (to 1 µs) has passed since its last one, else the target.
+
+        The first call starts the clock and keeps the target. All runs share the clock of the first.
 
         Returns:
-            The new memory, and the choice. All runs share one clock: that of the first run in `memory`.
+            The new memory (`memory` itself is not changed), and the choice: (runs,) executors to ask for and flags of
+            `Why`; between two decisions `view.target` without flags.
 
         Raises:
             KeyError: the memory is not from `fresh` of this policy.

@@ -52,13 +52,13 @@ class Rule:
 
 
 def decide(policy: Policy, memory: Memory, view: View) -> tuple[Memory, Choice]:
-    """Ask a policy, and keep its answer rounded and within the view's bounds.
+    """Ask a policy for its choice, rounded to whole executors and kept within the view's bounds `least` and `most`.
 
     An answer that is NaN or infinite leaves the target as it is and sets `Why.NOT_A_NUMBER`; one out of bounds is
     clipped and sets `Why.CLAMPED`.
 
     Returns:
-        The policy's new memory, and the choice.
+        The policy's new memory, and the choice: (runs,) whole executors as floats and flags of `Why`.
 
     Raises:
         KeyError: the memory is not one that this policy made.

@@ -30,11 +30,14 @@ class LoadAhead:
     rps: Floats
 
     def peak_rps(self, within_s: float, after_s: float = 0.0) -> Floats:
-        """Return (runs, Q) the highest records/s of every level between two times from now; NaN without a forecast.
+        """Return (runs, Q) the highest records/s per level between two times from now; NaN where any step there is NaN.
 
         Args:
             within_s: end, seconds from now.
-            after_s: beginning; the forecast's steps count whole, and there is always at least one.
+            after_s: beginning, seconds from now; the forecast's steps count whole, and there is always at least one.
+
+        Raises:
+            ValueError: a forecast without steps.
         """
         first = min(int(np.searchsorted(self.offsets_s, after_s + 1e-9)), len(self.offsets_s) - 1)
         last = int(np.searchsorted(self.offsets_s, within_s - 1e-9)) + 1

@@ -39,13 +39,15 @@ def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_
         name: of the window.
         values: (runs,) or (runs, columns); NaN or infinite: nothing is added.
         now_s: seconds, the same for all runs and not before those of the last call.
-        window_s: length of the window, the same at every call.
+        window_s: length of the window in seconds, the same at every call.
 
     Returns:
-        The memory with the window's arrays replaced; other entries stay.
+        A copy of the memory with the window's arrays `<name>_period`, `_max`, `_sum`, `_count` replaced as far as it
+        has them, (runs,) and (runs, 12[, columns]); other entries stay.
 
     Raises:
         KeyError: the memory holds no window of that name (`fresh` makes one).
+        ValueError: a time that is NaN, or values of another shape than the window.
     """
     period, known = math.floor(now_s / max(window_s / (BUCKETS - 1), 1e-9)), np.isfinite(values)
     last, at = float(memory[f"{name}_period"][0]), period % BUCKETS

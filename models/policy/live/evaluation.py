@@ -29,8 +29,8 @@ def evaluate(
 ) -> tuple[Memory, Observation | None, Plan | None]:  # fmt: skip
     """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
-    A target that the executors have not reached after `RESYNC_S`, or `RESYNC_LEADS` lead times if longer, is replaced
-    by the executors that are there. After a decision of another policy this one begins with a fresh memory.
+    A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by the executors
+    that are there. After a decision of another policy this one begins with an empty memory. Nothing is read or written.
 
     Args:
         memory: of the job.
@@ -39,14 +39,16 @@ def evaluate(
         policy: that decides.
         version: of a learned policy's agent in the registry; None for others.
         stand_in: why this policy decides instead of the one asked for; "" if it is that one.
-        calibrator: peak quantiles learned with the forecast's model; used by the policies of `BY_PEAKS` alone.
+        calibrator: peak quantiles learned with the forecast's model; used by `mpc` and `dqn` (`BY_PEAKS`) alone.
 
     Returns:
         The new memory, what was observed and the decision. While executors or arrivals are unknown, or the newest
         metrics are older than the contract's `metrics_age_s`: the memory as it was, None, None.
 
     Raises:
-        KeyError: the held forecast lacks a field of `tidecast.messages.Forecast`.
+        KeyError: the held forecast lacks a field (those of `outlook.make_outlook`).
+        ValueError, TypeError: its numbers, or those of `memory.carried`, are none, or ragged.
+        ZeroDivisionError: `memory.time_scale` is 0 and a forecast is held.
     """
     if memory.executors is None or memory.metric_at is None or not memory.arrivals:
         return memory, None, None

@@ -81,12 +81,12 @@ class Memory:
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
-        """Rebuild the memory from its text; unknown fields are left out, missing ones take their defaults.
+        """Rebuild the memory from the text of `to_json`; unknown fields are left out, missing ones take their defaults.
 
         Raises:
             ValueError: not JSON.
             KeyError: `model` or `arrivals` is missing.
-            TypeError: a nested value has other fields than this code's.
+            TypeError, AttributeError: the text is no JSON object, or a nested value has other fields than this code's.
         """
         names = {f.name for f in dataclasses.fields(cls)}
         data = {name: value for name, value in json.loads(text).items() if name in names}
@@ -135,15 +135,18 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 
 
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
-    """Return the memory after one micro-batch; the batch model learns from it if it was busy and no executor is cold.
+    """Return the memory after one micro-batch, from which the batch model learns the slot-seconds per record.
+
+    It learns where at least half of the duration was beyond the overhead, and not from the 2 batches after a scale-up.
 
     Args:
         memory: so far; not changed.
-        sample: fields of a `tidecast.messages.MetricSample` of kind "batch".
-        contract: of the job, for cores and scaling.
+        sample: of kind "batch": "batch_rows" (records), "batch_s" (seconds), "executors", each None where unknown, and
+            "wall_time" (epoch seconds of its end); other fields are not read.
+        contract: of the job, for cores per executor and `planning.scaling`.
 
     Raises:
-        KeyError: a field is missing.
+        KeyError: one of these fields is missing.
     """
     rows, duration = sample["batch_rows"] or 0, sample["batch_s"] or 0.0
     executors = sample["executors"] or memory.executors
@@ -168,16 +171,16 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
 def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     """Return the memory after one more forecast, held or ignored.
 
-    Of two forecasts that of the higher `epoch` (fencing number of the server) is held, at equal epochs the one of later
-    `time`. One that `begins_too_late` is ignored. A held one that no server has confirmed for `SILENT_S` wall seconds
-    is replaced in any case.
+    Of two forecasts that of the higher "epoch" (fencing number of the server) is held, at equal epochs the one of later
+    "time". One that begins over 60 wall seconds ahead of the job's time is ignored. A held one that no server has
+    confirmed for 30 wall seconds is replaced in any case.
 
     Args:
         memory: so far; not changed.
-        forecast: fields as in `tidecast.messages.Forecast`.
+        forecast: "wall_time" (epoch seconds), "time" (job seconds) and "epoch" are read, all fields are held.
 
     Raises:
-        KeyError: a field is missing.
+        KeyError: one of these is missing.
     """
     held = memory.forecast
     if begins_too_late(memory, forecast):
@@ -189,11 +192,11 @@ def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
 
 
 def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
-    """Return whether a forecast begins over `AHEAD_S` wall seconds after the job's own time; False before any metrics.
+    """Return whether a forecast begins over 60 wall seconds after the job's own time; False before any metrics.
 
     Args:
         memory: of the job.
-        forecast: its `wall_time` (epoch seconds) and `time` (job seconds) are read.
+        forecast: its "wall_time" (epoch seconds) and "time" (job seconds) are read.
 
     Raises:
         KeyError: one of them is missing.
@@ -209,10 +212,11 @@ def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
 
     Args:
         memory: so far; not changed.
-        beat: fields as in `tidecast.messages.Heartbeat`; those by other services, or of another epoch, change nothing.
+        beat: "by" (service), "standing" (the server's epoch, its fencing number, as text), "wall_time" (epoch seconds);
+            those not by "serving", or of another epoch, change nothing.
 
     Raises:
-        KeyError: a field is missing.
+        KeyError: a field is missing, there or in the held forecast.
     """
     held = memory.forecast
     if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):

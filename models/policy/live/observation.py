@@ -74,10 +74,10 @@ class Observation:
 
     @classmethod
     def from_inputs(cls, inputs: dict[str, Any]) -> Observation | None:
-        """Rebuild an observation from a decision's `inputs`; None if a field is missing (it was made without one).
+        """Rebuild an observation from the JSON values that `inputs` made; None if any field is missing.
 
         Raises:
-            KeyError, TypeError: `ahead` is neither empty nor an outlook's fields.
+            KeyError, TypeError: `ahead` is neither None, {} nor the fields of an `Outlook`.
         """
         names = [f.name for f in dataclasses.fields(cls)]
         if any(name not in inputs for name in names):
@@ -87,7 +87,7 @@ class Observation:
     def to_view(self, contract: Contract) -> View:
         """Return the observation as a policy's view of one run: every array is (1,), None becomes NaN.
 
-        Executors still to come or to go are the difference of `target` and `executors`.
+        Executors to come or to go are the difference of `target` and `executors`. ZeroDivisionError where `tasks` is 0.
         """
         bounds, planning = contract.executors, contract.planning
         worth = speed_table(bounds.max, bounds.cores, self.tasks, planning.scaling)

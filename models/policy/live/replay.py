@@ -27,12 +27,13 @@ def build_policy_at(name: str, contract: Contract, now_s: float, job_s: float, s
         name: of the catalogue.
         contract: of the job.
         now_s: epoch seconds.
-        job_s: the job's own time at that moment, seconds.
-        scale: job seconds per wall second; a day of the timetable lasts 86,400 / scale wall seconds.
+        job_s: the job's own time at that moment, seconds since the epoch.
+        scale: job seconds per wall second, above 0; a day of the timetable lasts 86,400 / scale wall seconds.
 
     Raises:
         SettingsError: no policy has that name, it needs an agent (`dqn`), or it is `schedule` and the contract has no
             `planning.timetable_rps`.
+        ZeroDivisionError: `schedule` at a scale of 0.
     """
     if name != "schedule":
         return build(name, contract)
@@ -62,17 +63,18 @@ def replay_decision(
     """Decide again from a logged decision's inputs.
 
     Args:
-        decision: fields as in `tidecast.messages.Decision`.
-        contracts: by hash. Inputs of older logs hold their contract themselves.
+        decision: "policy" (its name) and "inputs" (of `Observation.inputs`, and "contract_hash") are read.
+        contracts: by hash. Inputs of older logs hold their "contract" themselves.
         policy: that decided; needed for a learned one, in the version that the inputs name. None builds it by name.
 
     Returns:
-        Executors, reason and codes; None for a decision made without an observation.
+        Executors, reason (a line for a person) and codes; None for a decision made without an observation.
 
     Raises:
         LookupError: the decision's contract is not among them, or (KeyError) a field is missing.
         SettingsError: the policy cannot be built by its name.
-        ValueError: the inputs hold an invalid contract.
+        ValueError, TypeError: the inputs hold an invalid contract, or something that is no number.
+        ZeroDivisionError: "tasks" is 0, or "scale" for `schedule`.
     """
     inputs = decision["inputs"]
     seen = Observation.from_inputs(inputs)

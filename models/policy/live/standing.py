@@ -32,18 +32,21 @@ class Standing:
 
 
 def count_repeat(standing: Standing | None, now: float, codes: list[str], same: str, reached: bool) -> Standing | None:
-    """Count an evaluation as a repeat of the standing decision, if it is one.
+    """Count an evaluation as a repeat of the standing decision (the one written last), if it is one.
 
     Args:
         standing: None before the first decision.
         now: epoch seconds of the evaluation.
-        codes: its codes, at least one; only "hold" can be a repeat.
+        codes: its codes, at least one; only one that begins with "hold" can be a repeat.
         same: its text, to be equal to `standing.alike`.
         reached: whether the executors are as decided, or nobody acts on decisions.
 
     Returns:
-        The standing decision with one repeat more. None where the evaluation is to be written as a decision: it is
-        another one, or the target has not been reached for `REMIND_S` and the agent is to be reminded.
+        A copy of the standing decision with one repeat more. None where the evaluation is to be written as a decision:
+        it is another one, or the target has not been reached for 5 s (`REMIND_S`) and the agent is to be reminded.
+
+    Raises:
+        IndexError: no codes (and a standing decision).
     """
     if standing is None or codes[0] != "hold" or standing.alike != same:
         return None

@@ -32,17 +32,17 @@ _DEAR, _LENIENT = 0.5, 0.08
 
 
 def cheapest_capacity(quantiles: Floats, levels: tuple[float, ...], per_rps: Floats, price: Floats) -> Floats:
-    """Return (runs,) records/s of capacity `x` that minimise `per_rps * x + price * P(peak > x)`.
+    """Return (runs,) records/s of capacity `x` that minimise `per_rps * x + price * P(peak of the load > x)`.
 
     Never below the lowest quantile. Between quantiles the chance of exceedance falls exponentially, beyond the last as
-    between the last two; above the median they are widened a little, because capacity is not known exactly either. With
-    a single level the answer is its quantile.
+    between the last two; quantiles above the median are raised by the share -0.012 ln(2 (1 - level)), because capacity
+    is not known exactly either. With a single level the answer is its quantile.
 
     Args:
         quantiles: (runs, Q) records/s that the peak stays under, rising; NaN makes the answer NaN.
-        levels: Q levels, rising, below 1.
+        levels: Q levels, at least one, rising, below 1.
         per_rps: (runs,) executors per record/s, above 0.
-        price: (runs,) executors that a sure violation (peak over capacity) is worth.
+        price: (runs,) executors that a sure violation (peak over capacity) is worth, above 0.
     """
     if len(levels) == 1:
         return quantiles[:, 0]
@@ -63,9 +63,11 @@ def cheapest_capacity(quantiles: Floats, levels: tuple[float, ...], per_rps: Flo
 def unserved_records(now: Floats, then: Floats, capacity: Floats, seconds: float) -> Floats:
     """Return (runs,) records that pile up while the load goes linearly from `now` to `then` at constant capacity.
 
+    Only what comes above the capacity counts; what spare capacity would work off in the same time is not taken away.
+
     Args:
-        now: (runs,) records/s.
-        then: (runs,) records/s.
+        now: (runs,) records/s at the beginning.
+        then: (runs,) records/s at the end.
         capacity: (runs,) records/s.
         seconds: at least 0.
     """
@@ -105,8 +107,8 @@ class Mpc(Rule):
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
         """Build it from a contract; `learned` is ignored.
 
-        The price is such that an executor just pays if it is needed in as large a share of cases as the error budget
-        allows.
+        An executor just pays if it is needed in as large a share of cases as the error budget (at least 0.0001) allows:
+        `violation_cost = -log10(error_budget * executors.max)`.
         """
         p = contract.planning
         hold_s = max(p.scale_down_delay_s, p.cooldown_s)
@@ -125,11 +127,13 @@ class Mpc(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise to the cheapest plan at once; without a backlog, lower to the highest plan of the last `hold_s`.
 
-        Without a usable forecast the plan is what the present rate and backlog need. A rate that is NaN or negative
-        leaves the target as it is.
+        Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog need. A present
+        rate that is NaN or negative leaves the target as it is. A backlog is what waits beyond the arrivals of 1.5
+        batches.
 
         Returns:
-            The new memory, and the choice with both needs in executors.
+            The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
+                without).
 
         Raises:
             KeyError: the memory is not from `fresh`.

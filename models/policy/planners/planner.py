@@ -70,11 +70,13 @@ class Planner(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise at once by at most `step_up` where load or forecast needs more; lower by `step_down` after a delay.
 
-        Nothing is lowered while there is a backlog, and nothing changes within `cooldown_s` of the last change. A rate
-        that is NaN or negative leaves the target as it is. Only the policy named `forecast` reads the forecast.
+        Nothing is lowered while there is a backlog (more waits than the arrivals of 1.5 batches), and nothing changes
+        within `cooldown_s` of the last change. A rate that is NaN or negative leaves the target. Only `forecast` reads
+        the forecast.
 
         Returns:
-            The new memory, and the choice with both needs in executors.
+            The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
+                without).
 
         Raises:
             KeyError: the memory is not from `fresh`.

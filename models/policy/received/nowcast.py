@@ -52,14 +52,15 @@ def forecast_offsets(lead_s: float, hold_s: float) -> Floats:
 def interpolate_forecasts(curves: ForecastRows, offsets_s: Floats) -> tuple[Floats, Floats]:
     """Interpolate forecasts linearly between the middles of their steps.
 
-    Before the first step's middle the line comes from that of `last`; beyond the last step's it stays level.
+    Before the first step's middle the line comes from the middle of the step before, at the rate `last`; beyond the
+    last step's middle it stays level.
 
     Args:
-        curves: N forecasts.
+        curves: N forecasts: quantiles (N, H, Q) and last (N,), records/s; age_s (N,), seconds. NaN stays NaN.
         offsets_s: (K,) seconds from now.
 
     Returns:
-        (N, K) median in records/s, and (N, K, Q) what every level lies above it.
+        (N, K) median in records/s, and (N, K, Q) records/s that every level lies above it (below: negative).
     """
     (n, horizon, levels), middle = curves.quantiles.shape, curves.nearest(0.5)
     median = np.concatenate([curves.last[:, None], curves.quantiles[:, :, middle]], axis=1)
@@ -78,9 +79,9 @@ def correct_by_rate(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, m
     """Move forecasts to the present rate: their error of now is added, fading as `exp(-offset / memory_s)`.
 
     Args:
-        curves: N forecasts.
+        curves: N forecasts: quantiles (N, H, Q) and last (N,), records/s; age_s (N,), seconds. NaN stays NaN.
         offsets_s: (K,) seconds from now.
-        rate_now: (N,) records/s of the last seconds.
+        rate_now: (N,) records/s, mean of the last seconds (3 live, 15 or a backtest's `smooth_s`).
         memory_s: seconds after which a share of 1/e of an error is left, above 0.
 
     Returns:

@@ -75,22 +75,25 @@ def make_outlook(
 ) -> tuple[Outlook | None, float | None, str]:
     """Turn the newest forecast into the load ahead as a policy is told it now, moved to the present rate.
 
-    With a calibrator that fits the contract's lead, hold and the clock: quantiles of the peak in two stretches. Else
-    the forecast itself, interpolated between the middles of its steps.
+    With a calibrator that fits the contract's lead, hold and the clock: quantiles of the peak in two stretches (lead,
+    hold). Else the forecast itself, interpolated between the middles of its steps.
 
     Args:
-        held: fields as in `tidecast.messages.Forecast`; empty before the first one.
-        moment: of the decision.
+        held: "quantiles" (steps of levels, records/s), "levels", "step_s" and "time" (job seconds), "wall_time" (epoch
+            seconds), "model", "version", "kind", and maybe "last_rps" (records/s); empty before the first forecast.
+        moment: of the decision; its `scale` above 0.
         planning: greatest age of a forecast, lead, hold and quantile.
         calibrator: of the model version that made the forecast.
 
     Returns:
         The load ahead with six digits, the highest value over lead + hold of its level nearest to `planning.quantile`
         in records/s, and which forecast it is. None, None and the reason, where there is no forecast, it is too old
-        (beginning with "late"), its steps are over, or that value is not finite.
+        (beginning with "late"), its steps are over, or that value is negative or not finite.
 
     Raises:
         KeyError: the forecast lacks a field.
+        ValueError, TypeError: its quantiles are no numbers, or ragged.
+        ZeroDivisionError: a scale of 0.
     """
     if not held:
         return None, None, "no forecast yet"

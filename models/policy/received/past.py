@@ -26,10 +26,9 @@ class Past:
     total: tuple[float, ...] = ()
 
     def rate(self, now: float, seconds: float) -> float:
-        """Return the mean records/s in the `seconds` before `now` (epoch seconds).
+        """Return the mean records/s in the `seconds` before `now` (epoch seconds); NaN with fewer than two totals.
 
-        Before the oldest total that of the first `seconds`; after the newest nothing counts as arrived. NaN with fewer
-        than two totals.
+        Before the oldest total it is the mean of the first `seconds`; after the newest total nothing counts as arrived.
         """
         if len(self.at) < 2:
             return float("nan")
@@ -45,16 +44,16 @@ class Past:
 
 
 def add_interval(past: Past, at: float, rps: float, seconds: float) -> Past:
-    """Add an interval to the running total; what is older than `KEPT_S` is dropped.
+    """Return the running total with one more interval; what is older than 960 s (`KEPT_S`) is dropped.
 
-    One that ends no later than the newest is ignored; one more than `BACK_S` before it means that the clock was set,
-    and begins anew. A gap before it is filled with its rate.
+    One that ends no later than the newest is ignored; one more than 60 s (`BACK_S`) before it means that the clock was
+    set, and begins anew. A gap before it is filled with its rate. Totals are rounded to a thousandth of a record.
 
     Args:
         past: so far; not changed.
         at: epoch seconds at which the interval ended.
         rps: its records/s.
-        seconds: its length.
+        seconds: its length; used for the first interval only.
     """
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))

@@ -58,7 +58,7 @@ def describe(calibrator: PeakCalibrator) -> dict[str, Any]:
 
 
 def revive(data: Any) -> PeakCalibrator:
-    """Rebuild a calibrator from the JSON values that `describe` made.
+    """Rebuild a peak calibrator (quantile forecasts of the peak load) from the JSON values that `describe` made.
 
     Raises:
         PeakCalibratorError: other levels than `peaks.LEVELS`, a missing field, or one of a wrong type.

@@ -103,7 +103,7 @@ class Peaks:
     foretold: bool = False
 
     def quantiles_rps(self, moments: Moments) -> Floats:
-        """Return (N, levels) records/s that the peak stays under, at `LEVELS`; at least 0."""
+        """Return (N, 10) records/s that the peak stays under, at least 0, for the levels 0.5 to 0.9995 of `LEVELS`."""
         now, unit = moments.rate_now[:, None], self.unit_rps(moments)
         if self.centre is None or self.scale is None:
             return np.maximum(now + unit * self.scores, 0.0)
@@ -114,7 +114,7 @@ class Peaks:
     def unit_rps(self, moments: Moments) -> Floats:
         """Return (N, 1) records/s, the unit of a rise: the present rate, at least `least`.
 
-        With `foretold` the highest forecast median where that is more.
+        With `foretold` the highest forecast median over `offsets_s` where that is more.
         """
         known = np.maximum(moments.rate_now, self.least)
         if self.foretold:
@@ -125,19 +125,23 @@ class Peaks:
 
 
 def fit_peaks(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
-    """Fit the peak forecast on past moments, in time order.
+    """Fit the forecast of peaks on past moments, in time order.
 
     Moments without a peak or a whole forecast are left out. From 200 on, regression on the forecast is tried in two
-    units on the older half, judged on the newer, and kept where its quantile loss is below that of the present rate
-    alone.
+    units on the older half, judged by its quantile loss on the newer half, and kept (fitted to all) where that is below
+    the loss of the present rate alone.
 
     Args:
-        moments: N of the past, oldest first.
-        offsets_s: (K,) as in `Peaks`.
+        moments: N of the past, oldest first; curves.quantiles (N, H, Q), rate_now (N,) without NaN, trends (N, 5);
+            records/s.
+        offsets_s: (K,) seconds from now at which the forecast is read, rising.
         peaks: (N,) records/s, the highest rate between the first and the last offset; NaN where unknown.
 
     Returns:
-        The forecast; without any moment its quantiles are the present rate.
+        The fitted forecast; without any usable moment all its quantiles are the present rate.
+
+    Raises:
+        IndexError: `peaks` or an array of the moments is not N long.
     """
     known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
     moments, peaks = moments.select(known), peaks[known]

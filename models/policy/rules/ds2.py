@@ -52,13 +52,13 @@ class Ds2(Rule):
     knob: ClassVar[str] = "over"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Go to the number that the true processing rate asks for.
+        """Choose the number of executors that the true processing rate (records per busy second) asks for.
 
-        The target stays for `WARM_UP` intervals after a change, where at most `SLACK` fewer are needed, and while the
-        job is idle. Unknown rates give NaN.
+        The target stays for 20 s (`WARM_UP` intervals) after a change, where at most one fewer (`SLACK`) is needed, and
+        while the job is idle. Unknown rates give NaN.
 
         Returns:
-            The memory as it was (empty), and the choice.
+            The memory as it was (empty), and the choice: (runs,) executors within the view's bounds, and flags.
         """
         true_rps = view.processed_rps / np.where(view.busy > 0, view.busy, np.nan)
         needed = instances_needed(view.executors, true_rps, view.arrival_rps, self.over)

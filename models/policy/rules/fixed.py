@@ -39,7 +39,7 @@ class Timetable(NamedTuple):
     origin_s: float = 0.0
 
     def rate_at(self, now_s: float) -> Floats:
-        """Return the records/s of the slot at `now_s` (seconds of the policy's clock), (1,) or (runs,)."""
+        """Return the records/s of the day's slot at `now_s`, seconds of the policy's clock; (1,) or (runs,)."""
         slots = self.rps.shape[-1]
         slot = int(((now_s + self.origin_s) % self.day_s) / self.day_s * slots)
         rate: Floats = np.atleast_1d(self.rps[..., min(slot, slots - 1)])
@@ -53,14 +53,18 @@ def learn_timetable(
 
     Args:
         times_s: (T,) time of each rate, seconds since some midnight UTC.
-        rps: (T,) records/s; NaN where none is known.
+        rps: (T,) records/s; NaN or infinite where none is known.
         quantile: between 0 and 1.
         slots: equal parts of a day.
         day_s: seconds of a day on that clock.
 
+    Returns:
+        A timetable with `rps` (slots,) and that `day_s`, whose first slot begins at midnight.
+
     Raises:
         SettingsError: no known rate in the history, or a negative one.
         ValueError: a quantile out of 0 to 1.
+        IndexError: `times_s` and `rps` differ in length.
     """
     known = np.isfinite(rps)
     if not known.any() or (rps[known] < 0).any():
@@ -124,7 +128,8 @@ class Schedule(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose the fewest executors that sustain the timetable's rate at the utilisation, whatever load is seen.
 
-        Sets `Why.CEILING` where bounds or the task count cut the number short; the memory stays empty.
+        The rate is the higher of those now and `ahead_s` seconds from now. Returns the memory as it was (empty), and
+        the choice: (runs,) executors, with `Why.CEILING` where bounds or the task count cut the number short.
         """
         rps = np.maximum(self.timetable.rate_at(view.now_s), self.timetable.rate_at(view.now_s + self.ahead_s))
         need = np.broadcast_to(rps / self.utilisation, view.target.shape)

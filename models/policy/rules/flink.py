@@ -29,9 +29,9 @@ is higher by more than that share."""
 def capacity_needed(
     rate_rps: Floats, lag_records: Floats, utilisation: Floats | float, catch_up_s: float, restart_s: float
 ) -> Floats:
-    """Return (runs,) records/s of capacity needed, rounded to whole ones.
+    """Return (runs,) records/s of capacity needed, rounded to whole ones: Flink's operator formula (AutoScalerUtils).
 
-    `LAG / CATCH_UP + RATE * RESTART / CATCH_UP + RATE / TARGET_UTIL`, as in Flink's AutoScalerUtils.
+    `lag / catch_up_s + rate * restart_s / catch_up_s + rate / utilisation`
 
     Args:
         rate_rps: (runs,) arriving records/s; NaN gives NaN.
@@ -84,10 +84,12 @@ class Flink(Rule):
         return {**rates, **lower, "born": np.full(runs, np.inf), "down_since": np.full(runs, np.inf)}
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Keep the target until a window of rates is full; then raise at once, and lower after `down_interval_s`.
+        """Keep the target until rates of `window_s` are known; then raise at once, and lower after `down_interval_s`.
+
+        Nothing changes while the true rate (records per busy second) is within the band around the target utilisation.
 
         Returns:
-            The new memory, and the choice, which tells neither need.
+            The new memory, and the choice: (runs,) executors within the view's bounds, and flags; both needs are NaN.
 
         Raises:
             KeyError: the memory is not from `fresh`.

@@ -50,10 +50,11 @@ class Hpa(_PodAutoscaler):
     knob: ClassVar[str] = "target"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise at once within Kubernetes' limits; lower to the highest recommendation of the last `DOWN_WINDOW_S`.
+        """Raise at once, at most to double or by 4; lower to the highest recommendation of the last 300 s.
 
         Returns:
-            The new memory, and the choice; NaN where the busy share is unknown.
+            The new memory, and the choice: (runs,) executors within the view's bounds, NaN where the busy share is
+                unknown.
 
         Raises:
             KeyError: the memory is not from `fresh`.
@@ -75,8 +76,10 @@ class Keda(_PodAutoscaler):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Choose executors so that each has at most the threshold of the lag, and no more than there are partitions.
 
+        The threshold is what one executor processes in `seconds`; within 10 % of the target nothing changes.
+
         Returns:
-            The new memory, and the choice; NaN where the lag is unknown.
+            The new memory, and the choice: (runs,) executors within the view's bounds, NaN where the lag is unknown.
 
         Raises:
             KeyError: the memory is not from `fresh`.
@@ -90,10 +93,10 @@ class Keda(_PodAutoscaler):
 
 
 def recommend_pods(view: View, ratio: Floats) -> Floats:
-    """Return (runs,) pods that bring utilisation to its target, as Kubernetes does; NaN where unknown.
+    """Return (runs,) pods (executors) that bring utilisation to its target, as Kubernetes does; NaN where unknown.
 
     On the way up starting pods count as idle, on the way down they are left out. A ratio that this brings within the
-    tolerance or to the other side of 1 keeps the target.
+    tolerance (0.1) of 1 or to the other side of 1 keeps the target.
 
     Args:
         view: of the runs.
@@ -111,8 +114,8 @@ def recommend_pods(view: View, ratio: Floats) -> Floats:
 def stabilise(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choice]:
     """Apply Kubernetes' default behaviour to a recommendation: limited on the way up, delayed on the way down.
 
-    One raise at most doubles or adds four pods; a decrease goes to the highest recommendation of the last
-    `DOWN_WINDOW_S`, the number of pods found at the first call among them.
+    One raise at most doubles the pods (executors) or adds four, whichever is more; a decrease goes to the highest
+    recommendation of the last 300 s, the number of pods found at the first call among them.
 
     Args:
         memory: with the window "recommended".
@@ -120,7 +123,7 @@ def stabilise(memory: Memory, view: View, desired: Floats) -> tuple[Memory, Choi
         desired: (runs,) pods; NaN keeps no recommendation, and makes the choice NaN (`decide` keeps the target).
 
     Returns:
-        The new memory, and the choice within the bounds.
+        The new memory, and the choice: (runs,) pods within the view's bounds, and flags.
 
     Raises:
         KeyError: the memory holds no such window.

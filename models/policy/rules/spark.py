@@ -56,11 +56,10 @@ class SparkDstream(Rule):
         return cls(name, contract.planning.batch_s)
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Choose by the mean duration of the batches since the last look; without a batch the target stays.
+        """Choose by the mean duration of the batches since the last look (the policy's last check), over `batch_s`.
 
-        An idle job counts as a ratio of 0.
-
-        Raises start from the executors that run, decreases from the target, as in Spark. The memory stays empty.
+        An idle job counts as a ratio of 0; without a batch otherwise the target stays. Raises start from the executors
+        that run, decreases (by one) from the target, as in Spark. Returns the memory as it was (empty), and the choice.
         """
         ratio = np.where((view.in_batch == 0) & np.isnan(view.batch_s), 0.0, view.batch_s) / self.batch_s
         added = view.ready + np.maximum(np.floor(ratio + 0.5), 1.0)
@@ -98,10 +97,11 @@ class SparkMicrobatch(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise by the step, which then doubles, after batches that took too long; lower by `release` after short ones.
 
-        Where no batch ended, the time that one has been running stands for its duration.
+        Too long: over `share * trigger_s`; short: under `idle_share` of that. Where no batch ended, the time that one
+        has been running stands for its duration.
 
         Returns:
-            The new memory, and the choice.
+            The new memory, and the choice: (runs,) executors within the view's bounds, and flags.
 
         Raises:
             KeyError: the memory is not from `fresh`.
