@@ -133,7 +133,7 @@ class Mpc(Rule):
 
         Returns:
             The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
-                without).
+            without).
 
         Raises:
             KeyError: the memory is not from `fresh`.

@@ -76,7 +76,7 @@ class Planner(Rule):
 
         Returns:
             The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
-                without).
+            without).
 
         Raises:
             KeyError: the memory is not from `fresh`.

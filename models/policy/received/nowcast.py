@@ -81,7 +81,7 @@ def correct_by_rate(curves: ForecastRows, offsets_s: Floats, rate_now: Floats, m
     Args:
         curves: N forecasts: quantiles (N, H, Q) and last (N,), records/s; age_s (N,), seconds. NaN stays NaN.
         offsets_s: (K,) seconds from now.
-        rate_now: (N,) records/s, mean of the last seconds (3 live, 15 or a backtest's `smooth_s`).
+        rate_now: (N,) records/s, mean of the last seconds (3 s in a live job).
         memory_s: seconds after which a share of 1/e of an error is left, above 0.
 
     Returns:

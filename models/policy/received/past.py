@@ -53,7 +53,7 @@ def add_interval(past: Past, at: float, rps: float, seconds: float) -> Past:
         past: so far; not changed.
         at: epoch seconds at which the interval ended.
         rps: its records/s.
-        seconds: its length; used for the first interval only.
+        seconds: its length; used where it is the first one.
     """
     if not past.at:
         return Past((at - seconds, at), (0.0, round(rps * seconds, 3)))

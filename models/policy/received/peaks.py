@@ -141,7 +141,7 @@ def fit_peaks(moments: Moments, offsets_s: Floats, peaks: Floats) -> Peaks:
         The fitted forecast; without any usable moment all its quantiles are the present rate.
 
     Raises:
-        IndexError: `peaks` or an array of the moments is not N long.
+        IndexError, ValueError: `peaks` or an array of the moments is not N long.
     """
     known = np.isfinite(peaks) & np.isfinite(moments.curves.quantiles).all(axis=(1, 2))
     moments, peaks = moments.select(known), peaks[known]

@@ -63,8 +63,7 @@ def learn_timetable(
 
     Raises:
         SettingsError: no known rate in the history, or a negative one.
-        ValueError: a quantile out of 0 to 1.
-        IndexError: `times_s` and `rps` differ in length.
+        ValueError: a quantile out of 0 to 1, or arrays of different lengths.
     """
     known = np.isfinite(rps)
     if not known.any() or (rps[known] < 0).any():

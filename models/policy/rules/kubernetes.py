@@ -50,11 +50,13 @@ class Hpa(_PodAutoscaler):
     knob: ClassVar[str] = "target"
 
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
-        """Raise at once, at most to double or by 4; lower to the highest recommendation of the last 300 s.
+        """Raise at once, to at most double or 4 more; lower to the highest recommendation of the last 300 s.
+
+        Where the busy share is within 10 % of its target nothing changes.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, NaN where the busy share is
-                unknown.
+            unknown.
 
         Raises:
             KeyError: the memory is not from `fresh`.

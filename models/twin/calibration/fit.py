@@ -64,18 +64,24 @@ def fit_job(batches: MeasuredBatches, startups: Startups, known: TwinJob, draws:
     Durations of batches without a new executor are fitted by robust least squares of their logarithms (`normal_s`);
     `cold_s` is the median of what batches with a new executor took longer. The first batch of a query is left out.
     `scaling` needs batches with two numbers of slots and the warm-up needs ten of a query's first 20 batches; else they
-    are 1 and 0 and named in `unsure`. Intervals are percentiles of a moving-block bootstrap of the batches (Künsch
-    1989) and of a bootstrap of the start-ups; the same arguments give the same result.
+    are 1 and 0 and named in `unsure`. Intervals are central 95 % intervals of a moving-block bootstrap of the batches
+    (Künsch 1989) and of a bootstrap of the start-ups; the same arguments give the same result.
 
     Args:
-        batches: at least 20 warm ones with records.
-        startups: at least one that was requested.
+        batches: (B,) start_s, end_s, rows, executors, number; at least 20 with records and without a new executor.
+        startups: (S,) requested_s, registered_s, batch (index into `batches`); at least one that was requested.
         known: what is configured: bounds, cores, tasks, trigger, rows per batch, latency target; the rest is replaced.
         draws: bootstrap samples of the batches, at least 1.
+
+    Returns:
+        The job; the intervals by parameter name; the names of those wider than half their value, or that nothing shows;
+        and the numbers of batches and start-ups used.
 
     Raises:
         UnfinishedFitError: too few batches, or no start-up.
         TwinError: an executor that was registered before it was requested.
+        IndexError: `startups.batch` names a batch that there is not.
+        ValueError: no draws.
     """
     usual = (batches.rows >= 1) & (batches.executors >= 1) & (batches.duration_s > 0) & (batches.number > 0)
     usual[startups.batch[startups.batch >= 0]] = False

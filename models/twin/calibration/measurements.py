@@ -76,7 +76,7 @@ class Startups(NamedTuple):
 
 
 def concatenate_runs(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple[MeasuredBatches, Startups]:
-    """Concatenate the measurements of several runs; `Startups.batch` is shifted to match, clocks are not.
+    """Concatenate the measurements of several runs; `Startups.batch` is shifted to match, clocks (seconds) are not.
 
     Raises:
         ValueError: no parts.
@@ -93,6 +93,8 @@ def concatenate_runs(parts: Sequence[tuple[MeasuredBatches, Startups]]) -> tuple
 
 def estimate_trigger_s(batches: MeasuredBatches) -> float | None:
     """Estimate the trigger interval: the median seconds between starts of batches that waited for their trigger.
+
+    Two in a row make a pair; a batch waited if it began more than 0.25 s after the end of the one before.
 
     Returns:
         Seconds, to a tenth; None with fewer than three such pairs: the interval is then no longer than batches are.

@@ -68,12 +68,16 @@ class Outages(NamedTuple):
 
 
 def measure_outages(seen: Recording) -> Outages:
-    """Measure every change of workers that stands alone and whose latency was calm again within `ALONE_S` (45 s).
+    """Measure each change of the number of workers that stands alone: no other within 45 s before and after.
 
-    A change stands alone if no other lies within 45 s before and after it. It is left out if latency did not double.
+    Left out is one after which latency did not rise above twice its median, or was not under 1.5 times it again in 45
+    s.
+
+    Args:
+        seen: (T,) per second: rate (records/s), latency_s (NaN where unknown), workers (no NaN).
 
     Returns:
-        In the order of time; empty arrays where there is no such change.
+        Arrays (C,) in the order of time, empty without such a change, and the median latency; seconds and records/s.
     """
     calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
     rows, known = [], np.nan_to_num(seen.latency_s)
@@ -89,19 +93,20 @@ def measure_outages(seen: Recording) -> Outages:
 
 
 def estimate_capacity(seen: Recording) -> tuple[float, float]:
-    """Estimate what workers sustain, from stretches of at least 120 s after a change.
+    """Estimate what workers sustain (process without a growing backlog) from seconds over 120 s after the last change.
 
-    Per number of workers: the median of the load divided by the busy share (mean of 30 s). A line through the
-    logarithms gives the exponent; with a single number of workers it is 1.
+    Per number of workers with 60 such seconds or more: the median of the load divided by the busy share (mean of 30 s,
+    above 0.01). A line through the logarithms gives the exponent; with a single number of workers it is 1.
 
     Args:
-        seen: of at least 30 s.
+        seen: (T,) per second, T at least 30: rate (records/s), busy (0 to 1), workers; NaN leaves out what it touches.
 
     Returns:
         Records/s of one worker at full use, and the exponent in the number of workers, 0.2 to 1.
 
     Raises:
-        UnfinishedFitError: no number of workers has a minute of calm seconds.
+        UnfinishedFitError: no number of workers has 60 such seconds.
+        ValueError: fewer than 30 seconds.
     """
     seconds = np.arange(len(seen.rate))
     since = seconds - np.append(0, seen.changes)[np.searchsorted(seen.changes, seconds, side="right")]
@@ -117,20 +122,21 @@ def estimate_capacity(seen: Recording) -> tuple[float, float]:
 
 
 def fit_restarting_job(seen: Recording, least: int, most: int, target_s: float) -> TwinJob:
-    """Fit the job of an engine that restarts at every change, such as Flink, from a recording.
+    """Fit the simulated job of an engine that restarts at every change, such as Flink, from a recording.
 
-    Restart times are those of single changes, from the change to the highest latency; what latency rose beyond that is
-    read again (median). A backlog is worked off at the multiple of the load seen over all changes together.
+    Restart times are those of changes with no other within 45 s, from the change to the highest latency; what latency
+    rose beyond that is read again (median). A backlog is worked off at the multiple of the load seen over all of them.
 
     Args:
-        seen: the recording.
+        seen: (T,) per second: rate (records/s), latency_s, busy (0 to 1), workers; NaN without a sample.
         least: fewest workers.
         most: most workers.
         target_s: latency target in seconds.
 
     Raises:
-        UnfinishedFitError: no calm stretch, or fewer than 10 changes that stand alone.
+        UnfinishedFitError: no calm minute (`estimate_capacity`), or fewer than 10 such changes.
         TwinError: bounds or a target that no `TwinJob` can have.
+        ValueError: a recording of fewer than 30 s.
     """
     found = measure_outages(seen)
     if len(found.lost_s) < CHANGES:

@@ -37,7 +37,7 @@ def replay_recording(
     """Simulate a job under recorded arrivals and recorded changes of the target.
 
     Args:
-        job: the twin's.
+        job: the simulated one.
         arrived: (T + 1,) records produced before each second.
         at_s: (D,) rising seconds since second 0 at which the target changed; rounded to steps, of two in one the last
             counts.
@@ -48,11 +48,13 @@ def replay_recording(
         batches: with records that the query had done before second 0.
 
     Returns:
-        Curves of shape (runs, T).
+        Four curves of shape (runs, T), one value per second: lag (records), executors, latency_s and waiting_s
+        (seconds).
 
     Raises:
         TwinError: arrivals that fall or are not finite, or targets beyond the job's bounds.
         ValueError: `at_s` and `targets` differ in length, or no seeds.
+        ZeroDivisionError: a `step_s` of 0.
     """
     asked = np.asarray(targets, np.int64)
     if len(asked) and not (job.least <= asked.min() and asked.max() <= job.most):

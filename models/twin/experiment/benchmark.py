@@ -87,17 +87,19 @@ def run_benchmark(
 ) -> list[TraceResult]:  # fmt: skip
     """Run a benchmark: tune every policy on the older part of each trace and compare them on the newest part.
 
-    This takes minutes to hours; every policy is simulated for all cases, parameter values and seeds.
+    This takes minutes to hours; every policy is simulated for all cases, parameter values and seeds. Nothing is saved.
 
     Args:
         cases: traces with the forecasts of every forecaster that a contender receives.
         setup: the same for all.
         contenders: who is compared.
         effort: how much is computed.
-        tell: called with the name of each contender that is done, and then for each optimum.
+        tell: called with the name of each contender that is done, and then with "optimum of <trace>" per case.
 
     Returns:
-        One result per case, in their order.
+        One result per case, in their order: by contender executor-hours, violation (share of seconds over the latency
+        target) and latency, (knobs, seeds) each, and the settings tuned; with `effort.oracle` optimum and lower bound,
+        too.
 
     Raises:
         TwinError: a trace is too short, or a rate is missing or negative, or it cannot be scaled to the job.
@@ -145,13 +147,14 @@ def optimum_results(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) ->
 
     Args:
         scenario: to plan for.
-        budgets: shares of the seconds that may be over the target; at least one.
+        budgets: shares of the seconds, 0 to 1, that may be over the latency target; at least one.
 
     Returns:
-        Results with one seed, whose `knobs` are the budgets. A plan's violation is over its budget where none meets it.
+        Results of shape (budgets, 1), `knobs` being the budgets. A plan's violation is over its budget where none meets
+        it.
 
     Raises:
-        TwinError: the scenario is shorter than one look.
+        TwinError: the scenario is shorter than one look (the interval of decisions).
         ValueError: no budgets.
     """
     row, knobs = np.zeros(len(budgets), np.int64), np.array(budgets)

@@ -105,12 +105,12 @@ def select_contenders(
 
     Args:
         names: of the catalogue, or "all".
-        contract: for which they are to be built.
+        contract: of the job (latency target, executor bounds, planning) for which they are to be built.
         learned: what was learned, by policy; `dqn` needs an agent.
         live: whether the contract is the job's own, whose hyper-parameters are then kept instead of tuned.
 
     Returns:
-        The contenders, and by name why others of "all" are left out.
+        The contenders, the variants last, and by name why others of "all" are left out (a message).
 
     Raises:
         SettingsError: an unknown name, or a policy asked for by name that cannot be built.
@@ -145,11 +145,11 @@ def make_contender(name: str, learned: Any = None) -> Contender:
 
 
 def with_forecaster(one: Contender, forecaster: str) -> Contender:
-    """Return the same policy with another forecaster, named `<name>:<forecaster>`.
+    """Return a copy of a contender with another forecaster, named `<name>:<forecaster>`.
 
     Args:
-        one: to copy.
-        forecaster: a forecaster, `TRUTH`, or empty for none (named `<name>:none`).
+        one: to copy; grids over the forecast's hyper-parameters are dropped for `TRUTH` and for none.
+        forecaster: of `foresight.FORECASTERS`, `TRUTH`, or empty for none (named `<name>:none`).
     """
     axes = tuple(axis for axis in one.axes if axis != HEARING or forecaster not in (TRUTH, ""))
     if one.policy == "mpc" and not forecaster:

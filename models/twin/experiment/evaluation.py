@@ -34,7 +34,7 @@ NEAR = 10.0  # factor between two violations up to which costs between them are 
 
 
 def pareto_frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
-    """Return the Pareto-optimal points, those that no other beats in both, by rising violation: (violation, cost)."""
+    """Return the Pareto-optimal of (N,) points (no other is better in both): (M,) rising violations, and (M,) costs."""
     order = np.lexsort((cost, violation))
     paid = cost[order]
     kept = order[paid < np.append(np.inf, np.minimum.accumulate(paid)[:-1])]
@@ -44,16 +44,16 @@ def pareto_frontier(violation: Floats, cost: Floats) -> tuple[Floats, Floats]:
 def least_cost_at(violation: Floats, cost: Floats, allowed: float) -> float:
     """Interpolate the least cost at an allowed violation along the Pareto frontier of a policy's points.
 
-    Points whose violations differ by a factor of 10 at most are joined by a line over the logarithm of the violation,
-    others by a line over the violation itself, which is what alternating between the two would cost.
+    Points whose violations differ by a factor of 10 at most are joined by a line over the logarithm of the violation
+    (at least 1e-5), others by a line over the violation itself, which is what alternating between the two would cost.
 
     Args:
-        violation: (N,) shares of the seconds over the target.
+        violation: (N,) shares of the seconds over the latency target, N at least 1.
         cost: (N,) in any unit.
         allowed: share of the seconds.
 
     Returns:
-        In the unit of `cost`; NaN where every point violates more than allowed.
+        In the unit of `cost`; NaN where every point violates more than allowed. Past the last point its cost holds.
 
     Raises:
         IndexError: no points.
@@ -99,10 +99,10 @@ class SweepResults(NamedTuple):
 
     @classmethod
     def from_outcome(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> SweepResults:
-        """Take `runs` of a simulation, ordered by knob value and then seed, and count in their first `looks` decisions.
+        """Take `runs` of a simulation, by (N,) knob values, then seed; count invalid answers in the first `looks` looks.
 
         Raises:
-            ValueError: there are not `len(knobs) * seeds` runs.
+            ValueError: there are not N * seeds runs.
         """
         shape, why = (len(knobs), seeds), found.why[:looks]
         counts = ((why & int(flag) > 0).sum(axis=0) for flag in (Why.NOT_A_NUMBER, Why.CLAMPED))
@@ -124,19 +124,19 @@ class SweepResults(NamedTuple):
 
 
 def run_sweeps(contender: Contender, sweeps: Sequence[Sweep]) -> list[SweepResults]:
-    """Simulate a policy on several scenarios, each with its own hyper-parameters and knob values.
+    """Simulate a policy on several scenarios, each with its own hyper-parameters and knob (tuned parameter) values.
 
     Args:
         contender: the policy.
         sweeps: with the same setup, as many seeds and as many knob values each.
 
     Returns:
-        One result per sweep, in their order.
+        One result per sweep, in their order; arrays (knobs, seeds): executor-hours, violation (share), latency (s).
 
     Raises:
         SettingsError: the policy is unknown or cannot be built, or a past from which a timetable is learned is empty.
-        KeyError: a scenario lacks the forecasts that the policy receives.
-        TwinError: a scenario is shorter than one look.
+        KeyError, ValueError: a scenario lacks the forecasts that the policy receives, or `setting.level` of them.
+        TwinError: a scenario is shorter than one look (the interval of decisions).
     """
     found: dict[int, SweepResults] = {}
     for chunk in _chunks(contender, sweeps):
@@ -209,7 +209,7 @@ def collect_forecasts(contender: Contender, sweeps: list[Sweep]) -> Foresight:
         sweeps: with the same setup; all or none of them with learned peaks.
 
     Returns:
-        At the times of the longest scenario's looks; NaN after the end of shorter ones.
+        `rps` (rows, D, K, Q) records/s at the D decisions of the longest scenario; NaN after shorter ones end.
 
     Raises:
         KeyError: a scenario lacks the forecasts of `contender.forecaster`.

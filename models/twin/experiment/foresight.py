@@ -49,7 +49,7 @@ class IssuedForecasts(NamedTuple):
         return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
     def newest_at(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
-        """Return the newest forecast at each moment, with its age.
+        """Return the newest forecast at each moment: quantiles (M, H, L) and last (M,) in records/s, age_s (M,).
 
         Args:
             moments_s: (M,) epoch seconds, not before `begins_s`; after the last forecast that one stays the newest.
@@ -82,13 +82,16 @@ def issue_forecasts(forecaster: str, series: Series, first: int, many: int = 1) 
 
     Args:
         forecaster: "blend"; any other name gives the last value.
-        series: the trace; missing steps are NaN.
-        first: index of the first step whose beginning gets a forecast; what lies before is history.
-        many: steps of the series (their mean) per step of the forecaster.
+        series: the trace; missing steps are NaN, and filled by the forecaster's own rule.
+        first: index of the first step whose beginning gets a forecast, below the length of the series (not checked);
+            what lies before is history.
+        many: steps of the series (their mean) per step of the forecaster, at least 1.
+
+    Returns:
+        A forecast per step: quantiles (N, 12, 7) at `LEVELS`, in the unit of the series, and times in epoch seconds.
 
     Raises:
         SeriesError: a negative or infinite rate, or a forecast step longer than a day.
-        ValueError: `first` is beyond the series.
     """
     step_s = series.step_s * many
     older = _grouped(np.concatenate([np.full(-first % many, np.nan), series.values[:first]]), many)
@@ -108,7 +111,7 @@ def issue_stepwise(model: Forecaster, older: Series, held: Floats) -> IssuedFore
         held: (N,) at least one rate per step, in the history's unit; NaN where one is missing.
 
     Returns:
-        N forecasts, each made without the value of its step and later ones.
+        N forecasts, each made without the value of its step and later ones: quantiles (N, H, L), in the history's unit.
 
     Raises:
         SeriesError: the history has another step than the forecaster, or a rate is negative or infinite.
@@ -128,11 +131,11 @@ def correct_at_looks(
     """Return the forecasts a policy receives at its decisions: the newest, corrected by the rate observed then.
 
     Args:
-        said: by the forecaster.
+        said: by the forecaster, records/s.
         moments_s: (D,) epoch seconds of the decisions.
         rate_now: (D,) records/s of the last seconds.
         offsets_s: (K,) seconds from a decision (`nowcast.forecast_offsets`).
-        memory_s: seconds after which 1/e of the correction is left.
+        memory_s: seconds after which 1/e of the correction is left, above 0.
         level: the one of `LEVELS` that is wanted, for L = 1; None for all of them.
 
     Returns:
@@ -151,9 +154,10 @@ def true_peaks(rates: Floats, looks_s: Integers, offsets_s: Floats) -> Floats:
     """Return the highest true rate of each stretch ahead of the decisions, (D, K) records/s.
 
     Args:
-        rates: (T,) records/s of every second; after the end the last one holds.
-        looks_s: (D,) seconds of the decisions.
-        offsets_s: (K,) rising ends of the stretches, seconds from a decision; the first one begins at the decision.
+        rates: (T,) records/s of every second, T at least 1; after the end the last one holds.
+        looks_s: (D,) seconds of the decisions, indices into `rates`.
+        offsets_s: (K,) rising ends of the stretches, seconds from a decision, rounded to whole ones; the first stretch
+            begins at the decision.
     """
     found, before = np.empty((len(looks_s), len(offsets_s))), 0
     for k, offset in enumerate(offsets_s):

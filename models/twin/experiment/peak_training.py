@@ -38,16 +38,17 @@ def learn_peaks(
 
     Args:
         said: forecasts of that past, records/s.
-        rate: (T,) smooth records/s of every second of the past; the newest 14 days are used.
+        rate: (T,) smooth records/s of every second of the past, without NaN; the newest 14 days are used.
         begins_s: epoch seconds of its first second.
-        times_s: seconds of lead (from a request until an executor works) and hold (for which it must then do).
+        times_s: seconds of lead (from a request until an executor works), above 0, and hold (for which it must then
+            do).
         smooth_s: whole seconds over which a policy averages arrivals; the rate learned from is as noisy as what it
             sees.
         seed: of that noise.
-        many: most moments to learn from.
+        many: most moments to learn from, one per 60 s at most.
 
     Returns:
-        How the peaks of the two stretches are forecast; None if less than half a day of the past can be used.
+        A fitted forecast of the peak for either stretch; None if less than half a day of the past can be used.
     """
     lead_s, offsets_s = times_s[0], forecast_offsets(*times_s)
     reach = int(offsets_s[-1])
@@ -69,14 +70,14 @@ def learn_peaks(
 def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:
     """Learn from a job's past how the forecaster that serves it tells of peaks.
 
-    As in a backtest of the job, but by the forecaster's own steps and with the smoothing of a live job. A third of the
-    past is history for the forecaster only.
+    As in a backtest of the job, but by the forecaster's own steps and with the 3 s smoothing of a live job. At
+    least a third of the past is history for the forecaster only.
 
     Args:
         forecaster: that serves.
-        series: the job's load, records per wall second, on the job's clock.
+        series: the job's load, records per wall second, on the job's clock; NaN gaps are interpolated linearly.
         planning: lead and hold, in wall seconds.
-        scale: seconds of the job's clock per wall second.
+        scale: seconds of the job's clock per wall second, above 0.
 
     Returns:
         None where the past is too short (less than 12 wall hours to learn from, or fewer than two known steps), where
@@ -84,6 +85,7 @@ def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning,
 
     Raises:
         SeriesError: the series has another step than the forecaster, or a rate is negative or infinite.
+        ZeroDivisionError: a scale of 0.
     """
     if not isinstance(forecaster, UNFITTED) or planning.lead_s < 1:
         return None

@@ -96,8 +96,9 @@ class TraceResult:
             rivals: names of policies that took part.
 
         Returns:
-            "knob" (the default), "executor_hours" and "violation" there, and "others": executor-hours by rival, NaN
-            where it violates more. A violation below 0.0001 counts as that. None where no vendor ships a default.
+            "knob" (the default), "executor_hours" and "violation" (share of the seconds over the latency target) there,
+            means over the seeds, and "others": executor-hours by rival, NaN where it violates more. For them a
+            violation below 0.0001 counts as that. None where no vendor ships a default.
 
         Raises:
             SettingsError: the catalogue has no such policy.

@@ -74,7 +74,7 @@ class Scenario:
 
     @cached_property
     def forecast_peaks(self) -> dict[str, NDArray[np.float32]]:
-        """By forecaster, (S, D, 2, levels) records/s that the peaks of both `peaks.stretch_ends` stay under."""
+        """By forecaster, (S, D, 2, 10) records/s that the peaks in lead and hold stay under, at `peaks.LEVELS`."""
         moments = self.begins_s + self.looks_s.astype(np.float64)
         found = {}
         for of, peaks in self.peaks.items():
@@ -91,6 +91,11 @@ def split_trace(name: str, series: Series, setup: Setup) -> tuple[range, range]:
 
     The test part is the newest fifth, at most `test_days` long; the tuning part lies before it, as long, at most
     `tune_days`.
+
+    Args:
+        name: of the trace, for messages.
+        series: the trace.
+        setup: of the comparison; of it days, speed, lead time and hold are read.
 
     Returns:
         (tuning steps, test steps), indices into the series.
@@ -145,14 +150,18 @@ def build_scenario(
 
     Args:
         name: of the trace.
-        series: the whole trace, gaps as NaN.
+        series: the whole trace; NaN gaps are interpolated linearly first.
         steps: of the trace to run on; before them come up to `setup.warm_s` seconds that do not count.
         setup: of the comparison.
         seeds: of the Poisson arrivals, one row each; at least one.
         said: forecasts by forecaster, in the unit of the series.
 
+    Returns:
+        The scenario on the job's clock: `rate` (T,) per second and `arrived` (seeds, T + 1), records/s and records.
+
     Raises:
         TwinError: a negative or infinite rate, fewer than two known steps, or a trace that is 0 at its 99.9 % quantile.
+        ValueError: no seeds.
     """
     factor, step, start = setup.scale_factor(series), setup.step_s(series), series.start / setup.speed
     values = fill_gaps(series.values) * factor

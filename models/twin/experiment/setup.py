@@ -159,7 +159,8 @@ class Setup:
     def scale_factor(self, series: Series) -> float:
         """Return the factor that turns the trace's values into records/s of the job; 1 for `as_is`.
 
-        With it, the trace's 99.9 % quantile is what `peak_executors` sustain.
+        With it, the trace's 99.9 % quantile (NaN gaps filled linearly) is what `peak_executors` process without a
+        backlog.
 
         Raises:
             TwinError: that quantile is 0, fewer than two steps are known, or a rate is negative or infinite.

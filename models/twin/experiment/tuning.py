@@ -25,7 +25,8 @@ _LEAST, _STEEP = 1e-5, 30.0
 def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> list[Sweep]:
     """Choose for each scenario the hyper-parameters with the least cost at equal violation, and the knob values to run.
 
-    The contender's grids are searched one after the other, each over the catalogue's whole sweep of the knob.
+    The knob is the policy's one swept parameter. The contender's grids are searched one after the other, each over the
+    catalogue's whole sweep of the knob, by the mean logarithm of the cost at violations of 0.01 and 0.001.
 
     Args:
         contender: the policy.
@@ -33,11 +34,13 @@ def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> lis
         knobs: values of the knob per scenario.
 
     Returns:
-        One sweep per scenario, whose setting and knobs are for the test part.
+        One sweep per scenario: the scenario, its setting, and (knobs,) values to run on the test part.
 
     Raises:
         SettingsError: the policy is unknown or cannot be built.
         KeyError: a scenario lacks the forecasts that the policy receives.
+        TwinError: a scenario is shorter than one look (the interval of decisions).
+        IndexError: no scenarios.
     """
     wide = np.sort(np.array(entry(contender.policy).knob_values(scenarios[0].setup.contract), float))
     sweeps = [Sweep(scenario, contender.setting, wide) for scenario in scenarios]
@@ -56,17 +59,20 @@ def tune(contender: Contender, scenarios: Sequence[Scenario], knobs: int) -> lis
 
 
 def narrow_knobs(wide: Floats, violation: Floats, count: int) -> Floats:
-    """Choose knob values where violations are between 0.0002 and 0.03 (`NARROW`), evenly along the sweep.
+    """Choose knob (swept parameter) values where violations are between 0.0002 and 0.03, evenly along the sweep.
 
     One further value lies halfway to each end of the sweep. Violations are taken as rising or falling as a whole.
 
     Args:
-        wide: (N,) rising values that were swept.
-        violation: (N,) shares of the seconds over the target, of each.
+        wide: (N,) rising values that were swept, N at least 1.
+        violation: (N,) shares of the seconds over the latency target, of each.
         count: how many values.
 
     Returns:
         (count,) values; evenly over the whole sweep if N or `count` is below 3.
+
+    Raises:
+        IndexError: no values.
     """
     if len(wide) < 3 or count < 3:
         return np.linspace(wide[0], wide[-1], count)
@@ -80,14 +86,14 @@ def narrow_knobs(wide: Floats, violation: Floats, count: int) -> Floats:
 
 
 def refine_knobs(knobs: Floats, violation: Floats, count: int) -> Floats:
-    """Choose further knob values, to narrow the violations around those at which costs are compared (`AIMED`).
+    """Choose further knob (swept parameter) values, for violations near those at which costs are compared (`AIMED`).
 
-    Each value aims for the violation whose known neighbours, below and above, are farthest from it on a logarithmic
-    axis, and is assumed to meet it. Where all are met or out of reach, the widest gap is halved.
+    Each value aims for that of 0.01, 0.001 and 0.05 whose known neighbours, below and above, are farthest from it on a
+    logarithmic axis, and is assumed to meet it. Where all are met or out of reach, the widest gap is halved.
 
     Args:
         knobs: (N,) values that were run, at least 2.
-        violation: (N,) shares of the seconds over the target, of each.
+        violation: (N,) shares of the seconds over the latency target, of each.
         count: how many values.
 
     Returns:

@@ -57,8 +57,9 @@ def compare_at_vendor_defaults(one: TraceResult) -> list[dict[str, Any]]:
     """Compare a trace's policies at their vendors' defaults with ours at the same violation.
 
     Returns:
-        Per policy of `DEFAULTS` that took part: "trace", "lead_s", "policy", "knob" (the default), "executor_hours",
-        "violation" and "ratio": by policy of ours its hours over the default's, NaN where it violates more.
+        Per policy of `DEFAULTS` that took part: "trace", "lead_s" (seconds), "policy", "knob" (the default of its tuned
+        parameter), "executor_hours", "violation" (share of the seconds over the latency target) and "ratio": by policy
+        of ours its hours over the default's, NaN where it violates more.
     """
     ours = [name for name in (*OURS, *UNFORECAST) if name in one.results]
     where, found = {"trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s}, []
@@ -90,12 +91,18 @@ def summarise(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[
 
 
 def compare_without_forecaster(found: Sequence[Cell]) -> dict[str, dict[str, Any]]:
-    """Compare `mpc` with its variants without a forecaster (`UNFORECAST`), over the cells with a gap of 0.05 or more.
+    """Compare `mpc` with its variants without a forecaster, "mpc:none" and "mpc:last_value".
+
+    Args:
+        found: of `compare_policies`, cells of trace, lead time and violation; those with a gap of 0.05 or more count.
 
     Returns:
-        By variant: "cells", "compared" (cells in which both keep the violation), "hours" (a ratio: median over those of
-        the hours of `mpc` over the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and
+        By variant: "cells", "compared" (cells in which both keep the violation), "hours" (median ratio over those of
+        the hours of `mpc` to the variant's, NaN without any), "cheaper" (cells with a ratio below 1) and
         "kept_by_forecast_alone" (cells in which only `mpc` keeps it).
+
+    Raises:
+        KeyError: a cell lacks "hours" or "gap".
     """
     said = {}
     for name in UNFORECAST:

@@ -45,8 +45,8 @@ def lower_bound(jobs: TwinJobs, load: Load, looks: Looks, budgets: Floats) -> Fl
 
     Args:
         jobs: of the runs.
-        load: of the runs.
-        looks: how often a policy may choose.
+        load: of the runs, (rows, T + 1) records before each second; all its seconds count.
+        looks: of which only `every_s`, the seconds between decisions, is read.
         budgets: (runs,) shares of the seconds, 0 to 1, that may be over the latency target.
 
     Returns:

@@ -62,12 +62,13 @@ def plan_executors(job: Fluid, prices: Floats, first: float) -> Integers:
     """Plan the executors of a job with a known load, at the least cost for each price of a late second.
 
     Args:
-        job: with its load.
-        prices: (8,) executor-seconds that a second over the target is worth; `PRICES` plans are made in one pass.
+        job: with its load: `rates` (D,) slot-seconds of work per second, D at least 1; `speeds` (N,) slots.
+        prices: (8,) executor-seconds that a second over the latency target is worth; exactly 8 (`PRICES`, not checked).
         first: executors at the beginning, among those that `job.speeds` covers.
 
     Returns:
-        (8, D) executors that should run from each look to the next. They must be requested a start-up delay earlier.
+        (8, D) executors that should run from each look (decision) to the next, to be requested a start-up delay
+        earlier.
     """
     top = max(job.rates.max(), 1e-9)
     levels = top * np.linspace(0, 1, LEVELS) ** 2

@@ -70,12 +70,12 @@ class Pool(NamedTuple):
         return int(np.lexsort((self.cost, self.violation))[0])
 
     def cheaper_later(self, budget: float) -> int:
-        """Return the index of the plan to mix with `best`: later, but cheaper, with the most saved per late second.
+        """Return the index of the plan to mix with `best`: more late seconds, but cheaper, most saved per late second.
 
         Where no plan is cheaper than `best`, it is `best` itself.
 
         Args:
-            budget: share of the seconds that may be over the target.
+            budget: share of the seconds, 0 to 1, that may be over the latency target.
         """
         best = self.best(budget)
         saved, late = self.cost[best] - self.cost, self.violation - self.violation[best]
@@ -154,13 +154,13 @@ def plan_clairvoyantly(jobs: TwinJobs, load: Load, looks: Looks, seeds: Integers
 
     Args:
         jobs: of the runs.
-        load: of the runs.
+        load: of the runs, (rows, T + 1) records before each second.
         looks: when the plan may change.
         seeds: (runs,) of their random numbers, which the plan knows too.
-        budgets: (runs,) shares of the seconds, 0 to 1, that may be over the target.
+        budgets: (runs,) shares of the seconds, 0 to 1, that may be over the latency target.
 
     Returns:
-        A policy for `simulate` with the same runs, looks and seeds.
+        A policy for `simulate` with the same runs, looks and seeds; `targets` (D, runs) executors.
 
     Raises:
         ValueError: no runs.

@@ -27,15 +27,15 @@ def simulate_plans(
     """Simulate plans and return what they cost, as `simulate` would find it.
 
     Args:
-        plans: (D, runs) executors asked for at the looks.
+        plans: (D, runs) executors asked for at the looks (decisions).
         jobs: of the runs.
-        load: of the runs, which all count from the same second on.
+        load: of the runs, which all count from the same second on, a multiple of `every_s`, to their common end.
         every_s: seconds between looks.
         seeds: (runs,) of their random numbers.
         executors: (runs,) at the beginning.
 
     Returns:
-        (runs,) executor-seconds paid, and (runs,) share of the seconds over the target.
+        (runs,) executor-seconds paid, and (runs,) share of the seconds over the latency target.
     """
     state, begins = begin(jobs, executors, seeds), int(load.begins[0])
     _follow(state, jobs, load.produced, np.ascontiguousarray(plans), every_s, begins // every_s)
@@ -46,11 +46,11 @@ def simulate_plans(
 def edit_plans(
     plans: Floats, prices: Floats, jobs: TwinJobs, load: Load, every_s: int, seeds: Integers, executors: Floats
 ) -> Floats:
-    """Edit plans look by look wherever a small change is cheaper in the twin, and return the new plans.
+    """Edit plans look by look (decision by decision) wherever a small change is cheaper in the twin (simulator).
 
     Args:
         plans: (D, runs) executors asked for at the looks; not changed.
-        prices: (runs,) executor-seconds that a second over the target is worth.
+        prices: (runs,) executor-seconds that a second over the latency target is worth.
         jobs: of the runs.
         load: of the runs.
         every_s: seconds between looks.
@@ -58,7 +58,7 @@ def edit_plans(
         executors: (runs,) at the beginning.
 
     Returns:
-        (D, runs) executors asked for at the looks.
+        (D, runs) executors asked for at the looks, a new array.
     """
     plans = np.ascontiguousarray(plans)
     late = _follow(begin(jobs, executors, seeds), jobs, load.produced, plans, every_s, 0)

@@ -17,7 +17,7 @@ def draw_uniform(chance: Any, run: int) -> float:
 
     Args:
         chance: (runs,) unsigned 64-bit states, none of them 0.
-        run: index.
+        run: index of the run, below the length (not checked: compiled).
     """
     bits = chance[run]
     bits ^= bits >> np.uint64(12)

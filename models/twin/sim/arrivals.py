@@ -40,14 +40,15 @@ def rates_per_second(values: Floats, step_s: float) -> Floats:
     steps.
 
     Args:
-        values: (T,) records/s, mean of each step; NaN is filled as by `fill_gaps`.
-        step_s: seconds per step.
+        values: (T,) records/s, mean of each step; NaN is filled linearly first (`fill_gaps`).
+        step_s: seconds per step, above 0.
 
     Returns:
         (floor(T * step_s),) records/s.
 
     Raises:
         TwinError: a negative or infinite rate, or fewer than two known steps.
+        ValueError: a step of 0 or less.
     """
     total = running_totals(fill_gaps(values) * step_s)
     if step_s == 1:

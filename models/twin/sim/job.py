@@ -190,8 +190,12 @@ def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = N
 
     Args:
         jobs: at least one.
-        beliefs: the batch model that policies start from, one for all or one per run; None: the defaults of a contract.
-            It need not be true, because policies measure the job while it runs.
+        beliefs: the batch model that policies start from, one for all or one per run; None: the defaults of `Planning`
+            (overhead 0.6 s, 0.0055 s per record, scaling 1). It need not be true: policies measure the job as it runs.
+
+    Returns:
+        `facts` (runs,) records, `speeds` and `believed` (runs, N + 1) slots, N the most executors of any of the jobs,
+        and `startup_s` and `restart_s` (runs, 32) quantiles, seconds.
 
     Raises:
         ValueError: no job, another number of beliefs than of jobs, or a belief with `scaling` outside (0, 1].

@@ -131,14 +131,14 @@ def _arrive(x: Any, ready_at: Any, job: Any) -> None:
 def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float) -> None:
     """Simulate every run from second `begin` to `end`, event by event: an executor joins, a batch begins or ends.
 
-    Nothing is returned: executor-seconds, commits, latencies and what a policy measures are added to `state`.
+    Nothing is returned or raised: executor-seconds, commits, latencies and what a policy measures are added to `state`.
 
     Args:
         state: of the runs, changed in place.
         jobs: of the runs.
         load: `run.Produced`; a run stands still from its own end on.
         begin: seconds since the runs began; where the last call ended.
-        end: seconds, at most the length of the longest load.
+        end: seconds, at most the length of the longest load (not checked).
     """
     final, stop = load.arrived.shape[1] - 1, end
     for run in range(len(load.row)):
@@ -177,9 +177,10 @@ def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float
 
 @numba.njit(cache=True)
 def close(state: SimState, jobs: TwinJobs, load: Any) -> None:
-    """Count the records that still wait at the end of the load: their seconds over the target are added to `state`.
+    """Count the records that still wait at the end of the load: their seconds over the latency target enter `state`.
 
-    Each such second enters `over`, `worst` and the latency histogram with the latency it has by the end. Call it once.
+    Each such second enters `over`, `worst` and the latency histogram with the latency it has by the end. A second call
+    would count them twice.
     """
     for run in range(len(load.row)):
         x, produced, end = state.x[run], load.arrived[load.row[run]], load.ends[run]

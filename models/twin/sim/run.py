@@ -140,11 +140,14 @@ def simulate(
 
     Args:
         jobs: of the runs.
-        load: of the runs.
+        load: of the runs: `arrived` (rows, T + 1) records before each second, `row` (runs,).
         policy: with parameters that are numbers, or arrays with one entry per run.
         looks: when the policy decides.
-        seeds: (runs,) seeds of start-up delays and batch noise.
-        foresight: forecasts for every look; None where the policy receives none.
+        seeds: (runs,) seeds of start-up delays and batch noise; their number is not checked.
+        foresight: forecasts for every look (decision); None where the policy receives none.
+
+    Returns:
+        (runs,) executor-seconds, violation (share of seconds), latency (s) and changes; (D, runs) targets and flags.
 
     Raises:
         TwinError: the load is shorter than one look.
@@ -167,13 +170,9 @@ def simulate(
 
 
 def set_targets(state: SimState, jobs: TwinJobs, targets: Floats, now: float) -> None:
-    """Set the targets of the runs at second `now`; `state` changes in place.
+    """Set (runs,) targets at second `now` of the runs, executors within the bounds of each job (they are not cut here).
 
-    Args:
-        state: of the runs.
-        jobs: of the runs.
-        targets: (runs,) executors to ask for, within the bounds of each job (they are not cut here).
-        now: seconds since the runs began.
+    `state` changes in place.
     """
     retarget(state, jobs, targets.astype(float), float(now))
 
@@ -186,7 +185,7 @@ def advance(state: SimState, jobs: TwinJobs, load: Load, begin: float, end: floa
 def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why: Integers) -> SimOutcome:
     """Close runs at the end of their load and summarise them; `state` changes in place, so call it once.
 
-    Records that still wait count with the latency they have by then.
+    Records that still wait count with the latency they have by then; a run without counting seconds violates NaN.
 
     Args:
         state: of the runs, advanced to the end.
@@ -204,14 +203,15 @@ def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why:
 def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: LoadAhead | None) -> View:
     """Return what a policy observes at second `now`, measured by the same code as in a live job.
 
-    The shares of this look are kept in `state`, so call it once per look, before `set_targets` resets the sums.
+    The shares of this look (evaluation) are kept in `state`: call it once per look, before `set_targets` resets the
+    sums.
 
     Args:
         state: of the runs.
         jobs: of the runs.
         load: of the runs.
         looks: interval of looks, averaging of the arrival rate, batch length.
-        now: whole seconds since the runs began.
+        now: whole seconds since the runs began, at most the length of the load (IndexError).
         ahead: the forecast that the policy receives; None for none.
     """
     x, facts, table = state.x, jobs.facts, state.table

@@ -64,7 +64,7 @@ def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) 
         jobs: of the runs.
         executors: (runs,) executors that run from the beginning.
         seeds: (runs,) seeds of the random numbers.
-        batches: batches that each query has done already, which shortens its warm-up.
+        batches: batches that each query has done already, which shortens its warm-up (first slow batches).
     """
     runs, facts = len(executors), jobs.facts
     x = np.zeros(runs, RUN)
@@ -91,7 +91,7 @@ def latency_quantile(latencies: NDArray[np.int32], level: float) -> Floats:
     """Compute a quantile of latency per run from the histograms.
 
     Args:
-        latencies: (runs, BINS) as in `SimState`.
+        latencies: (runs, 192) as in `SimState`: bins of 0.25 s up to 32 s, then 16 per doubling.
         level: between 0 and 1.
 
     Returns:
