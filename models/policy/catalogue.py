@@ -107,8 +107,8 @@ def select_names(names: Iterable[str]) -> list[str]:
 def build(name: str, contract: Contract, learned: Any = None, knob: Floats | float | None = None) -> Policy:
     """Build a policy for a contract (a job's latency target and executor bounds).
 
-    One with an interval of its own (`Entry.interval_s`, such as 15 s) comes wrapped in `Paced`, which makes it decide
-    only so often.
+    One with an interval of its own (`Entry.interval_s`, such as 15 s) comes wrapped in `Paced`, which asks it that
+    often.
 
     Args:
         name: of the catalogue, such as "mpc".

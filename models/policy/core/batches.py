@@ -86,8 +86,7 @@ def close_look(seen: BatchSums, lag_records: int) -> tuple[BatchSums, float | No
 
     Returns:
         Sums of zero with the same `ended_at` and the new `processed_rps` (records/s), `busy` and `in_batch` (shares, 0
-        to 1), each None before the first batch; and the mean duration in seconds of the period's batches, None without
-        any.
+        to 1), each None before the first batch; and the mean seconds of the period's batches, None without any.
     """
     _, *sums, rps, busy, in_batch = astuple(seen)
     last = np.array([[rps, busy, in_batch]], float)  # None is NaN

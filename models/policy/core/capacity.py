@@ -15,7 +15,7 @@ BUSY_SHARE = 0.5
 """A batch teaches capacity only if at least this share of its time was work."""
 DECAY = 0.95
 """Factor by which each batch discounts the sums of older ones."""
-PRIOR_BATCHES = 3
+PRIOR_BATCHES = 3  # batches of one second of work that the first guess weighs as much as
 COLD_BATCHES = 2
 """Batches after a scale-up that teach no capacity, because new JVMs are slow."""
 MOST_CORRECTION = 5.0
@@ -144,8 +144,7 @@ class Capacity:
             most: (runs,) upper bound; executors that would find no task are left out, too.
 
         Returns:
-            (runs,) whole executors as floats, and (runs,) whether a bound or the task count kept them below what is
-            needed.
+            (runs,) whole executors as floats, and (runs,) whether a bound or the task count cut them short.
         """
         need = rps / self.per_slot_rps
         slots = need * (1 - 1e-12)

@@ -16,7 +16,7 @@ from models.policy.live.plan import Plan, make_plan
 from models.policy.received.outlook import Moment, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
 
-FIRST_LOOK_S = 1.0
+FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
 NEVER_S = 1e6
 """Seconds reported as time since the last change before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5

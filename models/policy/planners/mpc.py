@@ -127,13 +127,11 @@ class Mpc(Rule):
     def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
         """Raise to the cheapest plan at once; without a backlog, lower to the highest plan of the last `hold_s`.
 
-        Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog need. A present
-        rate that is NaN or negative leaves the target as it is. A backlog is what waits beyond the arrivals of 1.5
-        batches.
+        Without a usable forecast (none, NaN or negative) the plan is what the present rate and backlog (what waits
+        beyond the arrivals of 1.5 batches) need. A rate that is NaN or negative leaves the target as it is.
 
         Returns:
-            The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
-            without).
+            The new memory, and the choice: (runs,) executors, flags, and both needs in executors (NaN: unknown).
 
         Raises:
             KeyError: the memory is not from `fresh`.

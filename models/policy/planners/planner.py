@@ -71,12 +71,11 @@ class Planner(Rule):
         """Raise at once by at most `step_up` where load or forecast needs more; lower by `step_down` after a delay.
 
         Nothing is lowered while there is a backlog (more waits than the arrivals of 1.5 batches), and nothing changes
-        within `cooldown_s` of the last change. A rate that is NaN or negative leaves the target. Only `forecast` reads
-        the forecast.
+        within `cooldown_s` of the last change. A rate that is NaN or negative leaves the target. `reactive` reads no
+        forecast.
 
         Returns:
-            The new memory, and the choice: (runs,) executors, flags, and what observed load and forecast need (NaN
-            without).
+            The new memory, and the choice: (runs,) executors, flags, and both needs in executors (NaN: unknown).
 
         Raises:
             KeyError: the memory is not from `fresh`.

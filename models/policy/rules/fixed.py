@@ -18,7 +18,7 @@ from models.policy.core.choice import Choice, make_choice, why_flags
 from models.policy.core.policy import Rule, clipped_choice
 from models.policy.core.view import Memory, View
 
-DAY_S = 86400.0
+DAY_S = 86400.0  # seconds
 QUANTILE = 0.95
 """Quantile of a slot's rates in the history that a timetable holds."""
 SLOTS = 24

@@ -55,8 +55,7 @@ class Hpa(_PodAutoscaler):
         Where the busy share is within 10 % of its target nothing changes.
 
         Returns:
-            The new memory, and the choice: (runs,) executors within the view's bounds, NaN where the busy share is
-            unknown.
+            The new memory, and the choice: (runs,) executors within the bounds, NaN where the busy share is unknown.
 
         Raises:
             KeyError: the memory is not from `fresh`.

@@ -70,8 +70,7 @@ class Outages(NamedTuple):
 def measure_outages(seen: Recording) -> Outages:
     """Measure each change of the number of workers that stands alone: no other within 45 s before and after.
 
-    Left out is one after which latency did not rise above twice its median, or was not under 1.5 times it again in 45
-    s.
+    Left out are those after which latency did not pass twice its median, or was not below 1.5 times it in 45 s.
 
     Args:
         seen: (T,) per second: rate (records/s), latency_s (NaN where unknown), workers (no NaN).

@@ -48,8 +48,7 @@ def replay_recording(
         batches: with records that the query had done before second 0.
 
     Returns:
-        Four curves of shape (runs, T), one value per second: lag (records), executors, latency_s and waiting_s
-        (seconds).
+        Curves of shape (runs, T), one value per second: lag (records), executors, latency_s and waiting_s (seconds).
 
     Raises:
         TwinError: arrivals that fall or are not finite, or targets beyond the job's bounds.

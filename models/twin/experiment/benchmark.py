@@ -97,9 +97,8 @@ def run_benchmark(
         tell: called with the name of each contender that is done, and then with "optimum of <trace>" per case.
 
     Returns:
-        One result per case, in their order: by contender executor-hours, violation (share of seconds over the latency
-        target) and latency, (knobs, seeds) each, and the settings tuned; with `effort.oracle` optimum and lower bound,
-        too.
+        One per case, in their order: by contender (knobs, seeds) executor-hours, violation (share of seconds over the
+        latency target) and latency (s), and its settings; with `effort.oracle` the optimum and the lower bound, too.
 
     Raises:
         TwinError: a trace is too short, or a rate is missing or negative, or it cannot be scaled to the job.
@@ -150,8 +149,7 @@ def optimum_results(scenario: Scenario, budgets: tuple[float, ...] = BUDGETS) ->
         budgets: shares of the seconds, 0 to 1, that may be over the latency target; at least one.
 
     Returns:
-        Results of shape (budgets, 1), `knobs` being the budgets. A plan's violation is over its budget where none meets
-        it.
+        Results of shape (budgets, 1), `knobs` being the budgets. Where no plan meets a budget, the violation is above.
 
     Raises:
         TwinError: the scenario is shorter than one look (the interval of decisions).

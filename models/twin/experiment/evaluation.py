@@ -99,7 +99,7 @@ class SweepResults(NamedTuple):
 
     @classmethod
     def from_outcome(cls, knobs: Floats, seeds: int, found: SimOutcome, runs: slice, looks: int) -> SweepResults:
-        """Take `runs` of a simulation, by (N,) knob values, then seed; count invalid answers in the first `looks` looks.
+        """Take `runs` of a simulation, by (N,) knob values, then seed; invalid answers count in the first `looks`.
 
         Raises:
             ValueError: there are not N * seeds runs.

@@ -49,7 +49,7 @@ class IssuedForecasts(NamedTuple):
         return IssuedForecasts(self.quantiles * factor, self.last * factor, step_s, begins_s, self.levels)
 
     def newest_at(self, moments_s: Floats, only: Sequence[int] | None = None) -> ForecastRows:
-        """Return the newest forecast at each moment: quantiles (M, H, L) and last (M,) in records/s, age_s (M,).
+        """Return the newest forecast at each moment: quantiles (M, H, L) and last (M,) in the series' unit, age_s (M,).
 
         Args:
             moments_s: (M,) epoch seconds, not before `begins_s`; after the last forecast that one stays the newest.

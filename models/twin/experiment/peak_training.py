@@ -21,7 +21,7 @@ DAYS = 14.0
 """Newest days of a past that are learned from."""
 EVERY_S = 60.0
 """Seconds between the moments learned from; longer where they would be more than `MOMENTS`."""
-MOMENTS = 20_000
+MOMENTS = 20_000  # most moments learned from
 LEAST_S = 43_200.0
 """Least seconds of a past to learn from."""
 UNFITTED = (Blend, Naive)
@@ -40,8 +40,7 @@ def learn_peaks(
         said: forecasts of that past, records/s.
         rate: (T,) smooth records/s of every second of the past, without NaN; the newest 14 days are used.
         begins_s: epoch seconds of its first second.
-        times_s: seconds of lead (from a request until an executor works), above 0, and hold (for which it must then
-            do).
+        times_s: seconds of lead (from a request until an executor works), above 0, and of hold (after it).
         smooth_s: whole seconds over which a policy averages arrivals; the rate learned from is as noisy as what it
             sees.
         seed: of that noise.

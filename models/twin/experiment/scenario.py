@@ -18,7 +18,7 @@ from models.twin.experiment.setup import DAY_S, Setup
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
 from models.twin.sim.job import TwinError
 
-TEST_SHARE = 0.2
+TEST_SHARE = 0.2  # newest share of a trace, on which policies are compared
 GAP_STEPS = 3
 """Longest gap, in steps, that may be interpolated in the parts that policies run on."""
 

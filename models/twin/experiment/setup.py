@@ -14,7 +14,7 @@ from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
 from models.twin.sim.run import Looks
 
-DAY_S = 86400.0
+DAY_S = 86400.0  # seconds
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
 """Start-up delays and restarts as shares of the lead time."""
 PEAK_QUANTILE, PEAK_RPS = 0.999, 3000.0
@@ -159,8 +159,7 @@ class Setup:
     def scale_factor(self, series: Series) -> float:
         """Return the factor that turns the trace's values into records/s of the job; 1 for `as_is`.
 
-        With it, the trace's 99.9 % quantile (NaN gaps filled linearly) is what `peak_executors` process without a
-        backlog.
+        With it, the trace's 99.9 % quantile (NaN filled linearly) is what `peak_executors` process without a backlog.
 
         Raises:
             TwinError: that quantile is 0, fewer than two steps are known, or a rate is negative or infinite.

@@ -14,8 +14,8 @@ from models.twin.experiment.contenders import DEFAULTS, OURS, REACTIVE, TRUE_FUT
 from models.twin.experiment.results import OPTIMUM, TraceResult
 
 Cell = dict[str, Any]
-LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
-VIOLATIONS = (0.01, 0.001)
+LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)  # lead times of the map, seconds
+VIOLATIONS = (0.01, 0.001)  # shares of the seconds over the latency target at which hours are compared
 GAP = 0.05
 """Share of the cost that a true forecast saves, below which a cell has nothing to gain."""
 LIKE_REACTIVE, TOO_DEAR = 1.02, 1.05

@@ -31,7 +31,7 @@ from models.twin.sim.run import Load, Looks
 
 PRICES = 4
 """Prices of a late second that are worked on in one pass."""
-PASSES = 2
+PASSES = 2  # rounds of prices, each nearer to the best of the last
 CHEAPEST, DEAREST = 2.0, 500.0
 """Executor-seconds that a late second is worth in the first pass."""
 AGES = np.concatenate([np.linspace(0, 1, 33), 1.15 ** np.arange(1, 24)])

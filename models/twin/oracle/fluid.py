@@ -67,8 +67,7 @@ def plan_executors(job: Fluid, prices: Floats, first: float) -> Integers:
         first: executors at the beginning, among those that `job.speeds` covers.
 
     Returns:
-        (8, D) executors that should run from each look (decision) to the next, to be requested a start-up delay
-        earlier.
+        (8, D) executors that should run from each look (decision) to the next; ask for them a start-up delay earlier.
     """
     top = max(job.rates.max(), 1e-9)
     levels = top * np.linspace(0, 1, LEVELS) ** 2

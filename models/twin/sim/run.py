@@ -203,8 +203,7 @@ def summarise(state: SimState, jobs: TwinJobs, load: Load, targets: Floats, why:
 def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int, ahead: LoadAhead | None) -> View:
     """Return what a policy observes at second `now`, measured by the same code as in a live job.
 
-    The shares of this look (evaluation) are kept in `state`: call it once per look, before `set_targets` resets the
-    sums.
+    Call it once per look (decision), before `set_targets` resets the sums: the shares of this look stay in `state`.
 
     Args:
         state: of the runs.
