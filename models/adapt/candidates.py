@@ -26,10 +26,10 @@ class TransferSource:
 
 
 def pretrain_source(values: Floats, horizon: int, plan: TransferPlan, seed: int) -> TransferSource:
-    """Train a network on a source's load; blocks for `plan.pretraining` batches.
+    """Train a network on a source's load; blocks for `plan.pretraining` batches (150 by default), saves nothing.
 
     Args:
-        values: (T,) records/s without gaps, T at least 24 + `horizon`.
+        values: (T,) records/s without gaps, T at least 24 + `horizon`; infinite ones are not noticed.
         horizon: steps ahead.
         plan: size of the network and of the training.
         seed: the same gives the same network.
@@ -75,8 +75,9 @@ def adapt_to_target(
 ) -> tuple[TransferGru, DomainScale, CandidateErrors]:
     """Adapt a source's network to the target and fine-tune it; blocks while it trains once per λ of the plan and again.
 
-    The weights λ of the discrepancy losses and the steps of fine-tuning are chosen without the gate's part. The network
-    so chosen gives the gate errors; the one that is returned is trained again with these on the whole history.
+    The weights λ of the discrepancy losses and the batches of fine-tuning are chosen on the older 80 % of the history.
+    The network so chosen gives the errors on the rest (`gate`); the one returned is trained again with these on all of
+    it.
 
     Args:
         target: the load with the short history.
@@ -85,11 +86,11 @@ def adapt_to_target(
         seed: the same gives the same network.
 
     Returns:
-        The network, the scale of its inputs and outputs, and its errors.
+        The network, the scale of its inputs and outputs, and its errors, (T, p) records/s each.
 
     Raises:
-        SeriesError: the history is too short to be divided, or constant.
-        ValueError: the plan's grid of λ is empty.
+        SeriesError: 60 % of the history are under 24 + horizon steps or constant, or 20 % are under the horizon.
+        ValueError: the plan's grid of λ is empty, or (numpy's) the history is.
     """
     scale, adapt_rows, select_rows = _split_rows(target)
     chosen = search_transfer(source.network, source.rows, adapt_rows, select_rows, plan, seed)
@@ -101,10 +102,10 @@ def adapt_to_target(
 
 
 def best_own_candidate(target: TargetLoad, candidates: Mapping[str, CandidateErrors]) -> str:
-    """Return the name of the candidate with the least mean squared error in `TargetLoad.unit`.
+    """Return the name of the candidate with the least mean squared error, in squares of `TargetLoad.unit`.
 
     Those with out-of-sample errors are first compared over the whole history; the best of them and all others are then
-    compared on the gate's part.
+    compared on the gate's part, its newest 20 %.
 
     Args:
         target: whose history it is.

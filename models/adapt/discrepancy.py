@@ -100,7 +100,7 @@ def classes(labels: Tensor, edges: Tensor) -> Tensor:
 def cmmd2(
     a: Tensor, b: Tensor, class_a: Tensor, class_b: Tensor, kernel: Kernel, least: int = LEAST_CLASS
 ) -> tuple[Tensor, int]:
-    """Return CMMD²: the mean over classes of MMD²(a, b) within the class.
+    """Return CMMD²: the mean over classes of MMD²(a, b) (`mmd2_biased`) within the class.
 
     It compares the features given the class; how frequent the classes are does not matter. A class with fewer than
     `least` samples on either side is left out.

@@ -46,7 +46,7 @@ class ShapeDistance:
 
 
 def z_normalise(segment: Floats) -> Floats:
-    """Return an (L,) segment scaled to mean 0 and standard deviation 1 (ddof 0), as a new array.
+    """Return an (L,) segment scaled to mean 0 and standard deviation 1 (divisor L), as a new array; L at least 1.
 
     Raises:
         SeriesError: the segment is constant or has missing or infinite values.
@@ -64,7 +64,7 @@ def z_normalise(segment: Floats) -> Floats:
 def dtw_distance(a: Floats, b: Floats, band: int | None = None) -> float:
     """Return the dynamic-time-warping distance per step, D[n, m]/max(n, m), within a Sakoe-Chiba band.
 
-    D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]).
+    D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]). Takes 8 · (n + 1) · (m + 1) bytes meanwhile.
 
     Args:
         a: (n,) values without gaps; `z_normalise` first where level and scale do not matter.
@@ -92,7 +92,7 @@ def accumulated_costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no 
 
     Args:
         a: (n,) values.
-        b: (m,) values.
+        b: (m,) values, in the same unit, which is that of the costs.
         band: how far i and j may lie apart, in steps; costs are infinite outside it.
     """
     n, m = len(a), len(b)
@@ -108,17 +108,17 @@ def accumulated_costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no 
 def compare_shapes(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
     """Measure how near the shape of a source lies to that of the newest part of a target.
 
-    Segments of a day are compared, or of half a day where the target has less than two days. The source is shifted by
-    the whole hours at which its mean day lies nearest, since clocks differ. The distance is the median over all pairs
-    of segments; the null is that of the target's segments to `SHUFFLES` random orders of one source segment.
+    The newest day is compared, or its one or two half days where the target has less than two days. The source is
+    shifted by the whole hours at which its mean day lies nearest, since clocks differ. The distance is the median over
+    all pairs of segments; the null is that of the target's segments to 7 random orders of one source segment.
 
     Args:
-        source: (T,) records/s without gaps.
+        source: (T,) records/s; a segment that is constant or has gaps is passed over.
         target: (N,) records/s without gaps, with the source's step.
         generator: draws the segment and its orders.
 
     Returns:
-        The distance; NaN where the source holds no segment with a shape.
+        Distance and null, standard deviations per step; NaN where the source holds no segment with a shape.
 
     Raises:
         SeriesError: the steps differ, the target has less than half a day, or a segment of it is constant or has gaps.

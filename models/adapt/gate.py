@@ -31,10 +31,10 @@ def decide_transfer(adapted: float, source_only: float, target_only: float, last
     """Decide whether an adapted model serves: its error must be below those of the three models without transfer.
 
     Otherwise the best of these three serves. An error of NaN beats none and is beaten by none: the adapted model is
-    accepted only where all three are known.
+    accepted only where all four are known and `target_only` is above 0.
 
     Args:
-        adapted: RMSE on the gate's rows, in the same unit as the others.
+        adapted: RMSE on the held-back (gate's) rows, in the same unit as the others.
         source_only: RMSE of the source's model as it is.
         target_only: RMSE of the best model of the target's own rows.
         last_value: RMSE of repeating the last value.

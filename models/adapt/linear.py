@@ -58,7 +58,7 @@ def step_deviation(values: Floats) -> float:
     A linear trend does not count.
 
     Raises:
-        SeriesError: it is 0 or NaN.
+        SeriesError: it is 0 or NaN: under three values, a gap, or no change but a trend.
     """
     unit = float(np.std(np.diff(values)))
     if not unit > 0:
@@ -78,7 +78,7 @@ def origins_of(steps: int, day: int, horizon: int) -> Indices:
 
 
 def regressors(values: Floats, origins: Indices, day: int, horizon: int) -> Floats:
-    """Return what the regression reads at each origin t, in the values' unit.
+    """Return what the regression reads at each origin t (index of the newest step read), in the values' unit.
 
     These are y(t − k) − y(t) for k = 1..23; with a day also y(t − day + j) − y(t − day) for j = −3..horizon + 2 but 0,
     as far as these lie before t, and y(t − day) − y(t).
@@ -90,7 +90,7 @@ def regressors(values: Floats, origins: Indices, day: int, horizon: int) -> Floa
         horizon: steps ahead.
 
     Returns:
-        (N, regressors).
+        (N, regressors): 23, with a day horizon + 29, or less where a day is under horizon + 3 steps.
 
     Raises:
         IndexError: an origin is T or above.
@@ -145,7 +145,7 @@ class ChosenRidge:
 
 
 def choose_ridge(values: Floats, horizon: int, days: tuple[int, ...]) -> ChosenRidge:
-    """Fit a ridge regression, its strength and whether it reads yesterday chosen by rolling origins.
+    """Fit a ridge regression, its strength and whether it reads yesterday chosen on three rolling test parts.
 
     Chosen is what has the least squared error relative to that of the last value, averaged over steps ahead and rows.
 
@@ -156,10 +156,10 @@ def choose_ridge(values: Floats, horizon: int, days: tuple[int, ...]) -> ChosenR
             less than three such days and 48 steps; 0 is tried where none is left.
 
     Returns:
-        The model fitted on all, its strength, and its errors by six-fold cross-validation.
+        The model fitted on all, its strength, and its (T, p) errors in records/s by six-fold cross-validation.
 
     Raises:
-        SeriesError: the history is shorter than (48 + p)/0.55 or p/0.15 steps, or its oldest 55 % have no change.
+        SeriesError: T is under (48 + p)/0.55 or p/0.15 + 1, there is a gap, or the oldest 55 % have no change.
     """
     folds = [int(share * len(values)) for share in (*_FOLDS, 1.0)]
     needed = max(math.ceil((2 * CONTEXT + horizon) / _FOLDS[0]), math.ceil(horizon / (1 - _FOLDS[-1])) + 1)

@@ -64,7 +64,7 @@ class DomainRows:
         """Cut a load into rows: every window of 24 inputs and the `horizon` outcomes after it, oldest first, scaled.
 
         Args:
-            values: (T,) records/s without gaps.
+            values: (T,) records/s without gaps, which is not checked.
             scale: the load's.
             horizon: outcomes per row, in steps.
 
@@ -115,10 +115,10 @@ class TransferGru(nn.Module):
 
         Args:
             x: (B, 24) scaled load, newest last.
-            generator: draws the dropout while training; None: no dropout.
+            generator: draws the dropout (share 0.2) while training; None: no dropout.
 
         Returns:
-            (B, hidden) features φ and (B, p) scaled load 1 to p steps ahead.
+            (B, hidden) features φ, without unit, and (B, p) scaled load 1 to p steps ahead.
         """
         z = x[:, None, :] - x[:, None, -1:]  # (B, 1, T); the level is the skip's business
         for convolution in (self.first, self.second):

@@ -46,10 +46,10 @@ class TransferResult:
     shapes: dict[str, float] = field(default_factory=dict)
 
     def best(self) -> str:
-        """Return the name of the accepted source whose adapted network has the least error on the gate rows.
+        """Return the name of the accepted source whose adapted network has the least RMSE on the held-back rows.
 
         Raises:
-            NoSourceError: none was accepted.
+            NoSourceError: none was accepted; the message says why of each.
         """
         errors = {name: verdict.errors["adapted"] for name, verdict in self.verdicts.items() if verdict.accepted}
         if errors:
@@ -65,19 +65,20 @@ def transfer_from_sources(
 ) -> TransferResult:
     """Adapt the network of every other load of similar shape to a new load, and decide by the gate which may serve.
 
-    Blocks while several networks are trained per similar source. Loads that have other steps, less than `LONG_DAYS`
-    days, a gap at the beginning, or another shape are refused.
+    Blocks while several networks are trained per similar source; saves nothing. Loads that have other steps, less than
+    14 days, a gap at the beginning, or another shape are refused. The gate is the RMSE on the history's newest 20 %.
 
     Args:
         task: what is forecast.
-        history: of the new load, in the task's steps; gaps are filled, but it must begin with a known value.
-        others: loads that may be sources, by name.
+        history: records/s of the new load in the task's steps; gaps are filled, but it must begin with a known value.
+        others: loads that may be sources, records/s, by name.
         plan: sizes of networks and training.
         seed: the same gives the same networks.
 
     Raises:
-        SeriesError: the history has other steps than a source, is too short, constant, or begins with a gap; or no
-            model without transfer has a finite error on the gate's rows.
+        SeriesError: once a source is long enough: the history has other steps than it, is too short, constant, or
+            begins with a gap; or no model without transfer has a finite error on the gate's rows.
+        ValueError: the plan's grid is empty.
     """
     known = Series(history.start, history.step_s, fill_gaps(history.values, task))
     target = TargetLoad(known.values, len(known), task.day, task.horizon)

@@ -46,11 +46,11 @@ def block_means(series: Series, steps: int) -> BlockMeans:
     Incomplete blocks at either end are left out.
 
     Args:
-        series: in any unit; NaN: missing.
+        series: in any unit; NaN: missing. A step length of 0: ZeroDivisionError.
         steps: of the series per block; cut to 1 .. a quarter of a day.
 
     Returns:
-        The means, maybe none; NaN where less than half of a block was known.
+        The means, maybe none, in the series' unit; NaN where less than half of a block was known.
     """
     day = max(round(DAY_S / series.step_s), 1)
     steps = max(min(steps, day // 4), 1)
@@ -83,15 +83,15 @@ class Shift:
 def load_surprise(load: BlockMeans, shift: Shift | None = None) -> Floats:
     """Return how far a load lies outside its usual range, as log ratio to the nearest end of that range.
 
-    The range is that of the same time yesterday and on the same weekday of the last `WEEKS` weeks; within the first
-    week, of every day before.
+    The range is that of the same time yesterday and on the same weekday of the last 4 weeks; within the first week, of
+    every day before. 2 % of the mean load so far is added to both before the ratio, for zeros.
 
     Args:
-        load: means in records/s.
+        load: means in records/s, at least 0 (not checked).
         shift: a known change of level, after which the new level is usual too.
 
     Returns:
-        (N,) log ratios: 0 within the range, 0.26 at 30 % above it; NaN where the load or its range is unknown.
+        (N,) log ratios: 0 within the range, about 0.26 at 30 % above it; NaN where the load or its range is unknown.
     """
     known = np.isfinite(load.values)
     total = np.cumsum(np.where(known, load.values, 0.0))

@@ -57,7 +57,7 @@ class AdaptedForecaster(Carrying):
         return Conformal(self.horizon, self.levels, self.task.day)
 
     def state_after(self, history: Series) -> State:
-        """Build the state at the end of a history, which may be empty; its newest 2016 errors set the quantiles.
+        """Build the state at the end of a history (may be empty); its newest 2016 steps' errors set the quantiles.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.

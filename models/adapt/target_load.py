@@ -63,7 +63,7 @@ class TargetLoad:
             (T, p) records/s; NaN in the rows before the first forecast and where the outcome lies beyond the end.
 
         Raises:
-            ValueError: N is above T, or p is not the horizon.
+            ValueError: numpy's, where N is above T, or p is not the horizon.
         """
         padded = np.append(self.values, np.full(self.horizon, np.nan))
         errors = np.lib.stride_tricks.sliding_window_view(padded[1:], self.horizon).copy()

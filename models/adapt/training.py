@@ -33,13 +33,13 @@ class TransferPlan:
 
     Attributes:
         hidden: channels and units of the network.
-        batch: rows per batch, of either load.
+        batch: rows per batch, of either load, at least 1.
         learning_rate: of Adam; fine-tuning has a tenth of it.
         pretraining: steps on the source.
         adapting: steps on both together.
         tuning: steps of fine-tuning on the target, at most.
         target_only: steps of a network on the target only, at most.
-        every: steps between two looks at the held-back rows.
+        every: steps between two measurements on the held-back rows, at least 1.
         grid: the λ that are tried.
     """
 
@@ -70,15 +70,15 @@ def train(
 ) -> Iterator[float]:  # fmt: skip
     """Train a network on one load by Adam, a batch per `next`; parameters that do not require a gradient stay.
 
-    Nothing happens until it is iterated.
+    Nothing happens until it is iterated; nothing is saved.
 
     Args:
         network: changed in place.
-        rows: in the load's scale.
+        rows: in the load's scale, at least one.
         steps: batches.
         plan: batch size and learning rate.
         generator: draws batches and dropout.
-        learning_rate: in place of the plan's.
+        learning_rate: in place of the plan's; None or 0: the plan's.
 
     Yields:
         The mean squared error of every batch before its step, in squares of the load's scale.
@@ -107,7 +107,7 @@ def best_on(select: DomainRows, network: TransferGru, losses: Iterator[float], e
         select: the held-back rows, in the network's scale.
         network: that the training changes.
         losses: the training, as `train` returns it.
-        every: steps between two looks at the held-back rows.
+        every: steps between two measurements on the held-back rows; 0 raises ZeroDivisionError.
 
     Returns:
         The step of that state (0: before the first), and its RMSE in the scale of the rows.
@@ -121,7 +121,7 @@ def best_on(select: DomainRows, network: TransferGru, losses: Iterator[float], e
 
 
 def descend(network: TransferGru, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:
-    """Take one step down the gradient, clipped to norm 1; return the loss."""
+    """Change the network by one step down the gradient, clipped to norm 1; return the loss before it."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), 1.0)

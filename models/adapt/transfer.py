@@ -20,9 +20,9 @@ class TunedTransfer:
 
     Attributes:
         network: for the target's scale.
-        weights: the λ it was adapted with.
+        weights: the λ (of MMD² and CMMD²) it was adapted with.
         select_rmse: RMSE on the select rows, in the target's scale.
-        tuning_steps: how many steps of fine-tuning were best; 0: none helped.
+        tuning_steps: how many batches of fine-tuning were best; 0: none helped.
     """
 
     network: TransferGru
@@ -46,14 +46,14 @@ def adapt(
 
     Args:
         network: pre-trained on the source; changed in place.
-        source: all of its rows; the quartiles of its increments are the edges of the classes of both loads.
+        source: all of its rows; the quartiles of mean outcome less last value part the classes of both loads.
         target: the rows to adapt on.
         weights: λ₁ and λ₂.
         plan: batch size, steps and learning rate.
         generators: the source's and the target's.
 
     Yields:
-        Of every step its loss, and the number of classes that CMMD² rests on; 0 where λ₂ is 0 or no class was shared.
+        Of every step its loss (scaled, squared), and the number of classes (0 to 4) CMMD² rests on; 0 where λ₂ is 0.
     """
     edges = quartiles(_increments(source.x, source.y))
     optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
@@ -88,7 +88,7 @@ def fine_tune(
 def search_transfer(
     pretrained: TransferGru, source: DomainRows, target: DomainRows, select: DomainRows, plan: TransferPlan, seed: int
 ) -> TunedTransfer:
-    """Adapt and fine-tune a copy of a network with every λ of the plan's grid; return the one best on `select`.
+    """Adapt and fine-tune a copy of a network with every λ of the plan's grid; return that of least RMSE on `select`.
 
     Args:
         pretrained: the source's network; not changed.

@@ -13,7 +13,7 @@ from models.forecast.core.state import values_since
 class Online:
     """Step-by-step forecasts of many jobs by one `Forecaster`, with each job's state held in memory.
 
-    For another champion make another `Online` and admit the jobs on their history. A missing step is NaN, and every
+    To serve another model make another `Online` and admit the jobs on their history. A missing step is NaN, and every
     kind fills it by its own rule (`core.gaps` says when that may be done). A call that raises changes no job.
     """
 
@@ -86,10 +86,10 @@ class Online:
         """Follow a job from a serialised state and the samples that came after it.
 
         Args:
-            job: one that is followed already starts over from the state.
+            job: one that is followed already starts over from the state; after an error it is unchanged.
             state: bytes that `state` returned, of the same forecaster. Kind and task are checked, weights are not.
-            history: the job's samples after the state in the forecaster's steps, NaN where one is missing; it may begin
-                earlier, or be empty.
+            history: the job's samples after the state, records/s in the forecaster's steps, NaN where one is missing;
+                it may begin earlier, or be empty.
 
         Raises:
             OnlineError: the bytes are no state of this forecaster, or the history has other steps, does not reach to

@@ -51,7 +51,7 @@ class LinearWeights:
 
 @dataclass(frozen=True)
 class LinearForecaster(Carrying):
-    """A fitted ridge regression, with the quantiles of its past errors around it.
+    """A fitted ridge regression, with the quantiles of its newest 500 errors per step ahead around it.
 
     Until its lags reach into the history, the seasonal naive forecast stands in. Begun on the history it was fitted to,
     its first errors are in-sample and its quantiles a little too narrow.
@@ -68,7 +68,7 @@ class LinearForecaster(Carrying):
     carries: ClassVar[Any] = ResidualWindow
 
     def state_after(self, history: Series) -> State:
-        """Build the state at the end of a history, which may be empty; forecasts made within it give the first errors.
+        """Build the state at the end of a history (may be empty); `carried` is None until it covers the longest lag.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
@@ -82,12 +82,12 @@ class LinearForecaster(Carrying):
         return replace(state, carried=build_residual_window(made, history.values[-state.seen :][moments]))
 
     def next_carried(self, before: State, after: State, value: float) -> ResidualWindow | None:
-        """Return the newest forecasts and errors after one more step; None until the lags reach into the history.
+        """Return the newest forecasts and errors after one more step; None until the history covers the longest lag.
 
         Args:
             before: the state before the step.
-            after: the state after it.
-            value: records/s of the step; NaN: missing.
+            after: the state after it, gaps filled.
+            value: records/s of the step; NaN: missing, its errors stay unknown.
         """
         if after.seen < self._needs:
             return None
@@ -128,17 +128,17 @@ class LinearForecaster(Carrying):
 
 
 def lag_offsets(task: Task, seasons: Sequence[int]) -> Indices:
-    """Return which past steps are the regressors of each step ahead, counted from the newest one.
+    """Return which past steps the regression reads for each step ahead, as offsets from the newest step.
 
-    These are the newest 24 steps, then for each season the same time in its newest known repeat and `BESIDE` steps
-    before and after it.
+    These are the newest 24 steps, then for each season the same time in the newest repeat that is wholly known, with
+    the 2 steps before and after it.
 
     Args:
         task: gives the horizon.
-        seasons: lengths in steps.
+        seasons: lengths in steps; 0 raises ZeroDivisionError.
 
     Returns:
-        (horizon, lags) offsets in steps, 0 for the newest one, else negative.
+        (horizon, 24 + 5 · seasons) steps, row h − 1 for h steps ahead: 0 is the newest step, −1 the one before.
     """
     rows = []
     for h in range(1, task.horizon + 1):
@@ -151,17 +151,19 @@ def lag_offsets(task: Task, seasons: Sequence[int]) -> Indices:
 
 
 def fit_linear(task: Task, history: Series) -> LinearForecaster:
-    """Fit a ridge regression per step ahead, on loads or on their logarithms.
+    """Fit a ridge regression per step ahead to the newest 10,000 rows, on loads or on their logarithms.
 
-    Both are tried: the lower squared error one step ahead on the newest fifth wins. Lags of a day and a week are read
-    where the history holds two of them. Each ridge strength is chosen by leave-one-out cross-validation.
+    Both are fitted to the older 80 % of the rows: the lower squared error one step ahead on the rest wins. Lags of a
+    day and of a week are read where the history holds two of them. Ridge strengths (10⁻⁴ to 10⁴) are chosen by
+    leave-one-out.
 
     Args:
         task: what is forecast.
-        history: loads in the task's steps, at least 0; NaN: missing. Neither is checked.
+        history: records/s in the task's steps, at least 0 (neither is checked); NaN: missing, filled only as regressor.
 
     Raises:
-        SeriesError: fewer than 48 rows can be made of the history, or fewer than 2 with a known load some step ahead.
+        SeriesError: the history gives fewer than 48 rows, or fewer than 2 with a known load at some step ahead.
+        ValueError: scikit-learn's, where a negative or infinite load gives a regressor that is not finite.
     """
     rows = _training_rows(task, history)
     older = len(rows.moments) - len(rows.moments) // 5

@@ -57,10 +57,10 @@ class Naive(Carrying):
         return begin_state(self.task, history)
 
     def next_carried(self, before: State, after: State, value: float) -> Carried:
-        """Return the newest errors, sorted, after one more step.
+        """Return the newest errors (at most 2000 per distance looked back), sorted, in records/s, after one more step.
 
         Args:
-            before: the state before the step.
+            before: the state before the step; where it carries no such errors, they are computed from `after` alone.
             after: the state after it.
             value: not used; the newest of `after.values` counts, also where it was filled.
         """
@@ -80,8 +80,8 @@ class Naive(Carrying):
     def quantiles_of(self, state: State) -> Floats:
         """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
 
-        The median is the repeated value. Quantile q is that value plus the past errors' quantile q minus their median,
-        at least 0.
+        The median is the repeated value. Quantile q is that value plus quantile q of the newest errors (at most 2000)
+        minus their median, at least 0; while no error is known, every quantile is the repeated value.
         """
         if state.seen == 0:
             return np.full((self.horizon, len(self.levels)), np.nan)
@@ -96,16 +96,13 @@ class Naive(Carrying):
         return np.maximum(centre[:, None] + spread, 0.0)
 
     def quantiles_around(self, centre: Floats, past: ResidualWindow, state: State) -> Floats:
-        """Return the quantiles around another forecaster's point forecast.
+        """Return the quantiles around another forecaster's point forecast: (horizon, levels) records/s, at least 0.
 
         Args:
-            centre: (horizon,) records/s.
-            past: that forecaster's errors; their quantiles minus their median are added, or, while they are fewer than
-                `FEW`, the naive forecast's quantiles minus its median.
+            centre: (horizon,) records/s; of another length: numpy's ValueError.
+            past: that forecaster's errors; added are their quantiles minus their median, or, while fewer than 24 are
+                known at the farthest step ahead, the naive forecast's quantiles minus their median.
             state: the newest steps, for the naive forecast.
-
-        Returns:
-            (horizon, levels) records/s, at least 0.
         """
         spread = past.spread(self.levels)
         if spread is None:
@@ -115,7 +112,11 @@ class Naive(Carrying):
         return around
 
     def basis(self, state: State) -> str:
-        """Return "same time last week", "same time yesterday", "last value", or "none" while nothing was ever seen."""
+        """Name what is repeated, as far as the steps seen reach back and `seasonal` and `weekly` allow.
+
+        Returns:
+            "same time last week", "same time yesterday", "last value", or "none" while nothing was ever seen.
+        """
         if state.seen == 0:
             return "none"
         lag = self._lag(state.seen)

@@ -89,9 +89,9 @@ class Blend(Forecaster):
         return BATCH + self.task.horizon
 
     def begin(self, history: Series) -> BlendTrack:
-        """Start a track at the end of a history, which may be empty, by learning its newest `LEARN` steps one by one.
+        """Start a track at the end of a history (may be empty) by learning its newest 16,384 steps, one by one.
 
-        Older steps are only looked up, as the same time of earlier days and weeks.
+        Older steps are only looked up, as the same time of earlier days and weeks. Gaps are filled as by `fill_gaps`.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
@@ -150,10 +150,12 @@ class BlendTrack:
         return self.kept.quantiles
 
     def step(self, value: float) -> None:
-        """Append one step: learn from it, weigh the experts anew, and overwrite `quantiles` with the new forecast.
+        """Append one step: learn from it, weigh the experts (the blended forecasts) anew, and overwrite `quantiles`.
+
+        Each step ahead of a regression learns once in 2 steps at first, once in 64 from the 2048th step on, by turns.
 
         Args:
-            value: its mean rate in records/s; NaN: missing. While the series has not begun, a NaN moves the time only.
+            value: mean rate in records/s; NaN: missing. While the series has not begun, a NaN moves the time only.
 
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
@@ -176,11 +178,12 @@ class BlendTrack:
         score_and_blend(kept.judged, kept.seen, value, level, self._forecasts, kept.quantiles)
 
     def basis(self) -> str:
-        """Name what the quantiles rest on, as `Track.basis`.
+        """Name what the quantiles rest on.
 
         Returns:
-            "none" while nothing was ever seen; "last value" while no regression has learnt anything or the blend is far
-            worse than the last value, as after a change of level; else "blend".
+            "none" while nothing was ever seen. "last value" while no regression was given a row, and after a change of
+            level: once the blend's squared one-step error exceeds 4 times the last value's at over 70 % of the newest
+            steps (decaying mean over about 8), until it exceeds the last value's at 40 % or less. Else "blend".
         """
         if not self.ring.seen:
             return "none"

@@ -80,7 +80,7 @@ class Lags:
 
     @cached_property
     def windows(self) -> tuple[int, ...]:
-        """Lengths in steps of the windows that are averaged: a day, its quarter, and so on while over `RECENT`."""
+        """Lengths in steps of the windows that are averaged: a day, its quarter, and so on while above 24 steps."""
         lengths, length = [self.task.day], self.task.day // 4
         while length > RECENT:
             lengths.append(length)
@@ -89,7 +89,7 @@ class Lags:
 
     @cached_property
     def seasons(self) -> tuple[Season, Season]:
-        """The columns of the day and of the week; each column reads the newest season whose load is known."""
+        """Columns of the day and the week for −5 to horizon + 3 steps ahead, in the newest season known by then."""
         first, seasons = RECENT + 1 + len(self.windows), []
         for steps, repeats in ((self.task.day, _DAYS), (self.task.week, _WEEKS if self.task.week <= _LONG else 1)):
             ahead = np.arange(1 - NEAR - AROUND, self.task.horizon + AROUND + 1)

@@ -53,10 +53,10 @@ def fill_regressors(tables: Any, buffer: Any, end: int, seen: int, sums: Any, we
 
     Args:
         tables: which steps a column reads, see `IndexTables`.
-        buffer: of the `Ring`, records/s, gaps filled.
-        end: index after its newest value.
+        buffer: of the `Ring`, (2 · kept + 1,) records/s, gaps filled. Compiled: neither shapes nor indices are checked.
+        end: index after its newest value, at least `kept`.
         seen: known values in the ring, at least 1.
-        sums: (means,) decayed sums of the running means, changed in place.
+        sums: (means,) decayed sums of the long-run mean and the running means, records/s, changed in place.
         weights: (means,) their decayed counts, changed in place.
         columns: (columns,) records/s, filled in the order of `Lags`; NaN where the history does not reach.
 
@@ -99,17 +99,17 @@ def fill_regressors(tables: Any, buffer: Any, end: int, seen: int, sums: Any, we
 
 @numba.njit(cache=True, error_model="numpy")
 def forecast_experts(tables: Any, columns: Any, level: float, means: Any, coefficients: Any, forecasts: Any) -> None:
-    """Fill in every expert's forecast for 1 to `horizon` steps ahead.
+    """Fill in every expert's forecast for 1 to `horizon` steps ahead. Compiled: shapes are not checked.
 
     Naive experts repeat a column or a running mean. A regression adds weighted differences of scaled columns to a base
-    column; its forecasts are at least 0 and at most three times the highest load read.
+    column; its forecasts are at least 0 and at most three times the highest load in `columns`.
 
     Args:
         tables: which columns an expert reads, see `IndexTables`.
         columns: (columns,) records/s, as `fill_regressors` filled them.
         level: records/s, as `fill_regressors` returned it.
         means: (means,) records/s: the long-run mean, then the running means.
-        coefficients: (R, horizon, p) of the regressions, padded; NaN before they have learnt.
+        coefficients: (R, horizon, p) of the R regressions, padded to p regressors; NaN before they have learnt.
         forecasts: (E, horizon) records/s, filled in the order of `Experts`; NaN where an expert has none.
     """
     horizon, plain, highest = forecasts.shape[1], YESTERDAY + 3, 0.0
@@ -143,10 +143,11 @@ def forecast_experts(tables: Any, columns: Any, level: float, means: Any, coeffi
 
 @numba.njit(cache=True)
 def filter_jumps(tables: Any, buffer: Any, end: int, seen: int, forecasts: Any) -> None:
-    """Drop the forecasts of experts that read yesterday, from the first jump on that came once, by setting them to NaN.
+    """Drop the forecasts of experts that read yesterday, from the first unrepeated jump on, by setting them to NaN.
 
-    A jump is a change from one step to the next of more than 6 times the newest day's mean change. It came once where
-    the day before had none at that time that differs by less than half its size.
+    A jump is a change from one step to the next of more than 6 times the newest day's mean change. It is unrepeated
+    where the change at that time a day earlier is unknown or differs by at least half its size. Nothing changes where a
+    day has fewer than 2 steps. Compiled: shapes are not checked.
 
     Args:
         tables: steps of a day, and which experts read yesterday.

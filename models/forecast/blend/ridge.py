@@ -59,9 +59,9 @@ class Ridge:
 
     @cached_property
     def columns(self) -> tuple[Indices, Indices, Indices, Floats]:
-        """Indices of the columns it reads for 1 to H steps ahead, and the prior variances of its p coefficients.
+        """Columns of `Lags` it reads for 1 to H steps ahead, and the prior variances of its p coefficients.
 
-        (H,) base, (H, p) plus and (H, p) minus columns; (p,) variances, the same for every step ahead.
+        (H,) base, (H, p) plus and (H, p) minus columns; (p,) variances. An unknown `season` raises KeyError.
         """
         by_ahead = [self._columns(h) for h in range(1, self.lags.task.horizon + 1)]
         base = np.array([base for base, _ in by_ahead])
@@ -153,18 +153,18 @@ def without_rows(ridge: Ridge, ahead: slice = ALL) -> NormalEquations:
 def learn_rows(
     ridge: Ridge, equations: NormalEquations, gathered: Floats, levels: Floats, outcomes: Floats, ahead: slice = ALL
 ) -> NormalEquations:
-    """Return a regression's normal equations with N rows added and its coefficients solved again.
+    """Return a regression's normal equations with N rows (one per moment) added and its coefficients solved again.
 
-    Rows with a missing outcome or regressor count in `rows` only. Coefficients stay as they were (NaN at first) for
+    A row with a missing outcome or regressor counts in `rows` only. Coefficients stay as they were (NaN at first) for
     steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
 
     Args:
         ridge: the regression.
         equations: before; not changed.
-        gathered: (N, columns) records/s.
-        levels: (N,) records/s, above 0.
+        gathered: (N, columns) records/s; shapes that do not fit: numpy's ValueError.
+        levels: (N,) records/s, above 0; rows weigh in proportion to it, but equally on the log scale.
         outcomes: (N, H) records/s; NaN where missing.
-        ahead: which steps ahead (less one) the equations and outcomes are of.
+        ahead: which H steps ahead (less one) the equations and outcomes are of.
     """
     base, x = ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
@@ -224,19 +224,16 @@ def due_parts(step: int, parts: Sequence[Part]) -> Sequence[Part]:
 def learn_newest(
     ridge: Ridge, ahead: slice, part: NormalEquations, newest: tuple[Floats, Floats, Floats], end: int, known: int
 ) -> NormalEquations:
-    """Return a part's normal equations after learning from the moments whose outcomes came since it learned last.
+    """Return a part's normal equations after learning the moments whose outcomes became known since it last learned.
 
     Args:
         ridge: the regression.
         ahead: steps ahead (less one) of the part.
-        part: before; not changed.
+        part: before; not changed, and returned itself where there is no such moment.
         newest: of the newest T moments, oldest first: (T, columns) loads read, (T,) levels, (T,) loads (NaN: missing),
-            all in records/s.
-        end: index after the newest of these whose outcomes are all known.
+            all in records/s; back to the oldest moment not yet learned, which is not checked.
+        end: index after the newest of these whose outcomes are all known, at most T − horizon.
         known: how many such moments there were since the series began.
-
-    Returns:
-        `part` itself where there is no such moment.
     """
     fresh = known - part.rows
     if fresh <= 0:

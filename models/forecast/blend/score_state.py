@@ -70,7 +70,7 @@ def empty_score_state(task: Task, experts: int) -> ScoreState:
 
     Args:
         task: gives horizon H, quantile levels and the steps of a day.
-        experts: how many there are, E.
+        experts: how many forecasts are blended, E; 0 raises ZeroDivisionError.
     """
     h, levels, conformal = task.horizon, len(task.levels), Conformal(task.horizon, task.levels, task.day)
     half_life = float(np.clip(task.day / 2, 96, 576))  # steps after which an expert's error counts half

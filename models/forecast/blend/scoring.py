@@ -187,16 +187,16 @@ def _quantiles(state: Any, row: int, h: int, centre: float, level: float, larges
 def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts: Any, out: Any) -> None:
     """Score past forecasts of the newest step, then blend the experts' new forecasts and fill in their quantiles.
 
-    Each expert's errors and weight and the widths of the quantiles are updated first. While the blend is far worse than
-    the last value, as after a change of level, the quantiles lie around the last value. Compiled.
+    Each expert's errors and weight and the widths of the quantiles are updated first. After a change of level
+    (`BlendTrack.basis`) the quantiles lie around the last value. Compiled: shapes are not checked.
 
     Args:
         state: a `ScoreState`, changed in place.
         seen: steps so far, this one included.
         value: records/s of the newest step; NaN: missing, nothing is scored.
-        level: mean load of the newest day, records/s.
+        level: mean load of the newest day, records/s, above 0.
         forecasts: (E, horizon) records/s, what the experts forecast now; row 0 is the last value, NaN: none.
-        out: (horizon, levels) records/s, filled: rising over the levels and at least 0.
+        out: (horizon, levels) records/s, filled: rising over the levels and at least 0; NaN where all experts are.
     """
     experts, horizon = forecasts.shape
     mood = 0

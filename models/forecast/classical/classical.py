@@ -57,10 +57,11 @@ class Recursion:
         return found
 
     def forecast_map(self, horizon: int) -> tuple[Floats, Floats]:
-        """Return the linear map from a state x to its forecasts 1 to `horizon` steps ahead: `rows @ x + added`.
+        """Return the linear map from a state x to its forecasts 1 to `horizon` (at least 1) steps ahead.
 
         Returns:
-            `rows`, (horizon, r), and `added`, (horizon,).
+            `rows`, (horizon, r), and `added`, (horizon,), in the unit of the fitted loads: forecasts are `rows @ x +
+            added`.
         """
         F, c = np.array(self.F), np.array(self.c)
         rows, added = [np.array(self.w)], [0.0]
@@ -94,7 +95,9 @@ class Classical(Carrying):
         self._F, self._g, self._c = (np.array(part) for part in (recursion.F, recursion.g, recursion.c))
 
     def state_after(self, history: Series) -> State:
-        """Build the state at the end of a history, which may be empty; the recursion runs from its first known step.
+        """Build the state at the end of a history (may be empty); the recursion runs from its first known step.
+
+        `carried` is None where no step is known, else it holds at most 500 errors per step ahead.
 
         Raises:
             SeriesError: the history has another step than the task, or negative or infinite values.
@@ -120,8 +123,8 @@ class Classical(Carrying):
     def quantiles_of(self, state: State) -> Floats:
         """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
 
-        The median is the recursion's forecast plus the seasonal curve, at least 0. The other quantiles lie around it as
-        `Naive.quantiles_around` says.
+        Quantile q is the recursion's forecast plus the seasonal curve, at least 0, plus quantile q of its newest errors
+        minus their median (see `Naive.quantiles_around`), again at least 0.
         """
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)

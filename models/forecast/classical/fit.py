@@ -19,18 +19,19 @@ LEAST = 20
 
 
 def fit_classical(kind: str, task: Task, history: Series) -> Classical:
-    """Fit a seasonal curve, then ETS, Theta or ARIMA to the newest `NEWEST` steps of its residual.
+    """Fit a seasonal curve, then ETS, Theta or ARIMA to the newest 3000 steps of its residual.
 
-    Its warnings are silenced: where the optimiser stops early, the fit is merely poorer.
+    Warnings of the fit are silenced: where the optimiser stops early, the fit is merely poorer.
 
     Args:
         kind: "ets", "theta" or "arima".
         task: what is forecast.
-        history: loads in the task's steps; NaN: missing. Neither is checked.
+        history: records/s in the task's steps, which is not checked; NaN: missing, filled as by `fill_gaps`.
 
     Raises:
-        SeriesError: fewer than `LEAST` steps are known.
+        SeriesError: fewer than 20 steps are known.
         KeyError: the kind is none of the three.
+        Exception: whatever statsforecast raises where it cannot fit the residual.
     """
     known = int(np.isfinite(history.values).sum())
     if known < LEAST:
@@ -48,11 +49,11 @@ def fit_classical(kind: str, task: Task, history: Series) -> Classical:
 def fit_harmonics(history: Series) -> Harmonics:
     """Fit a seasonal curve by least squares, its number of waves chosen by the Bayesian information criterion.
 
-    Daily waves need two days of history, weekly ones two weeks. Waves of two steps or less are left out, as are
-    curves with more coefficients than a quarter of the known steps.
+    Tried are 0 to 12 waves per day, given two days of history, and 0 to 41 per week, given two weeks. Waves of two
+    steps or less are left out, as are curves with more coefficients than a quarter of the known steps.
 
     Args:
-        history: records/s; NaN: missing.
+        history: records/s; NaN: missing, left out.
 
     Returns:
         The curve in records/s; constant at the mean where no more can be fitted, at 0 where no step is known.
@@ -115,13 +116,13 @@ def _arima(left: Floats, scale: float) -> Recursion:
 def arima_recursion(phi: Floats, theta: Floats, d: int, mean: float, scale: float = 1.0) -> Recursion:
     """Convert a fitted ARIMA(p, d, q) to a `Recursion` (innovations form; Hyndman et al. 2008, section 11.3).
 
-    With φ* the coefficients of φ(B)(1 − B)ᵈ and r = max(p + d, q, 1): F shifts and weighs by φ*, g = φ* + θ, and c
-    holds mean · scale · (1 − Σφ).
+    With φ* the coefficients of φ(B)(1 − B)ᵈ, B the shift by one step, and r = max(p + d, q, 1): F shifts and weighs by
+    φ*, g = φ* + θ, and c holds mean · scale · (1 − Σφ), or 0 where d is above 0.
 
     Args:
         phi: (p,) autoregressive coefficients.
         theta: (q,) moving-average coefficients, added with a plus sign.
-        d: differences.
+        d: how often the series is differenced, at least 0.
         mean: of the scaled series; counts only where d is 0.
         scale: records/s per unit of the scaled series.
 

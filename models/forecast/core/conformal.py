@@ -95,7 +95,8 @@ class Conformal:
     def score(self, spread: ConformalState, value: float) -> ConformalState:
         """Return the state after comparing one more outcome with the quantiles issued 1 to H steps before.
 
-        Errors and their sizes are renewed, and each level is corrected. Called once per step, before `quantiles`.
+        Errors (the newest 1000) and their sizes are renewed; each level q is moved, within `bounds`, by −0.005 · (1 −
+        q) where the outcome was at or under its quantile, else by +0.005 · q. Called once per step, before `quantiles`.
 
         Args:
             spread: before; it is not changed.
@@ -117,16 +118,19 @@ class Conformal:
     def quantiles(
         self, spread: ConformalState, centre: Floats, level: float, seen: int
     ) -> tuple[ConformalState, Floats]:
-        """Return the quantiles around a new point forecast, and the state that remembers it until its outcomes come.
+        """Return the state that remembers a new point forecast until its outcomes come, and the quantiles around it.
 
         Args:
             spread: after `score` of the newest step.
-            centre: (H,) point forecasts, records/s, 1 to H steps ahead.
-            level: present mean load, records/s; together with the centre it gives the unit of errors.
-            seen: steps so far; of each step ahead the error quantiles are recomputed once in `EVERY` steps, by turns.
+            centre: (H,) point forecasts, records/s, 1 to H steps ahead; NaN gives NaN.
+            level: present mean load, records/s, above 0; together with the centre it gives the unit of errors.
+            seen: steps so far; from the 16th on, each step ahead has its error quantiles recomputed once in 16 steps.
 
         Returns:
             The state, and (H, levels) records/s: ≥ 0, rising over the levels, equal to a centre ≥ 0 at level one half.
+
+        Raises:
+            ValueError: numpy's, where `centre` has not H entries.
         """
         unit = np.sqrt(np.maximum(centre, 0.0) * level + _LEAST * level * level)
         size = spread.size.mean(axis=0)

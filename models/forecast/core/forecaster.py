@@ -154,9 +154,13 @@ def begin_state(task: Task, history: Series, context: int = 0) -> State:
 
     Args:
         task: what is forecast.
-        history: may be empty; NaN: missing, filled as by `fill_gaps`. What lies before its first known value does not
-            count as seen.
+        history: may be empty; NaN: missing, filled as by `fill_gaps`. What lies before its first known value is not
+            seen.
         context: steps before the newest one that the forecaster reads beside a day's lags, kept as well.
+
+    Returns:
+        The state; `values` has `task.kept_steps(context)` records/s (a week and at least a day more), NaN where none
+        was.
 
     Raises:
         SeriesError: the history has another step than the task, or negative or infinite values.
@@ -172,10 +176,7 @@ def begin_state(task: Task, history: Series, context: int = 0) -> State:
 
 
 def check_history(task: Task, history: Series) -> Floats:
-    """Return a history's values after checking its step length and its loads.
-
-    Returns:
-        `history.values` itself, not a copy. The step of an empty history is not checked.
+    """Return a history's values, not a copy, after checking its step length (unless it is empty) and its loads.
 
     Raises:
         SeriesError: the step is not the task's, or a value is negative or infinite; NaN is allowed.
@@ -189,7 +190,7 @@ def check_history(task: Task, history: Series) -> Floats:
 
 
 def check_loads(values: Floats) -> Floats:
-    """Return the same (T,) loads in records/s after checking that each is finite and at least 0, or NaN.
+    """Return the same (T,) loads in records/s, not a copy, after checking that each is finite and at least 0, or NaN.
 
     Raises:
         SeriesError: a value is negative or infinite; the message names the first such index.
@@ -203,7 +204,7 @@ def check_loads(values: Floats) -> Floats:
 
 
 def fill_gaps(values: Floats, task: Task) -> Floats:
-    """Return a copy of a load in which each missing step has the value of a week, a day or a step before (`gap_value`).
+    """Return a copy of a load, each missing step set to the value of a week, else a day, else a step before.
 
     Args:
         values: (T,) records/s, oldest first; NaN: missing.
@@ -223,7 +224,7 @@ def gap_value(values: Floats, at: int, task: Task) -> float:
 
     Args:
         values: (T,) records/s, oldest first, filled up to the gap.
-        at: index of the missing step, at most T.
+        at: index of the missing step, at most T; above it numpy's IndexError.
         task: gives the steps of a day and a week.
 
     Returns:

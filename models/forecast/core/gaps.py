@@ -50,10 +50,10 @@ def starts_over(streak: Streak | None, missing: int) -> bool:
 
 
 def streak_after(streak: Streak | None, missing: int) -> Streak:
-    """Return the streak after one more sample.
+    """Return the streak (how regularly a job's samples came) after one more sample.
 
-    After a gap of 1 to `LONGEST_GAP` windows the caller steps the forecaster once per missing window with NaN. A longer
-    gap starts the job over.
+    A gap of over 24 missing windows, or no sample before, starts the job over: 1 in a row, warming until 24 in a row.
+    After a gap of 1 to 24 windows the caller steps the forecaster once per missing window with NaN.
 
     Args:
         streak: before the sample; None where there was no sample yet.

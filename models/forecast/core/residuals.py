@@ -32,7 +32,7 @@ class SortedWindows(NamedTuple):
 
     @staticmethod
     def sort(windows: list[Floats], size: int) -> SortedWindows:
-        """Build from unsorted windows of at most `size` values each; values that are not finite are left out.
+        """Build from W unsorted (n,) windows of at most `size` values each; values that are not finite are left out.
 
         Raises:
             ValueError: a window has more than `size + 1` finite values.
@@ -75,13 +75,11 @@ class ResidualWindow:
     errors: Floats
 
     def after_step(self, outcome: float, made: Floats) -> ResidualWindow:
-        """Return a new window that holds the errors of one more step, and the forecast made after it.
-
-        At most `NEWEST` rows of errors are kept.
+        """Return a new window with the errors of one more step (of the newest 500) and the forecast made after it.
 
         Args:
             outcome: records/s of the step; NaN: missing, its errors are unknown.
-            made: (horizon,) records/s forecast after it.
+            made: (horizon,) records/s forecast after it; of another length: numpy's ValueError.
         """
         errors = outcome - np.diagonal(self.made)  # what h steps ago was issued for h steps ahead
         full = len(self.errors) == NEWEST
@@ -106,11 +104,11 @@ class ResidualWindow:
 
 
 def build_residual_window(made: Floats, outcomes: Floats) -> ResidualWindow:
-    """Build the window of past forecasts and their outcomes at once; the same as `after_step` step by step.
+    """Build the window of past forecasts and the newest 500 steps' errors at once; as `after_step` step by step.
 
     Args:
         made: (N, horizon) records/s forecast after each of N steps, oldest first, N at least 1.
-        outcomes: (N,) records/s of these N steps; NaN: missing.
+        outcomes: (N,) records/s of these N steps; NaN: missing. Of another length: numpy's ValueError.
     """
     count, horizon = made.shape
     errors = np.full(made.shape, np.nan)
@@ -137,7 +135,9 @@ def _place(ordered: Any, count: int, value: float) -> int:
 
 @numba.njit(cache=True)
 def replace_sorted(ordered: Any, count: int, gone: float, fresh: float) -> int:
-    """Remove one value from a sorted array and insert another, in place, keeping it sorted (compiled).
+    """Remove one value from a sorted array and insert another, in place, keeping it sorted.
+
+    Compiled: neither the length nor whether `gone` is there is checked.
 
     Args:
         ordered: (at least count + 1,) rising values, of which the first `count` are valid.

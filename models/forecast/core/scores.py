@@ -52,12 +52,13 @@ def smape_half(actual: Floats, predicted: Floats) -> float:
 
 
 def pinball(actual: Floats, quantiles: Floats, levels: tuple[float, ...]) -> float:
-    """Return the mean pinball (quantile) loss over pairs and levels, in the unit of the values; NaN without a pair.
+    """Return the mean pinball (quantile) loss over pairs and levels, in the unit of the values.
 
-    The loss is max(q·(y − ŷ), (q − 1)·(y − ŷ)) (Koenker and Bassett 1978).
+    The loss is max(q·(y − ŷ), (q − 1)·(y − ŷ)) (Koenker and Bassett 1978). NaN without a pair, or where a quantile is
+    NaN.
 
     Args:
-        actual: (...,) outcomes; NaN is left out.
+        actual: (...,) outcomes; one that is not finite is left out.
         quantiles: (..., levels) forecasts.
         levels: (levels,) each in (0, 1).
 

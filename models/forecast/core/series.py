@@ -91,7 +91,8 @@ def resample(times: Column, values: Column, spans: Column, step_s: float) -> Ser
 
     Raises:
         SeriesError: the columns differ in length, a number is not finite, a span or `step_s` is not above 0, or the
-            times span more than `MAX_STEPS` steps.
+            times span more than 1,000,000 steps.
+        ValueError: numpy's, where a column holds text that is no number.
     """
     t, v, s = (np.asarray(x, dtype=np.float64) for x in (times, values, spans))
     _check(t, v, s, step_s)
@@ -112,17 +113,17 @@ def average_pieces(steps: NDArray[np.int64], weights: Floats, totals: Floats, un
 
     Args:
         steps: (N,) index since the epoch of the step that a piece lies in, in any order.
-        weights: (N,) seconds of that step the piece covers.
+        weights: (N,) seconds of that step the piece covers; of another length numpy's IndexError, as for `totals`.
         totals: (N,) records/s times these seconds.
         until: latest end of a record, epoch seconds; a step that ends later is left out.
-        step_s: seconds per step.
+        step_s: seconds per step, above 0.
 
     Returns:
         From the first piece's step on; NaN where less than half of a step was covered. Without pieces, an empty series
         that starts at 0.
 
     Raises:
-        SeriesError: the times span more than `MAX_STEPS` steps.
+        SeriesError: the times span more than 1,000,000 steps.
     """
     if len(steps) == 0:
         return Series(0.0, step_s, np.empty(0))
@@ -160,10 +161,10 @@ class Accumulator:
     step_s: float
 
     def push(self, state: Partial, time: float, value: float, span_s: float) -> tuple[Partial, Steps]:
-        """Add one record that covers `[time, time + span_s)` and return the steps it completed.
+        """Add one record that covers `[time, time + span_s)` and return the new state and the steps it completed.
 
         Args:
-            state: after the record before; `Partial()` for the first one.
+            state: after the record before; `Partial()` for the first one. It is not changed.
             time: epoch seconds.
             value: records/s.
             span_s: seconds, above 0.
@@ -175,7 +176,7 @@ class Accumulator:
 
         Raises:
             SeriesError: a number is not finite, `span_s` or `step_s` is not above 0, or the record ends more than
-                `MAX_STEPS` steps after the step in progress.
+                1,000,000 steps after the step in progress.
         """
         if not (math.isfinite(time + value + span_s) and span_s > 0 and 0 < self.step_s < math.inf):
             _check(np.array([time]), np.array([value]), np.array([span_s]), self.step_s)

@@ -47,7 +47,7 @@ def write_state(forecaster: Forecaster, state: State) -> bytes:
 
 
 def read_state(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
-    """Restore a state from the bytes of `write_state`, bit by bit.
+    """Restore a state from the bytes of `write_state`, bit by bit, with arrays of its own.
 
     Args:
         forecaster: whose state it must be: same kind, step, horizon and levels. Its weights are not compared.
@@ -82,11 +82,11 @@ def values_since(state: State, history: Series, step_s: float) -> Floats:
         step_s: seconds per step of the state's forecaster.
 
     Returns:
-        (N,) records/s, a view; NaN where one is missing.
+        (N,) records/s, a view, N maybe 0; NaN where one is missing.
 
     Raises:
         OnlineError: the history has other steps, ends before the state's time, begins after it, or has no step border
-            at it.
+            within a thousandth of a step of it.
     """
     if not len(history):
         return history.values

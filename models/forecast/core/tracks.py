@@ -98,7 +98,7 @@ class Carrying(Forecaster):
         """Name what the forecast of a state rests on, as `Track.basis` does."""
 
     def quantiles_of(self, state: State) -> Floats:
-        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen."""
+        """Return the (horizon, levels) quantile forecast at a state in records/s; NaN where nothing is carried."""
         if state.carried is None:
             return np.full((self.horizon, len(self.levels)), np.nan)
         quantiles: Floats = state.carried.quantiles
@@ -144,7 +144,7 @@ class PlainTrack:
         self._ring = Ring(forecaster.task, kept)
 
     def step(self, value: float) -> None:
-        """Append one step and replace `kept` (the state) and `quantiles` (the forecast).
+        """Append one step and replace `kept` (the state) and `quantiles` (the (horizon, levels) forecast, records/s).
 
         Args:
             value: records/s; NaN: missing. While the series has not begun, a NaN moves the time only.

@@ -56,7 +56,7 @@ class Network(Carrying):
         return self.view.task
 
     def state_after(self, history: Series) -> State:
-        """Build the state at the end of a history, which may be empty; the network runs over its newest 20,000 rows.
+        """Build the state at the end of a history (may be empty); the network runs over its newest 20,000 rows.
 
         An exported module is run row by row, which is slower. Nothing is carried while the history is shorter than
         `view.needs` steps.
@@ -75,7 +75,7 @@ class Network(Carrying):
         return replace(state, carried=NetworkState(hidden[0].numpy(), quantiles))
 
     def next_carried(self, before: State, after: State, value: float) -> NetworkState | None:
-        """Return the hidden state and the forecast after one more step; None until the history is long enough.
+        """Return the hidden state and the forecast after one more step; None before `view.needs` steps were seen.
 
         Args:
             before: the state before the step; without a hidden state the network starts from zeros.
@@ -93,7 +93,7 @@ class Network(Carrying):
     def quantiles_of(self, state: State) -> Floats:
         """Return the (horizon, levels) quantile forecast at a state in records/s; NaN while nothing was ever seen.
 
-        Without a hidden state it is the naive forecast.
+        Without a hidden state it is the seasonal naive forecast.
         """
         if state.carried is None:
             return Naive(self.view.task).quantiles_of(state)

@@ -93,7 +93,8 @@ class Recurrent(nn.Module):
         """Run the network over many steps and return its forecasts as moves.
 
         Args:
-            rows: (B, T, width) as `windows.input_rows` makes them, oldest first.
+            rows: (B, T, width) as `windows.input_rows` makes them, oldest first; of another width: torch's
+                RuntimeError.
             hidden: (B, carried) state before them; zeros at first.
 
         Returns:
@@ -120,13 +121,13 @@ class Recurrent(nn.Module):
     def fit_linear_part(self, rows: Tensor, targets: Tensor, levels: tuple[float, ...]) -> None:
         """Fit the medians by ridge regression, and the first widths by the quantiles of its errors, in place.
 
-        Ridge strength and errors come from cross-validation over `FOLDS` contiguous folds. A step ahead with fewer than
-        2 known outcomes keeps its zeros. The cell is not trained.
+        Ridge strength and errors come from cross-validation over 5 contiguous folds. A step ahead with fewer than 2
+        known outcomes keeps its zeros. The cell is not trained. Shapes that do not fit: torch's RuntimeError.
 
         Args:
             rows: (N, width) as `windows.input_rows` makes them, oldest first.
             targets: (N, horizon) moves that came, in units of the day's mean root rate; NaN where missing.
-            levels: quantile levels, 0.5 among them.
+            levels: quantile levels, those of the network.
         """
         moves, calm = rows[:, : self.moves].double(), rows[:, self.moves + 1].double()
         self.typical.fill_(float(calm.mean()))

@@ -102,17 +102,17 @@ def train_network(
     """Train a network in place, yielding the losses of each pass; it is complete only when the iterator is exhausted.
 
     The newest 15 % of the rows choose the number of passes; with 0 only the linear part is fitted. Then the network
-    starts again and trains that long on all rows. The same generator state gives the same weights.
+    starts again and trains that long on all rows. The same generator state gives the same weights. Nothing is saved.
 
     Args:
-        network: with its first weights.
-        view: what it reads.
-        history: loads in the task's steps, NaN: missing.
+        network: with its first weights, built for `view`; for another view torch's RuntimeError comes through.
+        view: what of the past it reads.
+        history: records/s in the task's steps, at least 0, neither of which is checked; NaN: missing.
         plan: hyper-parameters.
-        generator: draws where lanes are cut.
+        generator: draws where the history is cut into parallel stretches.
 
     Raises:
-        SeriesError: at the first `next`: the history is too short for one row, or has too many gaps.
+        SeriesError: at the first `next`: under `view.needs` + horizon steps of history, or no row with a known outcome.
     """
     every = _rows(view, history)
     count, levels = len(every.rows), view.task.levels
@@ -151,21 +151,21 @@ def fit_network(
     cell: Cell, task: Task, history: Series, plan: TrainingPlan | None = None, hidden: int = HIDDEN, seed: int = SEED,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> Network:  # fmt: skip
-    """Train a network on a history and return it as a forecaster; blocks until done.
+    """Train a network on a history and return it as a forecaster; blocks until done, saves nothing.
 
     It reads the same time last week where the history holds two weeks, else only yesterday's.
 
     Args:
         cell: "gru" or "lstm".
         task: what is forecast; its levels must contain 0.5.
-        history: loads in the task's steps; NaN: missing. Neither is checked.
+        history: records/s in the task's steps, at least 0, neither of which is checked; NaN: missing.
         plan: hyper-parameters; None: the defaults.
         hidden: units of the cell.
         seed: of weights and batches; the same gives the same network.
-        on_epoch: called with every `Epoch` as it ends.
+        on_epoch: called with every `Epoch` (losses of one pass) as it ends; what it raises comes through.
 
     Raises:
-        SeriesError: the history is too short for one row, or has too many gaps.
+        SeriesError: the history is under `PastWindow.needs` + horizon steps long, or gives no row with a known outcome.
         ValueError: the levels do not contain 0.5.
     """
     view, generator = PastWindow(task, season_of(task, len(history))), torch.Generator().manual_seed(seed)
@@ -236,8 +236,8 @@ def pinball_loss(quantiles: Tensor, outcomes: Tensor, levels: tuple[float, ...])
     """Return the mean pinball loss as a tensor with a gradient, in the unit of the values.
 
     Args:
-        quantiles: (..., horizon, levels) forecasts.
-        outcomes: (..., horizon); NaN is left out.
+        quantiles: (..., horizon, levels) forecasts; shapes that do not fit: torch's RuntimeError.
+        outcomes: (..., horizon); one that is not finite is left out.
         levels: (levels,) each in (0, 1).
 
     Returns:

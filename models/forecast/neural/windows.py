@@ -101,12 +101,12 @@ def input_rows(view: PastWindow, newest: Floats) -> NewestRows:
 
     A row holds (g · √y(t + k − lag) − √y(t)) / u for every move (lag, k), then the `STATES` channels; u is the mean of
     √y over the newest day. A load ten times as high gives the same row. The factor g is 1 but for last week's steps
-    after a lasting break: where u and the same mean a week ago differ by more than the factor `BREAK`, g is their
-    ratio, cut to 1/10 .. 10.
+    after a lasting break: where u and the same mean a week ago differ by more than the factor 1.25, g is their ratio,
+    cut to 1/10 .. 10.
 
     Args:
         view: what is read.
-        newest: (B, needs + M − 1) records/s, at least 0, newest last, no gaps.
+        newest: (B, needs + M − 1) records/s, at least 0, newest last, no gaps; not checked.
     """
     root = np.sqrt(newest)
     moments = np.arange(view.needs - 1, newest.shape[1])
@@ -141,20 +141,22 @@ def moves_to_rates(reading: NewestRows, moves: NDArray[np.floating]) -> Floats:
 
 
 def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
-    """Make an input row and its outcomes for the newest `MOST` moments of a history, oldest first.
+    """Make an input row and its outcomes for the newest moments of a history, at most 20,001 − horizon, oldest first.
 
     No row reads beyond its own moment.
 
     Args:
         view: what is read.
-        history: loads in the task's steps; NaN: missing, filled as by `forecaster.fill_gaps` for the rows.
+        history: records/s in the task's steps, at least 0; NaN: missing, filled as by `forecaster.fill_gaps` for the
+            rows.
 
     Returns:
         The rows, (1, M, width), and their outcomes, (M, horizon) records/s in single precision; NaN where an outcome is
         missing, or where less than half of the row's newest 24 steps was known.
 
     Raises:
-        SeriesError: the history is too short for one row, or no row has a known outcome.
+        SeriesError: there are under `view.needs` + horizon steps from the first known one on, or no row has a known
+            outcome.
     """
     horizon, needs = view.task.horizon, view.needs
     known = np.flatnonzero(np.isfinite(history.values))

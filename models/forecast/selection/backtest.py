@@ -16,7 +16,7 @@ from models.forecast.online import Online
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """Forecasts issued before every held-out step, and the outcomes.
+    """Forecasts issued before every held-out step, each at an origin (time of issue), and the outcomes.
 
     Attributes:
         levels: quantile levels.
@@ -39,11 +39,12 @@ class Backtest:
         return self.quantiles[..., middle]
 
     def scores(self) -> dict[str, float]:
-        """Return scores by name over all origins and steps ahead; NaN where no outcome is known.
+        """Return scores by name over all origins (times of issue) and steps ahead; NaN where no outcome is known.
 
         Returns:
-            `pinball`, and of the median `rmse` and `mae`, in records/s; `coverage_<level>` the share of outcomes at or
-            under each quantile, such as `coverage_0.9`; `rmse_h<n>` the RMSE n steps ahead, in records/s.
+            `pinball`, the mean over all levels, and of the median `rmse` and `mae`, in records/s; `coverage_<level>`
+            the share of outcomes at or under each quantile, such as `coverage_0.9`; `rmse_h<n>` the RMSE n steps ahead,
+            in records/s.
         """
         by_name = {
             "pinball": scores.pinball(self.actual, self.quantiles, self.levels),
@@ -68,7 +69,7 @@ class Backtest:
             farthest: at least 1; cut to the horizon.
 
         Returns:
-            (origins,) records/s. The first steps average the fewer forecasts that there are.
+            (origins,) records/s, entry t of held-out step t. The first average the fewer forecasts that there are.
         """
         rows, sums, counts = len(self.actual), np.zeros(len(self.actual)), np.zeros(len(self.actual))
         for h in range(1, min(farthest, self.actual.shape[1]) + 1):
@@ -84,7 +85,7 @@ class Backtest:
             share: nominal coverage, 0..1, such as 0.8 for the levels 0.1 and 0.9.
 
         Returns:
-            The lower and the upper end, each (origins, horizon) records/s.
+            The lower and the upper end, each (origins, horizon) records/s, a view.
 
         Raises:
             SeriesError: the levels do not contain both ends.
@@ -101,15 +102,15 @@ class Backtest:
         return sorted(round(b - a, 6) for a, b in pairs)
 
     def scores_ahead(self, h: int) -> dict[str, Any]:
-        """Return scores by name of the forecasts h steps ahead.
+        """Return scores by name of the forecasts h steps ahead, over all origins; NaN where no outcome is known.
 
         Args:
-            h: 1 to the horizon.
+            h: 1 to the horizon; 0 or less counts from the farthest step ahead, unnoticed.
 
         Returns:
-            `rmse`, `mae`, `pinball` in records/s; `wape` a share; `smape` (= `smape_half`), `smape_half`, `smape_sum`
-            in per cent; `coverage`, a dict from nominal to empirical coverage of each central interval, such as {"0.8":
-            0.79}. A score is NaN where no outcome is known.
+            `rmse`, `mae` of the median and `pinball`, the mean over all levels, in records/s; `wape` Σ|y − ŷ| ÷ Σ|y|, a
+            share; `smape` (= `smape_half`), `smape_half`, `smape_sum` in per cent; `coverage`, a dict from nominal to
+            empirical coverage of each central prediction interval, such as {"0.8": 0.79}.
 
         Raises:
             IndexError: `h` is beyond the horizon.
@@ -153,19 +154,19 @@ def roll(forecaster: Forecaster, history: Series, held: Series) -> Backtest:
 def forecast_origins(forecaster: Forecaster, history: Series, held: Series) -> Iterator[Floats]:
     """Forecast before the first step of `held`, then after each of its steps but the last, one forecast per `next`.
 
-    The first `next` reads the history and takes longer.
+    The first `next` reads the whole history and takes longer.
 
     Args:
         forecaster: already fitted.
-        history: what it sees before the first origin.
+        history: what it sees before the first forecast, records/s; NaN: missing.
         held: the steps that follow; NaN: missing.
 
     Yields:
-        (horizon, levels) records/s.
+        (horizon, levels) records/s, a copy; as many as `held` has steps.
 
     Raises:
-        SeriesError: at a `next`: `held` is empty or does not follow the history, the history has another step than the
-            forecaster, or a load is negative or infinite.
+        SeriesError: at a `next`: `held` is empty or does not begin within a thousandth of a step of the history's end,
+            the history has another step than the forecaster, or a load is negative or infinite.
     """
     if not len(held) or abs(held.start - history.end) > 1e-3 * held.step_s:
         raise SeriesError(

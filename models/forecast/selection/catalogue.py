@@ -49,7 +49,7 @@ def select_kinds(names: Iterable[str]) -> list[str]:
     """Return the kinds of forecaster that are asked for, each once, in the order of `CATALOGUE` (simplest first).
 
     Args:
-        names: of kinds; "all" stands for every kind.
+        names: of kinds; "all" stands for every kind; without any the result is empty.
 
     Raises:
         SettingsError: a name is unknown; the message lists the known ones.

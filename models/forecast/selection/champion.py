@@ -52,14 +52,15 @@ class Trial:
     def significantly_better(self, other: Trial, rivals: int = 1) -> bool:
         """Return whether both the squared errors one step ahead and the squared `losses` are significantly lower.
 
-        At 97.5 % confidence, by the bootstrap of `at_most`.
+        The 97.5 % quantile of the ratio of their means to the other's must be below 1, over 2000 paired moving-block
+        draws.
 
         Args:
-            other: scores on the same steps.
-            rivals: number of comparisons made, for the Bonferroni correction.
+            other: scores on the same steps; of another number of steps: numpy's ValueError.
+            rivals: number of comparisons made; the remaining 2.5 % are divided by it (Bonferroni).
 
         Returns:
-            False also where fewer than `FEWEST` errors are known in both.
+            False also where fewer than 24 errors are known in both.
         """
         if np.isfinite(self.errors - other.errors).sum() < FEWEST:
             return False
@@ -86,11 +87,12 @@ class ChampionChoice:
 
 
 def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
-    """Choose a champion: fit every candidate to the older steps, score it on the newest, and refit the winner on all.
+    """Choose which candidate is to serve: fit each to the older steps, score it on the newest, refit the winner on all.
 
-    The newest fifth of the history, at most `MOST` steps, is held out; with fewer than `FEWEST` steps there, the
-    default is taken without a trial. Another candidate wins only if significantly better than the default, or if the
-    default has no score. A candidate whose fit raises SeriesError is skipped; any other error of a fit is passed on.
+    The newest fifth of the history, at most 1000 steps, is held out; with fewer than 24 there, the default is taken
+    without a trial. Another candidate wins only if significantly better than the default
+    (`Trial.significantly_better`), or if the default has no score. A candidate whose fit raises SeriesError is skipped;
+    any other error comes through.
 
     Args:
         task: what is forecast.
@@ -99,9 +101,8 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
         default: name of the candidate that stays in doubt.
 
     Raises:
-        SeriesError: a load is negative or infinite, or neither a winner nor the default can be fitted to the whole
-            history.
-        KeyError: `default` is not among the candidates.
+        SeriesError: a load is negative or infinite, or neither winner nor default can be fitted to the whole history.
+        KeyError: `default` is not among the candidates, and no other wins.
     """
     check_loads(history.values)
     held = min(int(NEWEST * len(history)), MOST)
@@ -126,15 +127,13 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
 
 
 def simplest_best(trials: Mapping[str, Trial]) -> str:
-    """Return the name of the candidate with the least loss, preferring simpler ones.
+    """Return the name of the candidate with the least loss, preferring simpler ones; "" where none has a finite loss.
 
-    A candidate displaces an earlier, simpler one only where its loss is lower by more than the share `TIE`.
+    The loss is √(RMSE one step ahead · mean pinball loss), records/s. A candidate displaces an earlier, simpler one
+    only where its loss is lower by more than 1 %.
 
     Args:
         trials: by name, simplest first.
-
-    Returns:
-        "" where none has a finite loss.
     """
     best = ""
     for name, trial in trials.items():

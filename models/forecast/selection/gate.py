@@ -37,8 +37,8 @@ class Rival:
         """Build a rival from its costs and those of the challenger on the same rows.
 
         Args:
-            mine: (T,) costs of the challenger, at least 0; a row with a NaN in either array is left out.
-            theirs: (T,) costs of the rival.
+            mine: (T,) costs of the challenger, at least 0; a row that is not finite in either array is left out.
+            theirs: (T,) costs of the rival, in the same unit.
             allowed: greatest bound that passes.
             rivals: number of comparisons made, for the Bonferroni correction.
 
@@ -57,7 +57,7 @@ class Rival:
 
 
 def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:
-    """Decide whether a challenger is promoted: every rival's `at_most` must be within what it allows.
+    """Decide whether a challenger may serve: every rival's `at_most` must be within what it allows. Raises nothing.
 
     A rival without a finite cost is passed over; without any other rival the challenger is promoted.
 
