@@ -77,7 +77,7 @@ class TargetLoad:
         return np.asarray(((errors / self.unit) ** 2).mean(axis=1))
 
     def gate_rows(self, errors: Floats) -> Floats:
-        """Return a copy of (T, p) errors with NaN in every row whose p outcomes do not all lie in the gate's part."""
+        """Return a copy of (T, p) errors, NaN in rows whose p outcomes are not all in the gate's part (last 20 %)."""
         kept = np.full_like(errors, np.nan)
         rows = slice(self.gate_begin - 1, self.history - self.horizon)
         kept[rows] = errors[rows]
